@@ -9,9 +9,8 @@ import signal
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 from zlib import crc32
@@ -25,7 +24,6 @@ from folders import SHARED
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from genodiff.runs.model import TrainedModel
 
 # A shell's background job ignores Ctrl-C and nohup a hang-up; so would what a test starts.
 for _signal, _usual in (
@@ -144,7 +142,7 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture
-def shared() -> Path:
+def shared():
     """The shared folder; the test is skipped where it is absent."""
     if not SHARED.is_dir():
         pytest.skip("no shared folder here (set GENODIFF_SHARED)")
@@ -152,7 +150,7 @@ def shared() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_cache(tmp_path_factory, monkeypatch):
     """Each test process keeps its caches to itself."""
     cache = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("GENODIFF_CACHE", str(cache))
@@ -160,7 +158,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     """A run of an untrained network on a small genome, one for each module of tests."""
     from tiny_run import write_run
 
@@ -170,7 +168,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def model(run: Path) -> "TrainedModel":
+def model(run):
     """The network of `run`, loaded anew for each test."""
     from genodiff.runs.model import load_model
 
@@ -178,13 +176,13 @@ def model(run: Path) -> "TrainedModel":
 
 
 @pytest.fixture
-def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_figures(monkeypatch):
     """A run's report has its words and numbers alone: its figures take as long as all else."""
     monkeypatch.setattr("genodiff.reports.html.draw_both_widths", lambda *_, **__: "")
 
 
 @pytest.fixture(autouse=True)
-def fresh_log() -> None:
+def fresh_log():
     """Undo what an earlier test's command line did to the log."""
     log = logging.getLogger("genodiff")
     log.handlers.clear()
@@ -196,14 +194,14 @@ THREADS = torch.get_num_threads()
 
 
 @pytest.fixture(autouse=True)
-def usual_threads() -> None:
+def usual_threads():
     """Undo what an earlier test's command line did to torch: its threads would fight for cores."""
     if torch.get_num_threads() != THREADS:
         torch.set_num_threads(THREADS)
 
 
 @pytest.fixture
-def threads() -> Iterator[list[int]]:
+def threads():
     """Numbers of threads to try; torch has its own back in the end."""
     before = torch.get_num_threads()
     yield [1, 2, 3]
@@ -211,7 +209,7 @@ def threads() -> Iterator[list[int]]:
 
 
 @pytest.fixture(scope="session")
-def text_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def text_run(tmp_path_factory):
     """A run of 6 steps on a song, in a folder with the song."""
     from tests.commands import exit_code
     from tests.texts import write_song

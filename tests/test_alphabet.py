@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ BASES = st.text("ACGTNacgtn", max_size=200)
 IUPAC = st.text("ACGTRYSWKMBDHVNacgtryswkmbdhvn", max_size=200)
 
 
-def test_the_ids_are_those_of_published_caduceus() -> None:
+def test_the_ids_are_those_of_published_caduceus():
     assert dict(zip(DNA.tokens, range(12), strict=True)) == {
         "[CLS]": 0, "[SEP]": 1, "[BOS]": 2, "[MASK]": 3, "[PAD]": 4, "[RESERVED]": 5,
         "[UNK]": 6, "A": 7, "C": 8, "G": 9, "T": 10, "N": 11,
@@ -26,13 +25,13 @@ def test_the_ids_are_those_of_published_caduceus() -> None:
     assert ALPHABETS["dna"] is DNA
 
 
-def test_the_complement_swaps_four_ids_and_keeps_every_other_row() -> None:
+def test_the_complement_swaps_four_ids_and_keeps_every_other_row():
     assert DNA.complement is not None
     assert {i: c for i, c in enumerate(DNA.complement) if i != c} == {7: 10, 8: 9, 9: 8, 10: 7}
     assert len(DNA.complement) == DNA.padded_size
 
 
-def test_the_reference_tokenizer_gives_the_same_ids(shared: Path) -> None:
+def test_the_reference_tokenizer_gives_the_same_ids(shared):
     reference = json.loads((shared / "conformance/cases/tokenizer_caduceus.json").read_text())
     assert reference["vocab"] == dict(zip(DNA.tokens, range(DNA.size), strict=True))
     assert {int(k): v for k, v in reference["complement_map"].items()} == dict(
@@ -58,7 +57,7 @@ def test_the_reference_tokenizer_gives_the_same_ids(shared: Path) -> None:
             assert reverse_complement(case["text"]) == case["string_reverse_complement"]
 
 
-def test_ambiguity_codes_are_n_unless_the_reference_is_asked_for() -> None:
+def test_ambiguity_codes_are_n_unless_the_reference_is_asked_for():
     for letter in AMBIGUOUS + AMBIGUOUS.lower():
         assert DNA.encode(letter).tolist() == [11]
         assert DNA.encode(letter, unknown="unk").tolist() == [6]
@@ -68,37 +67,37 @@ STRANGERS = ["-", ".", "*", " ", "\n", "\0", "E", "X", "I", "é", "Ａ", "染", 
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_a_stranger_is_refused_with_its_position(stranger: str) -> None:
+def test_a_stranger_is_refused_with_its_position(stranger):
     with pytest.raises(DataError, match="at position 3"):
         DNA.encode("AC" + stranger + "GT")
 
 
-def test_rna_is_named_as_rna() -> None:
+def test_rna_is_named_as_rna():
     with pytest.raises(DataError, match=r"RNA.*convert U to T"):
         DNA.encode(b"ACGU")
 
 
 @given(BASES)
-def test_encode_and_decode_give_back_the_text_with_its_case(text: str) -> None:
+def test_encode_and_decode_give_back_the_text_with_its_case(text):
     assert DNA.decode(DNA.encode(text), DNA.soft_mask(text)) == text
     assert DNA.decode(DNA.encode(text.encode())) == text.upper()
     assert DNA.encode(text).dtype == np.uint8
 
 
 @given(IUPAC)
-def test_both_strands_commute_with_encoding(text: str) -> None:
+def test_both_strands_commute_with_encoding(text):
     assert (DNA.rc(DNA.encode(text)) == DNA.encode(reverse_complement(text))).all()
 
 
 @given(IUPAC)
-def test_the_reverse_complement_is_an_involution_that_keeps_the_case(text: str) -> None:
+def test_the_reverse_complement_is_an_involution_that_keeps_the_case(text):
     other = reverse_complement(text)
     assert reverse_complement(other) == text
     assert [c.islower() for c in other] == [c.islower() for c in reversed(text)]
     assert reverse_complement(text.encode()) == str(other).encode()
 
 
-def test_every_iupac_code_has_its_complement() -> None:
+def test_every_iupac_code_has_its_complement():
     means = {"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT",
         "K": "GT", "M": "AC",
              "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"}  # fmt: skip
@@ -109,24 +108,24 @@ def test_every_iupac_code_has_its_complement() -> None:
 
 
 @pytest.mark.parametrize("stranger", ["-", "U", "é", "E"])
-def test_what_has_no_complement_is_refused(stranger: str) -> None:
+def test_what_has_no_complement_is_refused(stranger):
     with pytest.raises(DataError, match="position 2 has no complement"):
         reverse_complement("A" + stranger)
 
 
-def test_rc_works_along_the_last_axis_and_keeps_the_dtype() -> None:
+def test_rc_works_along_the_last_axis_and_keeps_the_dtype():
     ids = np.array([[7, 8, 3], [11, 4, 15]], np.int64)
     assert DNA.rc(ids).tolist() == [[3, 9, 10], [15, 4, 11]]
     assert DNA.rc(ids).dtype == np.int64
 
 
 @pytest.mark.parametrize("bad", [12, 15, 16, 255, -1])
-def test_an_id_that_is_no_token_cannot_be_decoded(bad: int) -> None:
+def test_an_id_that_is_no_token_cannot_be_decoded(bad):
     with pytest.raises(ValueError, match="12 tokens"):
         DNA.decode(np.array([7, bad]))
 
 
-def test_json_gives_the_same_alphabet_back_and_the_fingerprint_notices_every_change() -> None:
+def test_json_gives_the_same_alphabet_back_and_the_fingerprint_notices_every_change():
     again = Alphabet.from_json(json.loads(json.dumps(DNA.to_json())))
     assert again == DNA
     assert again.fingerprint() == DNA.fingerprint()
@@ -158,11 +157,11 @@ def test_json_gives_the_same_alphabet_back_and_the_fingerprint_notices_every_cha
         {"tokens": None},
     ],
 )
-def test_values_that_make_no_alphabet_are_refused(change: dict[str, object]) -> None:
+def test_values_that_make_no_alphabet_are_refused(change):
     with pytest.raises(CheckpointError, match="does not describe an alphabet"):
         Alphabet.from_json({**DNA.to_json(), **change})
 
 
-def test_the_soft_mask_bit_lies_above_every_id() -> None:
+def test_the_soft_mask_bit_lies_above_every_id():
     assert DNA.padded_size <= SOFT
     assert Alphabet.from_json({**DNA.to_json()})._encoding.flags.writeable is False

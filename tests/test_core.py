@@ -43,7 +43,7 @@ print("wings that were imported:", *sorted(rooms & set(%r)))
 """
 
 
-def test_without_the_wings_the_core_trains_evaluates_samples_and_scores(tmp_path: Path) -> None:
+def test_without_the_wings_the_core_trains_evaluates_samples_and_scores(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "genodiff")  # what is compiled, too
     shutil.copytree(PACKAGE.parent / "data_recipes", tmp_path / "data_recipes")
     for wing in WINGS:
@@ -128,7 +128,7 @@ print(sum(len(Path(m.__file__).read_text().splitlines()) for m in loaded if m.__
 """
 
 
-def test_the_heart_trains_bounds_and_samples_with_every_other_room_blocked() -> None:
+def test_the_heart_trains_bounds_and_samples_with_every_other_room_blocked():
     done = subprocess.run(
         [sys.executable, "-c", HEART_STORY % (HEART, HEART_FILES)],
         env=os.environ | {"PYTHONPATH": str(PACKAGE.parent), "OMP_NUM_THREADS": "1"},
@@ -139,7 +139,7 @@ def test_the_heart_trains_bounds_and_samples_with_every_other_room_blocked() -> 
     assert int(done.stdout) <= HEART_LINES
 
 
-def test_architecture_names_every_room_once_and_each_room_has_a_page() -> None:
+def test_architecture_names_every_room_once_and_each_room_has_a_page():
     text = (PACKAGE.parent / "ARCHITECTURE.md").read_text()
     assert len(text.encode()) <= 9_000
     drawn = dict(re.findall(r"^\| `(\w+)` \|.*\| (\w+) \|$", text, re.MULTILINE))

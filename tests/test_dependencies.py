@@ -52,7 +52,7 @@ def imports_of(folder: str) -> dict[str, set[str]]:
     return found
 
 
-def test_every_import_is_declared_and_every_declared_dependency_is_imported() -> None:
+def test_every_import_is_declared_and_every_declared_dependency_is_imported():
     found = imports_of("genodiff")
     undeclared = {name: files for name, files in found.items() if name not in CORE | EXTRAS}
     assert not undeclared, f"imported and not in pyproject.toml: {undeclared}"
@@ -60,12 +60,12 @@ def test_every_import_is_declared_and_every_declared_dependency_is_imported() ->
     assert not EXTRAS - set(found), "an extra that nothing imports"
 
 
-def test_benchmarks_import_what_some_extra_declares() -> None:
+def test_benchmarks_import_what_some_extra_declares():
     lines = PROJECT["optional-dependencies"]["bench"]
     assert {normal(line) for line in lines} <= set(imports_of("benchmarks"))
 
 
-def test_doctor_promises_only_extras() -> None:
+def test_doctor_promises_only_extras():
     from genodiff.diagnosis.checks import _OPTIONAL
 
     assert {normal(name) for name in _OPTIONAL} <= EXTRAS

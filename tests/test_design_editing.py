@@ -10,15 +10,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks" / "design"))
 
-from editing import (
-    LONGEST,
-    Editor,
-    add_strand,
-    choose_set,
-    count_each,
-    fill_evenly,
-    fit_chain,
-)
+from editing import LONGEST, Editor, add_strand, choose_set, count_each, fill_evenly, fit_chain
 
 from genodiff.alphabet import DNA
 from genodiff.quality.scorecard import kmer_counts
@@ -41,7 +33,7 @@ class ShareOfA(nn.Module):
         return X[:, 0].sum(1, keepdim=True)
 
 
-def test_words_of_each_are_those_of_the_scorecard() -> None:
+def test_words_of_each_are_those_of_the_scorecard():
     texts = write_texts(7, 1)
     expected = count(texts)
     each = count_each(texts)
@@ -49,7 +41,7 @@ def test_words_of_each_are_those_of_the_scorecard() -> None:
     assert each.sum(1).tolist() == [75] * 7
 
 
-def test_chain_sums_the_log_shares_of_its_words() -> None:
+def test_chain_sums_the_log_shares_of_its_words():
     words = count_each(write_texts(50, 2, "AACGT")).sum(0)
     text = write_texts(1, 3)[0]
     nats, digits = 0.0, str.maketrans("ACGT", "0123")
@@ -61,7 +53,7 @@ def test_chain_sums_the_log_shares_of_its_words() -> None:
 
 
 @pytest.mark.parametrize("price", [0.0, 3.0, 30.0])
-def test_no_exchange_betters_a_chosen_set(price: float) -> None:
+def test_no_exchange_betters_a_chosen_set(price):
     natives = write_texts(40, 4, "AAACGT")
     words, both = count_each(natives).sum(0), count(natives)
     pools = [write_texts(6, 10 + i, "AACGT") for i in range(4)]
@@ -80,7 +72,7 @@ def test_no_exchange_betters_a_chosen_set(price: float) -> None:
         assert found == [some[int(v.argmax())] for some, v in best]
 
 
-def test_search_keeps_to_its_calls_and_copies_no_long_stretch() -> None:
+def test_search_keeps_to_its_calls_and_copies_no_long_stretch():
     torch.manual_seed(0)
     natives, oracle = write_texts(60, 5), ShareOfA()
     seen = natives[0]  # what the generator is taken to have read

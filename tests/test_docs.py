@@ -58,7 +58,7 @@ def app() -> App:
 @pytest.mark.parametrize(
     "path", [*PAGES, *NOTEBOOKS], ids=lambda path: str(path.relative_to(ROOT).with_suffix(""))
 )
-def test_every_command_of_a_page_is_one_that_the_command_line_takes(path: Path) -> None:
+def test_every_command_of_a_page_is_one_that_the_command_line_takes(path):
     wrong = []
     for words in commands(path):
         try:
@@ -68,21 +68,21 @@ def test_every_command_of_a_page_is_one_that_the_command_line_takes(path: Path) 
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_commands_of_pages_are_found() -> None:
+def test_the_commands_of_pages_are_found():
     assert len([words for path in PAGES for words in commands(path)]) > 50
     with pytest.raises(CycloptsError):
         app().parse_args(["train", "toy", "--no-such"], exit_on_error=False, print_error=False)
 
 
 @pytest.mark.parametrize("verb", sorted({name.split()[0] for name in list_verbs()}))
-def test_every_verb_has_a_page_that_shows_it(verb: str) -> None:
+def test_every_verb_has_a_page_that_shows_it(verb):
     path = HOW_TO / f"{PAGE_OF.get(verb, verb)}.md"
     assert path.is_file(), f"genodiff {verb} has no page {path.relative_to(ROOT)}"
     assert any(words[0] == verb for words in commands(path))
 
 
 @pytest.mark.slow
-def test_the_marked_commands_of_the_pages_run() -> None:
+def test_the_marked_commands_of_the_pages_run():
     script = ROOT / "docs" / "hooks" / "examples.py"
     done = subprocess.run(
         [sys.executable, str(script), "--check"], capture_output=True, text=True, timeout=1800
@@ -91,7 +91,7 @@ def test_the_marked_commands_of_the_pages_run() -> None:
 
 
 @pytest.mark.slow
-def test_the_site_is_built_strictly_and_asks_the_network_for_nothing(tmp_path: Path) -> None:
+def test_the_site_is_built_strictly_and_asks_the_network_for_nothing(tmp_path):
     pytest.importorskip("mkdocs")
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path / "site")]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600)

@@ -3,13 +3,13 @@
 import pytest
 
 from genodiff.backbones.backbone import PRESETS
-from genodiff.domain import DOMAINS, Domain
+from genodiff.domain import DOMAINS
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import resolve_config
 
 
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=list(DOMAINS))
-def test_a_domain_names_a_preset_and_settings_that_make_a_run(domain: Domain) -> None:
+def test_a_domain_names_a_preset_and_settings_that_make_a_run(domain):
     recipe = "toy" if domain.has_two_strands else "own"
     config = resolve_config({"recipe": recipe, "domain": domain.name})
     assert config.preset == domain.preset

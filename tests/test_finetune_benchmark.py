@@ -3,7 +3,6 @@
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -11,7 +10,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "benchmarks" / "finetune"
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def run(monkeypatch):
     """benchmarks/finetune/run.py under a name of its own: other benchmarks have a run.py too."""
     monkeypatch.setattr(sys, "path", list(sys.path))  # the script puts its folder there
     spec = importlib.util.spec_from_file_location("finetune_run", FOLDER / "run.py")
@@ -22,7 +21,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_every_task_of_a_suite_is_known_to_genodiff(run: ModuleType) -> None:
+def test_every_task_of_a_suite_is_known_to_genodiff(run):
     from genodiff.tasks.suite import load_suite
 
     for name, suite in run.SUITES.items():
@@ -33,7 +32,7 @@ def test_every_task_of_a_suite_is_known_to_genodiff(run: ModuleType) -> None:
     assert len(run.SUITES["idna-ms"].tasks) == len(load_suite("idna-ms").tasks) == 16
 
 
-def test_the_line_of_a_table_is_picked_by_validation_not_by_test(run: ModuleType) -> None:
+def test_the_line_of_a_table_is_picked_by_validation_not_by_test(run):
     from finetune_page import Line, pick_by_validation
 
     lines = [
@@ -48,9 +47,7 @@ def test_the_line_of_a_table_is_picked_by_validation_not_by_test(run: ModuleType
     assert pick_by_validation(lines[3:], ("scratch",)) is None
 
 
-def test_a_protocol_is_chosen_by_validation_within_its_minutes(
-    run: ModuleType, tmp_path: Path
-) -> None:
+def test_a_protocol_is_chosen_by_validation_within_its_minutes(run, tmp_path):
     from protocol_search import as_words, choose, list_protocols
 
     protocols = list_protocols(1e-3, 10, 1_000, turns=True)

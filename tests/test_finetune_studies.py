@@ -3,9 +3,9 @@
 import argparse
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ AUTO = "scratch:caduceus-ph-85k"
 
 
 @pytest.fixture
-def studies(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
+def studies(monkeypatch):
     """The modules of the studies; their folder is on the path for the test alone."""
     names = ("one_change", "heads", "pretraining", "errors")
     monkeypatch.setattr(sys, "path", [str(FOLDER), str(FOLDER.parent), *sys.path])
@@ -68,9 +68,7 @@ def write_sweep(
     atomic.write_json(out / TASKS, {"gue mouse/3 official d": about | {"audit": None}})
 
 
-def test_every_head_but_the_chosen_one_is_a_line_and_keeps_the_parts_out(
-    studies: dict[str, ModuleType],
-) -> None:
+def test_every_head_but_the_chosen_one_is_a_line_and_keeps_the_parts_out(studies):
     asked = argparse.Namespace(preset="caduceus-ph-85k")
     changes = studies["heads"].list_changes(asked, {"head": "parts", "parts": 7})
     assert [c.name for c in changes] == [head for head in list_heads() if head != "parts"]
@@ -78,9 +76,7 @@ def test_every_head_but_the_chosen_one_is_a_line_and_keeps_the_parts_out(
     assert {c.model for c in changes} == {AUTO}
 
 
-def test_the_lines_of_pretraining_are_those_that_are_asked_for(
-    studies: dict[str, ModuleType], tmp_path: Path
-) -> None:
+def test_the_lines_of_pretraining_are_those_that_are_asked_for(studies, tmp_path):
     (tmp_path / "human").mkdir()
     (tmp_path / "human" / "model.safetensors").touch()  # a run that is done is not repeated
     asked = argparse.Namespace(
@@ -93,9 +89,7 @@ def test_the_lines_of_pretraining_are_those_that_are_asked_for(
     assert changes["human-frozen"].flags == {"method": "frozen"}
 
 
-def test_the_table_has_the_chosen_line_in_bold_and_the_best_other_beside_it(
-    studies: dict[str, ModuleType], tmp_path: Path
-) -> None:
+def test_the_table_has_the_chosen_line_in_bold_and_the_best_other_beside_it(studies, tmp_path):
     write_sweep(tmp_path, {AUTO: 0.8, "conv": 0.95, "attention": 0.6})
     change = studies["one_change"]
     head, _, row = change.tabulate(
@@ -109,9 +103,7 @@ def test_the_table_has_the_chosen_line_in_bold_and_the_best_other_beside_it(
     assert "[" in cells["best other − chosen"]
 
 
-def test_near_duplicates_of_the_test_part_are_drawn_together(
-    studies: dict[str, ModuleType], tmp_path: Path
-) -> None:
+def test_near_duplicates_of_the_test_part_are_drawn_together(studies, tmp_path):
     write_sweep(tmp_path, {AUTO: 0.8, "conv": 0.95})
     compare = studies["one_change"].compare
     (panel,) = read_sweep(tmp_path)
@@ -124,9 +116,7 @@ def test_near_duplicates_of_the_test_part_are_drawn_together(
     assert (of_examples, of_groups) == (399, 19)
 
 
-def test_without_predictions_the_table_is_that_of_the_kept_estimates(
-    studies: dict[str, ModuleType], tmp_path: Path
-) -> None:
+def test_without_predictions_the_table_is_that_of_the_kept_estimates(studies, tmp_path):
     write_sweep(tmp_path, {AUTO: 0.8, "conv": 0.95, "attention": 0.6})
     change, recall = studies["one_change"], studies["one_change"].recall_panels
     asked = tmp_path, "caduceus-ph-85k"
@@ -139,9 +129,7 @@ def test_without_predictions_the_table_is_that_of_the_kept_estimates(
     assert "[" not in bare[-1]
 
 
-def test_a_line_that_has_become_the_chosen_one_is_left_out(
-    studies: dict[str, ModuleType], tmp_path: Path
-) -> None:
+def test_a_line_that_has_become_the_chosen_one_is_left_out(studies, tmp_path):
     write_sweep(tmp_path, {AUTO: 0.8, "conv": 0.95, "mean": 0.8, "cnn": 0.7})
     change, rows = studies["one_change"], read_results(tmp_path)
     given = studies["heads"].HEADS, rows, {"mouse/3"}, tmp_path, "caduceus-ph-85k"
@@ -149,9 +137,7 @@ def test_a_line_that_has_become_the_chosen_one_is_left_out(
     assert change.pick_rows(*given[:2], set(), *given[3:]) == []
 
 
-def test_a_line_with_settings_of_an_earlier_choice_is_named_below_the_table(
-    studies: dict[str, ModuleType], tmp_path: Path
-) -> None:
+def test_a_line_with_settings_of_an_earlier_choice_is_named_below_the_table(studies, tmp_path):
     write_sweep(tmp_path, {AUTO: 0.8, "human": 0.9, "adapted": 0.8}, {"human": "conv"})
     panels, list_departures = read_sweep(tmp_path), studies["one_change"].list_departures
     (said,) = list_departures(studies["pretraining"].PRETRAINING, panels, "caduceus-ph-85k")
@@ -161,9 +147,7 @@ def test_a_line_with_settings_of_an_earlier_choice_is_named_below_the_table(
     assert list_departures(studies["heads"].HEADS, panels, "caduceus-ph-85k") == []
 
 
-def test_errors_are_counted_per_class_and_the_best_threshold_is_found(
-    studies: dict[str, ModuleType], tmp_path: Path
-) -> None:
+def test_errors_are_counted_per_class_and_the_best_threshold_is_found(studies, tmp_path):
     write_sweep(tmp_path, {AUTO: 0.8})
     rows = [r for r in read_results(tmp_path) if r["seed"] == 1]
     part = studies["errors"].read_part(tmp_path / UNITS / rows[0]["key"], TEST)
@@ -187,9 +171,7 @@ def test_errors_are_counted_per_class_and_the_best_threshold_is_found(
     assert studies["errors"].describe_task(tmp_path, rows, ~familiar & False).count("none there")
 
 
-def test_a_study_of_another_suite_has_a_sweep_and_a_table_of_its_own(
-    studies: dict[str, ModuleType], tmp_path: Path
-) -> None:
+def test_a_study_of_another_suite_has_a_sweep_and_a_table_of_its_own(studies, tmp_path):
     change, heads = studies["one_change"], studies["heads"].HEADS
     out, here = tmp_path / "out", tmp_path / "here"
     write_sweep(out / "gue", {AUTO: 0.8})

@@ -21,9 +21,7 @@ def read_commands() -> list[list[str]]:
 
 
 @pytest.mark.slow  # two genomes are fitted to a third
-def test_the_first_commands_run_as_pasted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_commands_run_as_pasted(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = read_commands()
     assert [one[0] for one in words] == ["data", "constraint", "score", "redesign"]
@@ -47,7 +45,7 @@ def test_the_first_commands_run_as_pasted(
     assert 1 <= sum(len(f) for f in edits) <= 4
 
 
-def test_a_reader_knows_within_ninety_lines_what_it_is_for() -> None:
+def test_a_reader_knows_within_ninety_lines_what_it_is_for():
     lines = README.splitlines()
     assert len(lines) <= 90
     assert "](docs/assets/constraint.png)" in README

@@ -123,7 +123,7 @@ def list_imports() -> list[tuple[str, str, int]]:
     return [(one.module, one.name, one.line) for one in read_package()[0]]
 
 
-def test_imports_point_down_and_rooms_on_one_floor_are_strangers() -> None:
+def test_imports_point_down_and_rooms_on_one_floor_are_strangers():
     wrong = []
     for module, name, line in list_imports():
         here, there = room_of(module), room_of(name)
@@ -136,7 +136,7 @@ def test_imports_point_down_and_rooms_on_one_floor_are_strangers() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_ground_floor_and_the_public_door_do_not_import_torch() -> None:
+def test_the_ground_floor_and_the_public_door_do_not_import_torch():
     wrong = [
         f"{module}, line {line}: {name}"
         for module, name, line in list_imports()
@@ -146,7 +146,7 @@ def test_the_ground_floor_and_the_public_door_do_not_import_torch() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_command_line_calls_the_door_and_nothing_deeper() -> None:
+def test_the_command_line_calls_the_door_and_nothing_deeper():
     wrong = [
         f"{module}, line {line}: {name}"
         for module, name, line in list_imports()
@@ -156,7 +156,7 @@ def test_the_command_line_calls_the_door_and_nothing_deeper() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_nothing_is_imported_inside_a_function_but_optional_libraries_and_in_cli_and_api() -> None:
+def test_nothing_is_imported_inside_a_function_but_optional_libraries_and_in_cli_and_api():
     wrong = [
         f"{one.module}, line {one.line}: {one.name} is imported inside {one.function}()"
         for one in read_package()[0]
@@ -167,7 +167,7 @@ def test_nothing_is_imported_inside_a_function_but_optional_libraries_and_in_cli
     assert not wrong, "\n".join(wrong)
 
 
-def test_files_are_short_and_none_is_a_drawer_for_anything() -> None:
+def test_files_are_short_and_none_is_a_drawer_for_anything():
     sources = [*FILES, *PACKAGE.rglob("*.c"), *PACKAGE.rglob("*.h"), *PACKAGE.rglob("*.inc")]
     lengths = {str(p.relative_to(PACKAGE)): len(p.read_text().splitlines()) for p in sources}
     long = {name: n for name, n in lengths.items() if n > LINES}
@@ -176,7 +176,7 @@ def test_files_are_short_and_none_is_a_drawer_for_anything() -> None:
     assert not drawers
 
 
-def test_no_room_has_more_lines_than_its_budget() -> None:
+def test_no_room_has_more_lines_than_its_budget():
     lines: dict[str, int] = defaultdict(int)
     for path in FILES:
         parts = path.relative_to(PACKAGE).parts
@@ -185,7 +185,7 @@ def test_no_room_has_more_lines_than_its_budget() -> None:
     assert not over, f"more lines than {BUDGET}: {over}"
 
 
-def test_class_names_are_unique_in_the_package() -> None:
+def test_class_names_are_unique_in_the_package():
     several = {name: where for name, where in read_package()[1].items() if len(where) > 1}
     wrong = {
         name: modules
@@ -195,7 +195,7 @@ def test_class_names_are_unique_in_the_package() -> None:
     assert not wrong, "\n".join(f"{name}: {', '.join(modules)}" for name, modules in wrong.items())
 
 
-def test_help_and_the_version_do_not_load_torch() -> None:
+def test_help_and_the_version_do_not_load_torch():
     code = (
         "import sys\nfrom genodiff.cli import build_app\napp = build_app()\n"
         "for words in (['--help'], ['--version'], []):\n    app(words, exit_on_error=False, "
@@ -208,7 +208,7 @@ def test_help_and_the_version_do_not_load_torch() -> None:
 
 
 @pytest.mark.slow
-def test_the_package_imports_with_nothing_optional() -> None:
+def test_the_package_imports_with_nothing_optional():
     code = (
         "import importlib, importlib.metadata as metadata, pkgutil, sys\n"
         "ABSENT = {'triton', 'mamba_ssm', 'causal_conv1d', 'tokenizers', 'transformers'}\n"

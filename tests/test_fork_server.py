@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks o
     "words",
     ["--version", "sample --checkpoint nothing", "data check - --json", "data check nothing.fa"],
 )
-def test_a_fork_says_and_ends_as_a_process_of_its_own(words: str, tmp_path: Path) -> None:
+def test_a_fork_says_and_ends_as_a_process_of_its_own(words, tmp_path):
     asked = {"cwd": tmp_path, "input": ">a\nACGTN\r\n", "timeout": 120}
     forked, real = (s.run(words.split(), **asked) for s in (SERVER, ForkServer(forks=False)))
     assert (forked.returncode, forked.stdout, forked.stderr) == (
@@ -28,7 +27,7 @@ def test_a_fork_says_and_ends_as_a_process_of_its_own(words: str, tmp_path: Path
 
 
 @LINUX
-def test_a_signal_reaches_a_fork_and_the_next_command_does_not_hear_of_it(tmp_path: Path) -> None:
+def test_a_signal_reaches_a_fork_and_the_next_command_does_not_hear_of_it(tmp_path):
     reader, writer = os.pipe()  # the command waits for its input
     with tempfile.TemporaryFile() as said:
         child = SERVER.start(["data", "check", "-"], reader, said, said, cwd=tmp_path)
@@ -42,7 +41,7 @@ def test_a_signal_reaches_a_fork_and_the_next_command_does_not_hear_of_it(tmp_pa
 
 
 @LINUX
-def test_what_is_read_at_import_takes_a_process_of_its_own() -> None:
+def test_what_is_read_at_import_takes_a_process_of_its_own():
     server = ForkServer()
     assert server.serves(os.environ | {"GENODIFF_CACHE": "elsewhere", "HOME": "/"})
     for name in ("OMP_NUM_THREADS", "PYTHONPATH", "POLARS_MAX_THREADS", "TRITON_INTERPRET"):

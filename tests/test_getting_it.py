@@ -29,7 +29,7 @@ def wanted_by_conda() -> dict[str, str]:
     return {CONDA.get(name, name): versions for name, versions in wanted.items()}
 
 
-def test_the_conda_environment_asks_for_what_the_package_asks_for() -> None:
+def test_the_conda_environment_asks_for_what_the_package_asks_for():
     lines = [x for x in read_yaml("environment.yml")["dependencies"] if isinstance(x, str)]
     listed = dict(split_requirement(line) for line in lines)
     assert listed.pop("pip") == ""
@@ -37,7 +37,7 @@ def test_the_conda_environment_asks_for_what_the_package_asks_for() -> None:
     assert listed == wanted_by_conda()
 
 
-def test_the_conda_recipe_asks_for_what_the_package_asks_for() -> None:
+def test_the_conda_recipe_asks_for_what_the_package_asks_for():
     recipe = read_yaml(".conda/recipe.yaml")
     assert recipe["context"]["version"] == PROJECT["version"]
     listed = dict(split_requirement(line) for line in recipe["requirements"]["run"])
@@ -55,7 +55,7 @@ def test_the_conda_recipe_asks_for_what_the_package_asks_for() -> None:
     assert asked == extra
 
 
-def test_the_citation_is_of_this_version_and_invents_nobody() -> None:
+def test_the_citation_is_of_this_version_and_invents_nobody():
     citation = read_yaml("CITATION.cff")
     assert citation["cff-version"] == "1.2.0"
     assert citation["version"] == PROJECT["version"]
@@ -66,7 +66,7 @@ def test_the_citation_is_of_this_version_and_invents_nobody() -> None:
     assert not {"doi", "identifiers", "preferred-citation"} & set(citation)
 
 
-def test_the_same_pythons_stand_everywhere() -> None:
+def test_the_same_pythons_stand_everywhere():
     prefix = "Programming Language :: Python :: 3."
     named = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if c.startswith(prefix)]
     assert tuple(named) == PYTHONS
@@ -79,7 +79,7 @@ def test_the_same_pythons_stand_everywhere() -> None:
     assert python[1] in PYTHONS
 
 
-def test_the_cpu_build_of_torch_comes_from_one_place() -> None:
+def test_the_cpu_build_of_torch_comes_from_one_place():
     makefile = re.search(r"^CPU\s*:= (\S+)$", (ROOT / "Makefile").read_text(), flags=re.M)
     container = re.search(
         r"^ARG TORCH_INDEX=(\S+)$", (ROOT / "Containerfile").read_text(), flags=re.M
@@ -90,13 +90,13 @@ def test_the_cpu_build_of_torch_comes_from_one_place() -> None:
     assert makefile[1] == container[1] == tried_with
 
 
-def test_the_container_asks_for_extras_that_exist() -> None:
+def test_the_container_asks_for_extras_that_exist():
     asked = re.search(r"^ARG EXTRAS=(\S+)$", (ROOT / "Containerfile").read_text(), flags=re.M)
     assert asked
     assert set(asked[1].split(",")) <= set(PROJECT["optional-dependencies"])
 
 
-def test_the_release_is_pinned_holds_no_secret_and_publishes_tags_alone() -> None:
+def test_the_release_is_pinned_holds_no_secret_and_publishes_tags_alone():
     text = (ROOT / ".github/workflows/release.yml").read_text()
     uses = re.findall(r"uses: (\S+)(.*)", text)
     assert uses

@@ -42,7 +42,7 @@ def read_archive(path: Path) -> dict[str, str]:
         return {name.split("/")[-1]: f.read().decode() for name, f in files.items() if f}
 
 
-def test_a_stage_that_fails_or_hangs_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_stage_that_fails_or_hangs_is_recorded_and_the_rest_goes_on(tmp_path):
     done = call(tmp_path, STAGES, "import call; call.CALLS = CALLS")
     assert done.returncode == 1, done.stderr
     found = read_archive(tmp_path / "out" / "call-1.tar.gz")
@@ -58,7 +58,7 @@ def test_a_stage_that_fails_or_hangs_is_recorded_and_the_rest_goes_on(tmp_path: 
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["call-1.log", "call-1.tar.gz"]
 
 
-def test_what_a_call_that_was_cut_off_has_found_is_folded(tmp_path: Path) -> None:
+def test_what_a_call_that_was_cut_off_has_found_is_folded(tmp_path):
     folder = tmp_path / "call-1"
     folder.mkdir()
     row = {"kind": "norm", "batch": 1, "length": 3, "channels": 5, "decay": 1.0, "reverse": False}
@@ -87,7 +87,7 @@ def test_what_a_call_that_was_cut_off_has_found_is_folded(tmp_path: Path) -> Non
     assert "mamba-ssm" not in text
 
 
-def test_every_stage_runs_a_script_that_is_there_and_a_call_ends_in_200_seconds() -> None:
+def test_every_stage_runs_a_script_that_is_there_and_a_call_ends_in_200_seconds():
     code = "import stages, json; print(json.dumps({n: c for n, c in stages.CALLS.items()}))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=GPU, capture_output=True, text=True, check=True
@@ -111,7 +111,7 @@ def test_every_stage_runs_a_script_that_is_there_and_a_call_ends_in_200_seconds(
     "script", ["parity", "scan", "step", "timeline", "machine", "peers", "resume"]
 )
 @pytest.mark.slow
-def test_without_a_gpu_nothing_is_measured(script: str, tmp_path: Path) -> None:
+def test_without_a_gpu_nothing_is_measured(script, tmp_path):
     done = subprocess.run(
         [sys.executable, str(GPU / f"{script}.py"), "--out", str(tmp_path / "x.json")],
         capture_output=True, text=True, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
@@ -121,7 +121,7 @@ def test_without_a_gpu_nothing_is_measured(script: str, tmp_path: Path) -> None:
     assert not (tmp_path / "x.json").exists()
 
 
-def test_a_training_that_fails_is_recorded_in_words(tmp_path: Path) -> None:
+def test_a_training_that_fails_is_recorded_in_words(tmp_path):
     out, keep = tmp_path / "train.json", tmp_path / "kept"
     done = subprocess.run(
         [sys.executable, str(GPU / "train.py"), "--out", str(out), "--rehearse", "--steps", "0",
@@ -141,7 +141,7 @@ def test_a_training_that_fails_is_recorded_in_words(tmp_path: Path) -> None:
     assert done.stderr.startswith("nothing to keep: ")
 
 
-def test_at_length_1_errors_are_numbers() -> None:
+def test_at_length_1_errors_are_numbers():
     """Nothing passes a decay there: the gradient of A is zero, and so is its size."""
     code = (
         "import json, torch, parity; truth = {'y': torch.ones(2), 'dA': torch.zeros(2)};"

@@ -32,7 +32,7 @@ def write_sweep(folder: Path, task: str) -> Path:
     return folder
 
 
-def test_what_is_packed_comes_back_but_the_units(tmp_path: Path) -> None:
+def test_what_is_packed_comes_back_but_the_units(tmp_path):
     sweep = write_sweep(tmp_path / "a", "one")
     assert pack_sweep(sweep, tmp_path / "a.tar.xz") == 3
     unpack_sweep(tmp_path / "a.tar.xz", tmp_path / "b")
@@ -43,14 +43,14 @@ def test_what_is_packed_comes_back_but_the_units(tmp_path: Path) -> None:
     assert (tmp_path / "a.tar.xz").read_bytes() == (tmp_path / "c.tar.xz").read_bytes()
 
 
-def test_a_sweep_that_joins_another_brings_its_predictions_and_no_weights(tmp_path: Path) -> None:
+def test_a_sweep_that_joins_another_brings_its_predictions_and_no_weights(tmp_path):
     sweep = write_sweep(tmp_path / "a", "one")
     join_sweep(tmp_path / "b", sweep)
     unit = tmp_path / "b" / "units" / "key-one"
     assert sorted(p.name for p in unit.iterdir()) == ["result.json", "validation.safetensors"]
 
 
-def test_estimates_are_kept_and_those_of_now_stand_over_them(tmp_path: Path) -> None:
+def test_estimates_are_kept_and_those_of_now_stand_over_them(tmp_path):
     old = JointEstimate(0.5, ((0.01, 4.0), (0.02, 99.0)), 5)
     new = JointEstimate(0.6, (), 1, "one seed")
     keep_estimates(tmp_path, {"a b": old, "c": old})
@@ -58,7 +58,7 @@ def test_estimates_are_kept_and_those_of_now_stand_over_them(tmp_path: Path) -> 
     assert read_estimates(tmp_path)["c"].ci95 == old.ci95
 
 
-def test_joined_sweeps_have_the_rows_of_both_and_twice_is_once(tmp_path: Path) -> None:
+def test_joined_sweeps_have_the_rows_of_both_and_twice_is_once(tmp_path):
     one, two = write_sweep(tmp_path / "a", "one"), write_sweep(tmp_path / "b", "two")
     for _ in range(2):
         join_sweep(one, two)
@@ -71,7 +71,7 @@ def test_joined_sweeps_have_the_rows_of_both_and_twice_is_once(tmp_path: Path) -
     assert (one / "RESULTS.md").read_text() == "one"
 
 
-def test_of_two_rows_of_a_unit_the_other_sweep_has_the_last_word(tmp_path: Path) -> None:
+def test_of_two_rows_of_a_unit_the_other_sweep_has_the_last_word(tmp_path):
     one, two = write_sweep(tmp_path / "a", "one"), write_sweep(tmp_path / "b", "one")
     row = {"task": "one", "key": "one", "choices": ["chosen with more minutes"]}
     (two / "results.jsonl").write_text(json.dumps(row) + "\n")
@@ -88,9 +88,7 @@ def write_row(sweep: Path, seed: int, budget: int, created: str) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def test_a_line_chosen_anew_takes_the_place_of_the_old_one_once_it_has_as_many_seeds(
-    tmp_path: Path,
-) -> None:
+def test_a_line_chosen_anew_takes_the_place_of_the_old_one_once_it_has_as_many_seeds(tmp_path):
     for seed in (1, 2):
         write_row(tmp_path, seed, 10, f"2026-01-0{seed}")
     write_row(tmp_path, 1, 60, "2026-02-01")
@@ -103,14 +101,14 @@ def test_a_line_chosen_anew_takes_the_place_of_the_old_one_once_it_has_as_many_s
     assert drop_superseded(tmp_path) == 0
 
 
-def test_a_unit_that_both_fitted_is_taken_from_the_other(tmp_path: Path) -> None:
+def test_a_unit_that_both_fitted_is_taken_from_the_other(tmp_path):
     one, two = write_sweep(tmp_path / "a", "one"), write_sweep(tmp_path / "b", "one")
     (two / "units/key-one/result.json").write_text("anew")
     join_sweep(one, two)
     assert (one / "units/key-one/result.json").read_text() == "anew"
 
 
-def test_commands_of_a_kept_sweep_do_not_name_this_machine(tmp_path: Path) -> None:
+def test_commands_of_a_kept_sweep_do_not_name_this_machine(tmp_path):
     sweep = write_sweep(
         tmp_path / "out" / "gue", f"genodiff --out {tmp_path}/out/gue --data /far/d"
     )

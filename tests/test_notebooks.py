@@ -29,20 +29,11 @@ LONG = {
         for path in NOTEBOOKS
     ],
 )
-def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
+def test_a_notebook_runs_from_top_to_bottom(path, tmp_path):
     copy = tmp_path / path.name  # it runs where it stands, and writes files there
     shutil.copy(path, copy)
-    words = [
-        "--nbmake",
-        "--nbmake-timeout=900",
-        "-p",
-        "no:cacheprovider",
-        "-q",
-        "-o",
-        "addopts=",
-        "-W",
-        "default",
-    ]
+    words = ["--nbmake", "--nbmake-timeout=900", "-p", "no:cacheprovider", "-q", "-o", "addopts=",
+             "-W", "default"]  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, str(copy)],
         cwd=tmp_path,
@@ -61,9 +52,7 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_with_its_outputs_and_without_traces_of_the_machine_it_ran_on(
-    path: Path,
-) -> None:
+def test_a_notebook_is_kept_with_its_outputs_and_without_traces_of_the_machine_it_ran_on(path):
     cells = nbformat.read(path, as_version=4).cells
     outputs = [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
     assert outputs

@@ -60,7 +60,7 @@ def written(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> None:
+def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path):
     path = written(tmp_path)
     spec = read_spec(path, {})
     out = tmp_path / "out"
@@ -111,7 +111,7 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_several_seeds_are_judged_over_seeds_and_windows_together(tmp_path: Path) -> None:
+def test_several_seeds_are_judged_over_seeds_and_windows_together(tmp_path):
     path = written(tmp_path, schedules=[], against="AR")
     spec = read_spec(path, {"seeds": [1, 2, 3], "tokens": 512})
     entries = run_comparison(spec, path, tmp_path / "out")
@@ -134,7 +134,7 @@ def test_several_seeds_are_judged_over_seeds_and_windows_together(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_rows_may_have_tokens_of_their_own_and_their_compute_is_counted(tmp_path: Path) -> None:
+def test_rows_may_have_tokens_of_their_own_and_their_compute_is_counted(tmp_path):
     """Paired strands and D3PM's loss run the network twice on every window."""
     small = {"preset": "caduceus-ps-tiny", "batch_size": 4}
     rows = [
@@ -156,7 +156,7 @@ def test_rows_may_have_tokens_of_their_own_and_their_compute_is_counted(tmp_path
     assert "published" not in table
 
 
-def test_schedules_are_tried_on_the_network_that_is_trained_with_mdlm(tmp_path: Path) -> None:
+def test_schedules_are_tried_on_the_network_that_is_trained_with_mdlm(tmp_path):
     path = written(tmp_path, rows=SPEC["rows"][::-1])
     spec = read_spec(path, {})
     figures = compare_schedules(spec, run_comparison(spec, path, tmp_path / "out"))
@@ -166,7 +166,7 @@ def test_schedules_are_tried_on_the_network_that_is_trained_with_mdlm(tmp_path: 
         plan(read_spec(path, {}), path)
 
 
-def test_more_seeds_are_more_runs_and_their_spread_is_shown(tmp_path: Path) -> None:
+def test_more_seeds_are_more_runs_and_their_spread_is_shown(tmp_path):
     path = written(tmp_path, rows=SPEC["rows"][:1], schedules=[])
     spec = read_spec(path, {"seeds": [1, 2], "tokens": 256})
     entries = run_comparison(spec, path, tmp_path / "out")
@@ -191,14 +191,12 @@ def test_more_seeds_are_more_runs_and_their_spread_is_shown(tmp_path: Path) -> N
         ({"rows": [{"name": "A", "settings": {"objective": "ar"}}]}, "reads one way"),
     ],
 )
-def test_a_spec_that_cannot_be_meant_is_refused_before_any_work(
-    tmp_path: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_a_spec_that_cannot_be_meant_is_refused_before_any_work(tmp_path, changes, said):
     path = written(tmp_path, **changes)
     with pytest.raises(UsageError, match=said):
         plan(read_spec(path, {}), path)
 
 
-def test_the_committed_specs_can_be_planned() -> None:
+def test_the_committed_specs_can_be_planned():
     for path in sorted(HERE.glob("*.yaml")):
         assert plan(read_spec(path, {}), path)

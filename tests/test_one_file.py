@@ -3,7 +3,6 @@
 import runpy
 from pathlib import Path
 
-import pytest
 import torch
 
 import genodiff
@@ -14,8 +13,8 @@ STEPS = 20
 
 
 def test_one_file_without_lightning_trains_the_weights_that_genodiff_train_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     text = SCRIPT.read_text()
     assert len(text.splitlines()) <= 150
     assert "lightning" not in text.lower().replace("no lightning", "")

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -358,7 +358,7 @@ Run = Callable[..., list[tuple[int, str]]]
 
 
 @pytest.fixture(scope="module")
-def genodiff_each(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def genodiff_each(tmp_path_factory):
     """(exit code, stdout and stderr) of `genodiff WORDS` for each command, with plug-ins of a
     folder, in a new process that works in another.
     """
@@ -384,9 +384,7 @@ def genodiff_each(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 @pytest.fixture(scope="module")
-def probed(
-    genodiff_each: Run, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[int, str]]:
+def probed(genodiff_each, tmp_path_factory):
     """What the probe of each piece says where all are installed."""
     folder = tmp_path_factory.mktemp("probes")
     probes = [piece.probe for piece in PIECES.values()]
@@ -396,8 +394,8 @@ def probed(
 
 @pytest.mark.parametrize("name", PIECES)
 def test_a_piece_is_reached_where_its_file_is_installed_and_not_elsewhere(
-    name: str, probed: dict[str, tuple[int, str]], genodiff_each: Run, tmp_path: Path
-) -> None:
+    name, probed, genodiff_each, tmp_path
+):
     others = plug_in(tmp_path / "plug_in", *(other for other in PIECES if other != name))
     ((code, without),) = genodiff_each(others, tmp_path, PIECES[name].probe)
     assert PIECES[name].said in probed[name][1]
@@ -405,9 +403,7 @@ def test_a_piece_is_reached_where_its_file_is_installed_and_not_elsewhere(
     assert PIECES[name].missing in without
 
 
-def test_a_toy_schedule_objective_and_sampler_train_a_model_and_sample_it(
-    tmp_path: Path, genodiff_each: Run
-) -> None:
+def test_a_toy_schedule_objective_and_sampler_train_a_model_and_sample_it(tmp_path, genodiff_each):
     plug_ins = plug_in(tmp_path / "plug_in", *PIECES)
     train = "train toy --preset caduceus-ps-tiny --seq-len 64 --max-steps 2 --out run -q"
     ours = "--schedule cubic --objective scaled --objective-options.factor 2.5"
@@ -418,9 +414,7 @@ def test_a_toy_schedule_objective_and_sampler_train_a_model_and_sample_it(
     assert "sampler=right-to-left steps=20 nfe=20" in said
 
 
-def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(
-    tmp_path: Path, genodiff_each: Run
-) -> None:
+def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(tmp_path, genodiff_each):
     plug_ins = plug_in(tmp_path / "plug_in", *PIECES)
     letters = [("ACGT"[i % 4] + "ACGT"[i // 4 % 4]) * 4 for i in range(16)]
     lines = [
@@ -442,9 +436,7 @@ def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(
     assert re.search(r"toysuite +Two words told apart", helped[1])
 
 
-def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(
-    tmp_path: Path, genodiff_each: Run
-) -> None:
+def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(tmp_path, genodiff_each):
     letters = "".join("ACGT"[i * i % 7 % 4] for i in range(400))
     (tmp_path / "ref.fa").write_text(f">c1\n{letters}\n")
     rows = [(100, 1, "N"), (110, 3, "NN"), (200, 3, ""), (205, 1, "NNN"), (300, 15, "")]
@@ -498,7 +490,7 @@ def read_fields(path: Path) -> list[dict[str, str]]:
     ]
 
 
-def test_a_toy_verb_is_listed_with_its_help(tmp_path: Path, genodiff_each: Run) -> None:
+def test_a_toy_verb_is_listed_with_its_help(tmp_path, genodiff_each):
     folder = plug_in(tmp_path / "plug_in", *PIECES)
     path = os.pathsep.join(one for one in (str(folder), os.environ.get("PYTHONPATH")) if one)
     help_ = [sys.executable, "-m", "genodiff", "--help"]  # as a user starts it
@@ -509,7 +501,7 @@ def test_a_toy_verb_is_listed_with_its_help(tmp_path: Path, genodiff_each: Run) 
     assert "hello" not in said
 
 
-def test_two_pieces_of_one_name_are_an_error(tmp_path: Path, genodiff_each: Run) -> None:
+def test_two_pieces_of_one_name_are_an_error(tmp_path, genodiff_each):
     plug_ins = plug_in(tmp_path / "plug_in", "toy_verb", "toy_suite")
     verb, suite = tmp_path / "plug_in" / "toy_verb.py", tmp_path / "plug_in" / "toy_suite.py"
     verb.write_text(verb.read_text().replace('"hello"', '"train"'))
@@ -521,9 +513,7 @@ def test_two_pieces_of_one_name_are_an_error(tmp_path: Path, genodiff_each: Run)
     assert (code, "two suites of tasks are called 'gue'" in said) == (2, True), said
 
 
-def test_a_toy_backbone_is_listed_trained_sampled_and_evaluated(
-    tmp_path: Path, genodiff_each: Run
-) -> None:
+def test_a_toy_backbone_is_listed_trained_sampled_and_evaluated(tmp_path, genodiff_each):
     commands = """
         train toy --model context --reach 5 --seq-len 32 --batch-size 2 --max-steps 2 --out run -q
         sample --checkpoint run --fasta out.fa --n 1 --length 20 --steps 2 -q
@@ -543,7 +533,7 @@ def test_a_toy_backbone_is_listed_trained_sampled_and_evaluated(
     assert "did you mean 'context-tiny'" in near
 
 
-def test_a_plug_in_that_cannot_be_imported_is_named(tmp_path: Path, genodiff_each: Run) -> None:
+def test_a_plug_in_that_cannot_be_imported_is_named(tmp_path, genodiff_each):
     plug_ins = plug_in(tmp_path / "plug_in", "toy_schedule")
     (tmp_path / "plug_in" / "toy_schedule.py").write_text("import no_such_module\n")
     words = ["config", "show", "toy", "--schedule", "cubic"]

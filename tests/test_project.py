@@ -28,7 +28,7 @@ def requirements() -> dict[str, str]:
     }
 
 
-def test_kernels_that_need_cuda_are_an_extra_and_never_a_dependency() -> None:
+def test_kernels_that_need_cuda_are_an_extra_and_never_a_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert not {"mamba-ssm", "causal-conv1d", "triton"} & set(requirements())
     assert {re.split(r"[<>=]", line)[0] for line in project["optional-dependencies"]["cuda"]} == {
@@ -37,19 +37,19 @@ def test_kernels_that_need_cuda_are_an_extra_and_never_a_dependency() -> None:
     }
 
 
-def test_the_version_is_one() -> None:
+def test_the_version_is_one():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == __version__
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_the_changes_of_a_version_are_at_most_sixty_lines() -> None:
+def test_the_changes_of_a_version_are_at_most_sixty_lines():
     """A merge once brought back what had been cut."""
     versions = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
     assert all(part.count("\n- ") <= 60 for part in versions)
 
 
-def test_every_room_is_packaged() -> None:
+def test_every_room_is_packaged():
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = [path.parent for path in (ROOT / "genodiff").rglob("__init__.py")]
     rooms = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
@@ -63,7 +63,7 @@ def tracked_files() -> list[Path]:
     return [ROOT / line for line in done.stdout.splitlines()]
 
 
-def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
+def test_no_file_names_a_machine_path_or_a_package_registry():
     forbidden = re.compile(
         r"(?<![\w.])/" + r"work/\w|/ro" + "ot/|pypi" + r"\.org|files\.pythonhosted|/opt/" + "pypi"
     )
@@ -91,7 +91,7 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
                 yield f"{name}: {member.name}", content.read().decode()
 
 
-def test_the_readme_names_only_verbs_and_presets_that_exist() -> None:
+def test_the_readme_names_only_verbs_and_presets_that_exist():
     from genodiff.backbones.backbone import PRESETS
     from genodiff.jobs.verbs import list_verbs
 
@@ -105,7 +105,7 @@ def test_the_readme_names_only_verbs_and_presets_that_exist() -> None:
     assert set(re.findall(r"genodiff ([a-z]+)", text)) - {"is"} <= known
 
 
-def test_the_page_of_plug_ins_shows_the_pieces_that_the_plug_in_test_installs() -> None:
+def test_the_page_of_plug_ins_shows_the_pieces_that_the_plug_in_test_installs():
     text = (ROOT / "docs" / "how-to" / "plug-ins.md").read_text()
     blocks = re.findall(r"^```(\w+)$(.*?)^```$", text, flags=re.M | re.S)
     of_laws = "from genodiff.laws"  # what is asked of a piece is none
@@ -121,7 +121,7 @@ def test_the_page_of_plug_ins_shows_the_pieces_that_the_plug_in_test_installs() 
     assert "docs/how-to/plug-ins.md" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
-def test_every_room_of_tests_stands_alone() -> None:
+def test_every_room_of_tests_stands_alone():
     """A test imports from its own folder and from tests/: each folder collects and runs alone."""
     helpers: dict[str, set[Path]] = {}
     for path in (ROOT / "tests").rglob("*.py"):
@@ -132,7 +132,7 @@ def test_every_room_of_tests_stands_alone() -> None:
             assert helpers[name] & {path.parent, ROOT / "tests"}, f"{path} imports {name}"
 
 
-def test_the_quick_tests_have_files_of_every_room() -> None:
+def test_the_quick_tests_have_files_of_every_room():
     named = set(re.findall(r"(\w+)/test_\w+\.py", (ROOT / "Makefile").read_text()))
     rooms = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
     assert rooms == named - {"tests"}
@@ -140,7 +140,7 @@ def test_the_quick_tests_have_files_of_every_room() -> None:
         assert (ROOT / "tests" / name).is_file() or (ROOT / name).is_file(), name
 
 
-def test_no_two_files_of_tests_have_one_name() -> None:
+def test_no_two_files_of_tests_have_one_name():
     """Their folders are no packages, so that pytest would take one for the other."""
     names = Counter(p.name for p in (ROOT / "tests").rglob("*.py") if p.name != "conftest.py")
     assert [name for name, n in names.items() if n > 1] == []

@@ -20,7 +20,7 @@ print(json.dumps([light, full, heavy]))
 """
 
 
-def test_names_are_known_before_torch_is_imported() -> None:
+def test_names_are_known_before_torch_is_imported():
     done = subprocess.run(
         [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=120
     )

@@ -33,7 +33,7 @@ def run_command(*command: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory):
     """A copy of what git knows, without what was built here."""
     copy = tmp_path_factory.mktemp("tree") / "genodiff"
     for path in tracked_files():
@@ -46,7 +46,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sdist(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sdist(tree, tmp_path_factory):
     """The sdist, unpacked."""
     folder = tmp_path_factory.mktemp("sdist")
     run_command(sys.executable, "-c", SDIST, folder, cwd=tree)
@@ -58,14 +58,14 @@ def sdist(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(sdist, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     run_command(*PIP, "wheel", *OFFLINE, "--wheel-dir", folder, sdist, cwd=folder)
     (built,) = folder.iterdir()
     return built
 
 
-def test_the_sdist_holds_the_tree(sdist: Path) -> None:
+def test_the_sdist_holds_the_tree(sdist):
     known = {str(path.relative_to(ROOT)) for path in tracked_files() if path.is_file()}
     held = {str(path.relative_to(sdist)) for path in sdist.rglob("*") if path.is_file()}
     made = {name for name in held if name.startswith("genodiff.egg-info/")}
@@ -73,7 +73,7 @@ def test_the_sdist_holds_the_tree(sdist: Path) -> None:
     assert held - known - made == {"PKG-INFO", "setup.cfg", COMMIT}
 
 
-def test_the_wheel_is_of_any_python_and_holds_the_package_alone(wheel: Path) -> None:
+def test_the_wheel_is_of_any_python_and_holds_the_package_alone(wheel):
     name, version, python, abi, platform = wheel.stem.split("-")
     assert (name, version, python, abi) == ("genodiff", __version__, "py3", "none")
     assert platform.startswith(("linux", "macosx"))
@@ -93,9 +93,7 @@ def test_the_wheel_is_of_any_python_and_holds_the_package_alone(wheel: Path) -> 
     assert "License-Expression: Apache-2.0" in metadata
 
 
-def test_what_the_wheel_installs_works_away_from_the_tree(
-    wheel: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_wheel_installs_works_away_from_the_tree(wheel, tree, tmp_path, monkeypatch):
     with zipfile.ZipFile(wheel) as archive:
         has_c = any(name.endswith("_native_base.so") for name in archive.namelist())
     run_command(*PIP, "install", *OFFLINE, "--target", tmp_path / "site", wheel, cwd=tmp_path)
@@ -111,9 +109,7 @@ def test_what_the_wheel_installs_works_away_from_the_tree(
     assert told.splitlines()[:2] == [__version__, f"commit: {'f' * 40}"]
 
 
-def test_the_container_copies_all_that_the_build_needs(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_container_copies_all_that_the_build_needs(tree, tmp_path, monkeypatch):
     lines = (tree / "Containerfile").read_text().splitlines()
     copied = [line.split()[1:-1] for line in lines if line.startswith("COPY ")]
     source = tmp_path / "source"

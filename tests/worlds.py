@@ -81,26 +81,16 @@ def copy_task(length: int = 2, n_symbols: int = 3) -> World:
     """F2. Entropy ln V."""
     targets = tuple(range(5, 5 + n_symbols))
     sequences = torch.tensor(targets)[:, None].expand(-1, length).contiguous()
-    return World(
-        sequences,
-        torch.full((n_symbols,), 1 / n_symbols, dtype=torch.float64),
-        targets,
-        1,
-        5 + n_symbols,
-    )
+    return World(sequences, torch.full((n_symbols,), 1 / n_symbols, dtype=torch.float64), targets,
+                 1, 5 + n_symbols)  # fmt: skip
 
 
 def independent(length: int = 3, p: tuple[float, ...] = (0.25, 0.25, 0.25, 0.25)) -> World:
     """F3. Entropy L H(p)."""
     targets = (7, 8, 9, 10)[: len(p)]
     choice = torch.tensor(list(itertools.product(range(len(p)), repeat=length)))
-    return World(
-        torch.tensor(targets)[choice],
-        torch.tensor(p, dtype=torch.float64)[choice].prod(-1),
-        targets,
-        3,
-        16,
-    )
+    return World(torch.tensor(targets)[choice],
+                 torch.tensor(p, dtype=torch.float64)[choice].prod(-1), targets, 3, 16)  # fmt: skip
 
 
 @dataclass(frozen=True)

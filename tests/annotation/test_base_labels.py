@@ -11,7 +11,6 @@ from Bio.SeqRecord import SeqRecord
 
 from genodiff.alphabet import reverse_complement
 from genodiff.annotation.base_labels import (
-    BaseLabels,
     mirror_names,
     read_class_labels,
     read_gene_labels,
@@ -60,12 +59,12 @@ GENES = (
 
 
 @pytest.fixture
-def genes(tmp_path: Path) -> BaseLabels:
+def genes(tmp_path):
     (tmp_path / "g.gff3").write_text(gff(*GENES))
     return read_gene_labels(tmp_path / "g.gff3", CONTIGS)
 
 
-def test_planted_genes_are_at_their_bases_on_both_strands(genes: BaseLabels) -> None:
+def test_planted_genes_are_at_their_bases_on_both_strands(genes):
     states = np.array(genes.names)
     first = genes.contigs["chr1"]
     for start, end, strand in ((0, 9, "+"), (100, 104, "+"), (150, 155, "+"), (300, 302, "-"),
@@ -84,9 +83,7 @@ def test_planted_genes_are_at_their_bases_on_both_strands(genes: BaseLabels) -> 
 
 
 @pytest.mark.parametrize(("start", "end"), [(-5, 12), (590, 620), (95, 160), (301, 341), (20, 21)])
-def test_a_window_has_the_labels_of_its_bases_and_knows_none_beyond_the_contig(
-    genes: BaseLabels, start: int, end: int
-) -> None:
+def test_a_window_has_the_labels_of_its_bases_and_knows_none_beyond_the_contig(genes, start, end):
     found = genes.cut("chr1", start, end)
     assert len(found) == end - start
     for offset, label in enumerate(found.tolist()):
@@ -95,9 +92,7 @@ def test_a_window_has_the_labels_of_its_bases_and_knows_none_beyond_the_contig(
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 600), (-5, 360), (101, 152), (590, 606)])
-def test_a_turned_window_is_that_of_the_turned_genome(
-    tmp_path: Path, genes: BaseLabels, start: int, end: int
-) -> None:
+def test_a_turned_window_is_that_of_the_turned_genome(tmp_path, genes, start, end):
     turned = [(c, k, LENGTH - b, LENGTH - a, {"+": "-", "-": "+"}[s], n)
               for c, k, a, b, s, n in GENES if c == "chr1"]  # fmt: skip
     (tmp_path / "t.gff3").write_text(gff(*turned))
@@ -107,7 +102,7 @@ def test_a_turned_window_is_that_of_the_turned_genome(
     np.testing.assert_array_equal(genes.turn(found), genes.cut("chr1", start, end))
 
 
-def test_gtf_bed12_and_genbank_give_the_same_labels(tmp_path: Path, genes: BaseLabels) -> None:
+def test_gtf_bed12_and_genbank_give_the_same_labels(tmp_path, genes):
     gtf = "".join(
         f'{c}\t.\tCDS\t{a + 1}\t{b}\t.\t{s}\t.\tgene_id "{n}"; transcript_id "{n}.1";\n'
         for c, _, a, b, s, n in GENES
@@ -141,9 +136,7 @@ def test_gtf_bed12_and_genbank_give_the_same_labels(tmp_path: Path, genes: BaseL
             np.testing.assert_array_equal(found.contigs[contig], path)
 
 
-def test_bases_that_are_not_read_have_no_label_and_those_beside_them_keep_theirs(
-    tmp_path: Path, genes: BaseLabels
-) -> None:
+def test_bases_that_are_not_read_have_no_label_and_those_beside_them_keep_theirs(tmp_path, genes):
     with Genome(write_letters(tmp_path, (102, 152))) as genome:
         masked = genes.mask_unread(genome)
     for contig, path in genes.contigs.items():
@@ -158,7 +151,7 @@ def test_bases_that_are_not_read_have_no_label_and_those_beside_them_keep_theirs
     assert masked.count().sum() == sum(CONTIGS[c] for c in ("chr1", "chr2")) - 50
 
 
-def test_outside_the_labelled_intervals_nothing_is_known(genes: BaseLabels) -> None:
+def test_outside_the_labelled_intervals_nothing_is_known(genes):
     found = genes.mask_outside([("chr1", 98, 160), ("chr1", 590, 600), ("chr3", 0, 4)])
     path = found.contigs["chr1"]
     assert set(found.contigs) == {"chr1"}
@@ -176,9 +169,7 @@ CLASSES = (
 
 
 @pytest.mark.parametrize("stranded", [True, False])
-def test_classes_of_bed_and_of_gff_are_at_their_bases(
-    tmp_path: Path, stranded: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_classes_of_bed_and_of_gff_are_at_their_bases(tmp_path, stranded, caplog):
     rows = [f"{c}\t{a}\t{b}\t{name}\t0\t{way}\n" for c, a, b, name, way in CLASSES]
     (tmp_path / "c.bed").write_text("".join(rows))
     (tmp_path / "c.gff3").write_text(
@@ -205,9 +196,7 @@ def test_classes_of_bed_and_of_gff_are_at_their_bases(
         assert [labels.names[i] for i in turned] == wanted
 
 
-def test_rows_as_one_class_and_bases_of_both_strands_unknown(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_rows_as_one_class_and_bases_of_both_strands_unknown(tmp_path, caplog):
     """Overlaps in any order of rows, of three rows too, and of rows of one class."""
     rows = [("a", 2, 8, "+"), ("b", 6, 12, "-"), ("c", 5, 7, "+"), ("d", 20, 25, "-"),
             ("e", 23, 28, "-"), ("f", 7, 9, "+")]  # fmt: skip
@@ -231,9 +220,7 @@ def write_tracks(folder: Path, **tracks: str) -> dict[str, Path]:
     return {name: folder / f"{name}.bedGraph" for name in tracks}
 
 
-def test_tracks_stand_beside_one_another_and_a_turned_window_exchanges_strands(
-    tmp_path: Path,
-) -> None:
+def test_tracks_stand_beside_one_another_and_a_turned_window_exchanges_strands(tmp_path):
     files = write_tracks(
         tmp_path,
         cover="chr1\t0\t4\t2\n",
@@ -255,9 +242,7 @@ def test_tracks_stand_beside_one_another_and_a_turned_window_exchanges_strands(
     assert np.isnan(filled.cut("chr2", 0, 90)).all(0).tolist() == [True, True, False]
 
 
-def test_a_gene_that_has_no_path_is_counted_and_unknown(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_gene_that_has_no_path_is_counted_and_unknown(tmp_path, caplog):
     (tmp_path / "g.gff3").write_text(gff(*GENES, ("chr2", "CDS", 60, 70, "+", "odd")))
     with caplog.at_level(logging.WARNING, logger="genodiff"):
         found = read_gene_labels(tmp_path / "g.gff3", CONTIGS)
@@ -286,9 +271,7 @@ def test_a_gene_that_has_no_path_is_counted_and_unknown(
         (gff(("chr1", "exon", 0, 7, "+", "a")), {"types": ("exom",)}, "did you mean 'exon'"),
     ],
 )  # fmt: skip
-def test_faulty_classes_are_one_line(
-    tmp_path: Path, text: str, options: dict[str, bool], said: str
-) -> None:
+def test_faulty_classes_are_one_line(tmp_path, text, options, said):
     (tmp_path / "c.txt").write_text(text)
     with pytest.raises(GenodiffError) as caught:
         read_class_labels(tmp_path / "c.txt", CONTIGS, **options)
@@ -306,7 +289,7 @@ def test_faulty_classes_are_one_line(
         (gff(("chr1", "CDS", 594, 603, "+", "a")), "no gene on the genome's contigs"),
     ],
 )
-def test_faulty_genes_are_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_faulty_genes_are_one_line(tmp_path, text, said):
     (tmp_path / "g.gff3").write_text(text)
     with pytest.raises(GenodiffError) as caught:
         read_gene_labels(tmp_path / "g.gff3", CONTIGS)
@@ -314,7 +297,7 @@ def test_faulty_genes_are_one_line(tmp_path: Path, text: str, said: str) -> None
     assert "\n" not in str(caught.value)
 
 
-def test_one_strand_without_the_other_and_an_empty_track_are_one_line(tmp_path: Path) -> None:
+def test_one_strand_without_the_other_and_an_empty_track_are_one_line(tmp_path):
     files = write_tracks(tmp_path, a="chr1\t0\t4\t2\n", b="# nothing\n")
     for tracks, said in (
         ({"a+": files["a"]}, "give 'a-' too"),
@@ -326,12 +309,12 @@ def test_one_strand_without_the_other_and_an_empty_track_are_one_line(tmp_path: 
         assert "\n" not in str(caught.value)
 
 
-def test_mirrors_are_their_own_inverse(genes: BaseLabels) -> None:
+def test_mirrors_are_their_own_inverse(genes):
     for mirror in (genes.mirror, mirror_names(["none", "a+", "b", "a-"])):
         assert [mirror[i] for i in mirror] == list(range(len(mirror)))
 
 
-def test_labels_follow_the_letters_of_both_strands(tmp_path: Path, genes: BaseLabels) -> None:
+def test_labels_follow_the_letters_of_both_strands(tmp_path, genes):
     """What a network would see: turned letters and turned labels name the same codons."""
     with Genome(write_letters(tmp_path)) as genome:
         letters = genome.fetch("chr1", 290, 360)
@@ -346,7 +329,7 @@ def test_labels_follow_the_letters_of_both_strands(tmp_path: Path, genes: BaseLa
     assert states == [f"exon{i % 3}+" for i in range(9)]
 
 
-def test_genes_that_are_cut_off_or_reach_beyond_their_contig_are_unknown(tmp_path: Path) -> None:
+def test_genes_that_are_cut_off_or_reach_beyond_their_contig_are_unknown(tmp_path):
     def rows(name: str, start: int, end: int, strand: str, phase: int) -> str:
         about = f"chr\tx\tgene\t{start}\t{end}\t.\t{strand}\t.\tID={name}\n"
         cds = f"chr\tx\tCDS\t{start}\t{end}\t.\t{strand}\t{phase}\tID=c{name};Parent={name}\n"
@@ -365,9 +348,7 @@ def test_genes_that_are_cut_off_or_reach_beyond_their_contig_are_unknown(tmp_pat
 
 
 @pytest.mark.parametrize("style", ["ncbi", "ensembl", "gtf"])
-def test_the_coding_rows_of_a_pseudogene_are_unknown_and_counted(
-    style: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_coding_rows_of_a_pseudogene_are_unknown_and_counted(style, tmp_path, caplog):
     """Whether the row itself says so, the gene two rows above it, or an attribute of GTF."""
     rows = {
         "ncbi": (

@@ -52,7 +52,7 @@ def has_codons(path: tuple[int, ...], letters: bytes) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_path_is_the_best_of_all_that_have_their_codons(seed: int) -> None:
+def test_the_path_is_the_best_of_all_that_have_their_codons(seed):
     draw = np.random.default_rng(seed)
     parts = [b"C", b"ATG", b"TAA", b"A", b"CAT", b"TTA", b"TGA"]
     letters = b"".join(draw.permutation(parts).tolist())[:8]
@@ -68,7 +68,7 @@ def test_the_path_is_the_best_of_all_that_have_their_codons(seed: int) -> None:
     assert tuple(find_codon_path(scores, steps, letters).tolist()) == max(some, key=weigh)
 
 
-def test_every_gene_has_its_codons_on_both_strands_and_the_other_strand_says_the_same() -> None:
+def test_every_gene_has_its_codons_on_both_strands_and_the_other_strand_says_the_same():
     draw = np.random.default_rng(3)
     chances = [0.12] * 8 + [0.04]
     letters = b"".join(draw.choice([*map(str.encode, "ACGTacgtN")], 6_000, p=chances).tolist())
@@ -91,12 +91,12 @@ def test_every_gene_has_its_codons_on_both_strands_and_the_other_strand_says_the
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5])
-def test_short_contigs_have_a_path(length: int) -> None:
+def test_short_contigs_have_a_path(length):
     scores = np.zeros((length, N_STATES), np.float32)
     assert len(find_codon_path(scores, STEPS, b"ATGTAA"[:length])) == length
 
 
-def test_where_letters_allow_everything_that_is_best_the_path_is_the_plain_one() -> None:
+def test_where_letters_allow_everything_that_is_best_the_path_is_the_plain_one():
     letters = b"CC" + b"ATG" + b"CCC" * 9 + b"TAA" + b"CC"
     path = np.array([0, 0, *[1, 2, 3] * 11, 0, 0])
     scores = np.full((len(letters), N_STATES), -3.0, np.float32)

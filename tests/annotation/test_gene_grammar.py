@@ -24,7 +24,7 @@ def spell(path: np.ndarray) -> str:
     return " ".join(STATES[s] for s in path)
 
 
-def test_a_gene_with_an_intron_is_spelled_on_both_strands() -> None:
+def test_a_gene_with_an_intron_is_spelled_on_both_strands():
     parts = ((1, 3), (5, 9))  # two bases, an intron of two, four bases
     path, left_out = label_genes([CodingGene(1, parts)], 10)
     assert not left_out
@@ -56,9 +56,7 @@ def contigs(draw: st.DrawFn) -> tuple[list[CodingGene], int]:
 
 @given(contigs())
 @settings(max_examples=200, deadline=None)
-def test_what_is_written_is_allowed_and_read_back_on_either_strand(
-    case: tuple[list[CodingGene], int],
-) -> None:
+def test_what_is_written_is_allowed_and_read_back_on_either_strand(case):
     genes, length = case
     path, left_out = label_genes(genes, length)
     assert not left_out
@@ -73,14 +71,14 @@ def test_what_is_written_is_allowed_and_read_back_on_either_strand(
     assert (other == np.array(mirror_states())[path[::-1]]).all()
 
 
-def test_steps_are_those_of_the_mirrored_contig() -> None:
+def test_steps_are_those_of_the_mirrored_contig():
     steps, other = allow_steps(), np.array(mirror_states())
     assert (steps == steps.T[np.ix_(other, other)]).all()
     assert min(steps.sum(0).min(), steps.sum(1).min()) >= 1  # no state without a way
     assert len(STATES) == N_STATES == len(set(STATES))
 
 
-def test_what_has_no_path_is_left_out_and_its_bases_are_unknown() -> None:
+def test_what_has_no_path_is_left_out_and_its_bases_are_unknown():
     whole = CodingGene(1, ((3, 9),))
     for other in (
         CodingGene(1, ((12, 16),)),  # no whole codons
@@ -95,7 +93,7 @@ def test_what_has_no_path_is_left_out_and_its_bases_are_unknown() -> None:
         assert (path[first:last] == UNKNOWN).all()
 
 
-def test_genes_that_an_end_cuts_off_are_not_listed() -> None:
+def test_genes_that_an_end_cuts_off_are_not_listed():
     path, _ = label_genes([CodingGene(1, ((2, 8),)), CodingGene(-1, ((10, 16),))], 18)
     assert len(list_genes(path)) == 2
     assert list_genes(path[3:])[0].strand == -1
@@ -103,7 +101,7 @@ def test_genes_that_an_end_cuts_off_are_not_listed() -> None:
     assert len(list_genes(path[:15])) == 1
 
 
-def test_the_longest_coding_sequence_of_each_gene_is_taken() -> None:
+def test_the_longest_coding_sequence_of_each_gene_is_taken():
     def make(name: str, *coding: tuple[int, int], strand: int = -1) -> Transcript:
         pieces = tuple(GenePart(a, b, strand) for a, b in coding)
         return Transcript("chr", 0, 50, strand, "G", name, pieces, pieces)
@@ -117,7 +115,7 @@ def test_the_longest_coding_sequence_of_each_gene_is_taken() -> None:
     assert found == {"chr": ([CodingGene(-1, ((20, 26),))], [(0, 50), (0, 50)])}
 
 
-def test_a_partial_gene_is_unknown_and_not_between() -> None:
+def test_a_partial_gene_is_unknown_and_not_between():
     whole = CodingGene(1, ((3, 9),))
     path, left_out = label_genes([whole], 20, [(6, 12), (17, 25), (-4, 1)])
     assert left_out == 0
@@ -125,7 +123,7 @@ def test_a_partial_gene_is_unknown_and_not_between() -> None:
     assert list_genes(np.where(path == UNKNOWN, BETWEEN, path)) == [whole]
 
 
-def test_lengths_of_one_and_none() -> None:
+def test_lengths_of_one_and_none():
     assert label_genes([], 1)[0].tolist() == [BETWEEN]
     assert list_genes(np.zeros(0, np.int8)) == []
     with pytest.raises(IndexError):

@@ -21,7 +21,7 @@ SEEDS = [0, pytest.param(1, marks=pytest.mark.slow)]
 
 
 @pytest.fixture(params=[pytest.param("line", marks=pytest.mark.slow), "circle"])
-def made(request: pytest.FixtureRequest, seed: int) -> MadeGenome:
+def made(request, seed):
     return make_genome(seed, circular=request.param == "circle")
 
 
@@ -50,9 +50,7 @@ def ask(opened: Consequences, made: MadeGenome, gene: MadeGene, change: tuple[in
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", FORMATS)
-def test_consequences_are_those_of_the_translated_genome(
-    tmp_path: Path, made: MadeGenome, kind: str
-) -> None:
+def test_consequences_are_those_of_the_translated_genome(tmp_path, made, kind):
     rng = random.Random(kind)
     fasta, path, genes = write(tmp_path, made, kind)
     letters, length = made.letters, len(made.letters)
@@ -129,8 +127,8 @@ def draw_labels(made: MadeGenome, genes: list[MadeGene]) -> list[set[str]]:
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("with_letters", [True, False])
 def test_labels_are_the_frames_of_known_genes_and_nothing_of_others(
-    tmp_path: Path, made: MadeGenome, kind: str, with_letters: bool
-) -> None:
+    tmp_path, made, kind, with_letters
+):
     fasta, path, genes = write(tmp_path, made, kind)
     with Genome(fasta) as genome:
         labels = read_gene_labels(path, genome.contigs, genome if with_letters else None)
@@ -149,7 +147,7 @@ CSQ = {name: f"{name}_variant" for name in ("synonymous", "missense", "start_ret
 
 @pytest.mark.skipif(which("bcftools") is None, reason="bcftools is not installed")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_bcftools_csq_names_the_same_changes(tmp_path: Path, seed: int) -> None:
+def test_bcftools_csq_names_the_same_changes(tmp_path, seed):
     """Of genes that it can read: whole, of one CDS, of code 1."""
     made = make_genome(seed, circular=False)
     fasta, path, genes = write(tmp_path, made, "ensembl")

@@ -14,7 +14,7 @@ FREE = np.zeros(N_STATES, np.float32)
 @pytest.mark.parametrize("piece", [1, 2, 7, 64, 2048])
 @pytest.mark.parametrize("length", [1, 2, 3, 63, 64, 65, 500, 1501])
 @pytest.mark.parametrize("coarse", [False, True])
-def test_it_is_the_plain_path_of_rounded_scores(piece: int, length: int, coarse: bool) -> None:
+def test_it_is_the_plain_path_of_rounded_scores(piece, length, coarse):
     draw = np.random.default_rng(length * 7 + piece)
     scores = draw.normal(0, 3, (length, N_STATES)).astype(np.float32)
     if coarse:
@@ -27,7 +27,7 @@ def test_it_is_the_plain_path_of_rounded_scores(piece: int, length: int, coarse:
         assert (found == find_best_path(*exact)).all()
 
 
-def test_what_lies_far_away_may_decide() -> None:
+def test_what_lies_far_away_may_decide():
     """Between two bases all is alike: pieces go again until the first reaches the last."""
     scores = np.zeros((901, 2), np.float32)
     scores[0, 1] = 1
@@ -38,7 +38,7 @@ def test_what_lies_far_away_may_decide() -> None:
     assert (find_long_path(scores, stay, free, free, piece=30) == 0).all()
 
 
-def test_no_path_is_told_and_a_long_one_of_small_scores_is_not() -> None:
+def test_no_path_is_told_and_a_long_one_of_small_scores_is_not():
     free, none = np.zeros(2, np.float32), np.full((2, 2), FORBIDDEN, np.float32)
     for find in (find_long_path, find_best_path):
         with pytest.raises(ValueError, match="no path"):

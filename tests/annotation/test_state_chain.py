@@ -33,9 +33,7 @@ def make_chain(length: int, states: int, seed: int, each_step: bool, forbid: boo
 @pytest.mark.parametrize("each_step", [False, True])
 @pytest.mark.parametrize("forbid", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 6])
-def test_sums_marginals_and_best_paths_are_those_of_all_paths(
-    length: int, each_step: bool, forbid: bool
-) -> None:
+def test_sums_marginals_and_best_paths_are_those_of_all_paths(length, each_step, forbid):
     chain = make_chain(length, 3, length, each_step, forbid)
     chain.states.requires_grad_()
     paths = torch.tensor(list(product(range(3), repeat=length)))
@@ -56,7 +54,7 @@ def test_sums_marginals_and_best_paths_are_those_of_all_paths(
         assert best.tolist() == paths[scores[row].argmax()].tolist()
 
 
-def test_a_long_chain_is_its_own_forward_pass() -> None:
+def test_a_long_chain_is_its_own_forward_pass():
     """8,191 places in float32, against the recursion in float64."""
     allowed = torch.from_numpy(allow_steps())
     steps = torch.zeros(N_STATES, N_STATES).masked_fill(~allowed, FORBIDDEN)
@@ -72,7 +70,7 @@ def test_a_long_chain_is_its_own_forward_pass() -> None:
     assert torch.isfinite(chances).all()
 
 
-def test_a_best_path_never_leaves_the_grammar() -> None:
+def test_a_best_path_never_leaves_the_grammar():
     """10,000 random scores, strong and weak."""
     allowed = allow_steps()
     steps = np.where(allowed, 0.0, FORBIDDEN).astype(np.float32)
@@ -87,7 +85,7 @@ def test_a_best_path_never_leaves_the_grammar() -> None:
             assert gene.length % 3 == 0
 
 
-def test_where_no_path_is_allowed_it_is_said() -> None:
+def test_where_no_path_is_allowed_it_is_said():
     steps = np.full((2, 2), FORBIDDEN, np.float32)
     with pytest.raises(ValueError, match="no path"):
         find_best_path(np.zeros((3, 2), np.float32), steps, *np.zeros((2, 2), np.float32))

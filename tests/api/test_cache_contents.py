@@ -34,7 +34,7 @@ def list_all(folder: Path) -> set[str]:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kept(tmp_path, monkeypatch):
     """A cache of 1,111 bytes: two stores, a download, an array."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("GENODIFF_CACHE", str(folder))
@@ -47,7 +47,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_each_kind_is_told_with_number_size_and_last_use(kept: Path) -> None:
+def test_each_kind_is_told_with_number_size_and_last_use(kept):
     found = list_cache()
     rows = {row["kind"]: (row["number"], row["bytes"]) for row in found["kinds"]}
     assert rows == {"stores": (2, 1101), "downloads": (1, 7), "lines": (1, 3)}
@@ -58,13 +58,13 @@ def test_each_kind_is_told_with_number_size_and_last_use(kept: Path) -> None:
     assert "genodiff cache" in check_cache().detail
 
 
-def test_a_lock_that_was_taken_lately_is_a_use(kept: Path) -> None:
+def test_a_lock_that_was_taken_lately_is_a_use(kept):
     write(kept / "stores" / f"{KEY}.lock", 1, 1)
     assert clean_cache(older_than=30)["bytes"] == 3
     assert (kept / "stores" / KEY / "genome.ids").exists()
 
 
-def test_what_is_old_goes_with_its_lock_and_a_plan_removes_nothing(kept: Path) -> None:
+def test_what_is_old_goes_with_its_lock_and_a_plan_removes_nothing(kept):
     before = list_all(kept)
     planned = clean_cache(older_than=30, plan=True)
     assert list_all(kept) == before
@@ -80,15 +80,13 @@ def test_what_is_old_goes_with_its_lock_and_a_plan_removes_nothing(kept: Path) -
     }  # fmt: skip
 
 
-def test_kind_and_age_go_together(kept: Path) -> None:
+def test_kind_and_age_go_together(kept):
     assert clean_cache(kinds=["stores"], older_than=5)["bytes"] == 1001
     assert clean_cache(kinds=["downloads"], older_than=30)["bytes"] == 0
     assert clean_cache(kinds=["downloads"])["bytes"] == 7
 
 
-def test_nothing_foreign_nothing_behind_a_link_and_nothing_outside_goes(
-    kept: Path, tmp_path: Path
-) -> None:
+def test_nothing_foreign_nothing_behind_a_link_and_nothing_outside_goes(kept, tmp_path):
     mine = tmp_path / "mine"
     write(mine / "genome.ids", 5, 90)
     write(kept / "thesis.txt", 1, 90)
@@ -109,15 +107,13 @@ def test_nothing_foreign_nothing_behind_a_link_and_nothing_outside_goes(
     assert (mine / "genome.ids").stat().st_size == 5
 
 
-def test_an_empty_cache_folder_goes_too_with_all(kept: Path) -> None:
+def test_an_empty_cache_folder_goes_too_with_all(kept):
     assert clean_cache(everything=True)["bytes"] == 1111
     assert not kept.exists()
     assert list_cache()["bytes"] == clean_cache(everything=True)["bytes"] == 0
 
 
-def test_what_another_process_makes_or_has_open_stays_with_a_line(
-    kept: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_another_process_makes_or_has_open_stays_with_a_line(kept, caplog):
     store, file = kept / "stores" / KEY, kept / "stores" / OTHER / "tokens.ids"
     locks = [FileLock(f"{store}.lock"), FileLock(kept / "downloads" / KEY[:12] / "a.fa.gz.lock")]
     assert all(lock.take() for lock in locks)
@@ -136,7 +132,7 @@ def test_what_another_process_makes_or_has_open_stays_with_a_line(
         assert file.exists()
 
 
-def test_what_killed_processes_left_goes_and_what_is_written_now_stays(kept: Path) -> None:
+def test_what_killed_processes_left_goes_and_what_is_written_now_stays(kept):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     write(kept / "stores" / f".genodiff-{dead.pid}-00ff.tmp" / "genome.ids", 9)
@@ -150,17 +146,16 @@ def test_what_killed_processes_left_goes_and_what_is_written_now_stays(kept: Pat
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["", "--kind stors", "--older-than -1", "--older-than nan", "--all --kind stores"],
+    "words", ["", "--kind stors", "--older-than -1", "--older-than nan", "--all --kind stores"]
 )
-def test_clean_that_does_not_say_what_is_to_go_is_refused(kept: Path, words: str) -> None:
+def test_clean_that_does_not_say_what_is_to_go_is_refused(kept, words):
     assert exit_code("cache", "clean", *words.split()) == 2
     assert list_cache()["bytes"] == 1111
     with pytest.raises(UsageError, match="did you mean 'stores'"):
         clean_cache(kinds=["stors"])
 
 
-def test_the_verb_prints_kinds_and_says_the_bytes_without_numpy(kept: Path) -> None:
+def test_the_verb_prints_kinds_and_says_the_bytes_without_numpy(kept):
     code = (
         "import sys\nfrom contextlib import suppress\nfrom genodiff.cli import main\n"
         "for words in (['cache'], ['cache', 'clean', '--all']):\n"
@@ -177,9 +172,7 @@ def test_the_verb_prints_kinds_and_says_the_bytes_without_numpy(kept: Path) -> N
     assert not kept.exists()
 
 
-def test_the_json_of_both_verbs_is_what_the_functions_return(
-    kept: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_json_of_both_verbs_is_what_the_functions_return(kept, capsys):
     code, out, _ = command(capsys, "cache", "list", "--json")
     assert (code, json.loads(out)) == (0, list_cache())
     code, out, _ = command(capsys, *"cache clean --older-than 30 --plan --json".split())

@@ -13,9 +13,7 @@ from tests.commands import command
 from tests.texts import SONG, VERSES, write_rows
 
 
-def test_recipes_are_the_rows_that_the_command_line_prints(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_recipes_are_the_rows_that_the_command_line_prints(capsys):
     rows = genodiff.list_recipes("dna")
     _, out, _ = command(capsys, "data", "list", "--domain", "dna", "--json")
     assert json.loads(json.dumps(rows)) == [json.loads(line) for line in out.splitlines()]
@@ -26,7 +24,7 @@ def test_recipes_are_the_rows_that_the_command_line_prints(
     assert (places["toy"], places["hg38"], places["pubmed"]) == ("built in", "to fetch", "yours")
 
 
-def test_data_that_are_generated_have_no_files_and_others_are_not_fetched_offline() -> None:
+def test_data_that_are_generated_have_no_files_and_others_are_not_fetched_offline():
     assert genodiff.fetch_data("toy") == []
     with pytest.raises(DataError, match="--offline forbids"):
         genodiff.fetch_data("hg38", offline=True)
@@ -34,9 +32,7 @@ def test_data_that_are_generated_have_no_files_and_others_are_not_fetched_offlin
         genodiff.fetch_data("hg83")
 
 
-def test_a_store_says_what_the_command_line_prints(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_store_says_what_the_command_line_prints(capsys, tmp_path):
     path = tmp_path / "one.fa"
     path.write_text(">one\n" + "ACGTTGCA" * 500 + "\n")
     built = genodiff.build_store(path, seq_len=50)
@@ -51,14 +47,14 @@ def test_a_store_says_what_the_command_line_prints(
         genodiff.build_store(path, seq_len=5000)
 
 
-def test_a_store_of_text_counts_bytes_and_copies(tmp_path: Path) -> None:
+def test_a_store_of_text_counts_bytes_and_copies(tmp_path):
     built = genodiff.build_store(write_rows(tmp_path), domain="text", seq_len=16)
     assert built.row["tokenizer"] == "bytes"
     assert built.row["duplicates_of_train"] == {"valid": 0, "test": 0}
     assert built.summaries["train"].startswith(f"{built.row['splits']['train']['windows']:,} ")
 
 
-def test_documents_of_a_recipe_are_counted_with_their_copies(tmp_path: Path) -> None:
+def test_documents_of_a_recipe_are_counted_with_their_copies(tmp_path):
     (tmp_path / "ptb.train.txt").write_text(f"{VERSES[0]}\n{VERSES[1]}\n{VERSES[1]}\n")
     (tmp_path / "ptb.test.txt").write_text(f"{VERSES[0]}\nother\n")
     found = genodiff.check_documents("ptb", text=tmp_path)
@@ -75,7 +71,7 @@ def test_documents_of_a_recipe_are_counted_with_their_copies(tmp_path: Path) -> 
         genodiff.check_documents("hg38")
 
 
-def test_a_tokenizer_is_written_and_another_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_tokenizer_is_written_and_another_is_not_overwritten(tmp_path):
     pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
     song = tmp_path / "song.txt"
     song.write_text(SONG)
@@ -90,7 +86,7 @@ def test_a_tokenizer_is_written_and_another_is_not_overwritten(tmp_path: Path) -
     assert again.n_tokens == 270
 
 
-def test_usage_errors_come_before_heavy_libraries(tmp_path: Path) -> None:
+def test_usage_errors_come_before_heavy_libraries(tmp_path):
     code = (
         "import sys, genodiff\nfrom genodiff.errors import GenodiffError\n"
         "for call in (lambda: genodiff.build_store('bogus'),\n"

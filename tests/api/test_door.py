@@ -22,7 +22,7 @@ def run(code: str, *flags: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_import_takes_less_than_a_fifth_of_a_second_and_loads_nothing_heavy() -> None:
+def test_the_import_takes_less_than_a_fifth_of_a_second_and_loads_nothing_heavy():
     done = run("import genodiff", "-X", "importtime")
     ours = [line for line in done.stderr.splitlines() if line.split("|")[-1].strip() == "genodiff"]
     assert len(ours) == 1
@@ -32,7 +32,7 @@ def test_the_import_takes_less_than_a_fifth_of_a_second_and_loads_nothing_heavy(
     assert done.returncode == 0, done.stderr
 
 
-def test_every_public_name_is_found_listed_and_has_a_docstring() -> None:
+def test_every_public_name_is_found_listed_and_has_a_docstring():
     for name in DOOR:
         assert (getattr(genodiff, name).__doc__ or "").strip(), name
         assert name in dir(genodiff)
@@ -41,7 +41,7 @@ def test_every_public_name_is_found_listed_and_has_a_docstring() -> None:
         genodiff.lode  # noqa: B018
 
 
-def test_type_checkers_see_the_same_names_and_arguments() -> None:
+def test_type_checkers_see_the_same_names_and_arguments():
     body = ast.parse((ROOT / "genodiff/__init__.pyi").read_text()).body
     imports = {
         str(alias.asname or alias.name): (node.module, alias.name)
@@ -71,7 +71,7 @@ def test_type_checkers_see_the_same_names_and_arguments() -> None:
         assert len(plain) < len(said), f"{name} is what its request says: make_function"
 
 
-def test_every_verb_of_the_tree_is_read_from_its_source_as_it_is() -> None:
+def test_every_verb_of_the_tree_is_read_from_its_source_as_it_is():
     entries = {one.entry for one in [*list_verbs().values(), *list_functions().values()]}
     for file in (ROOT / "genodiff").rglob("*.py"):
         if "\n@verb(" in (text := file.read_text()) and file.name != "verbs.py":

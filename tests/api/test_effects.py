@@ -26,7 +26,7 @@ def read(effect: Any) -> list[list[str]]:
     return [["".join("ACGTN"[int(i)] for i in row) for row in rows] for rows in effect]
 
 
-def test_substitutions_are_made_together_and_the_input_stays() -> None:
+def test_substitutions_are_made_together_and_the_input_stays():
     array = encode_one_hot(["ACGTAC", "TTTTTT"])
     given = array.clone()
     edits = [[0, 1, "t"], [0, 5, "G"]]
@@ -36,7 +36,7 @@ def test_substitutions_are_made_together_and_the_input_stays() -> None:
     assert torch.equal(array, given)
 
 
-def test_positions_of_deletions_are_those_of_the_given_sequence() -> None:
+def test_positions_of_deletions_are_those_of_the_given_sequence():
     sequences = ["ACGTACGT", "ACGTACGT"]
     edits = [[0, 2], [0, 5], [1, 1]]
     before, after = read(genodiff.deletion_effect(Letters(), sequences, edits))
@@ -47,7 +47,7 @@ def test_positions_of_deletions_are_those_of_the_given_sequence() -> None:
     assert after == ["ACTAGT", "GTACGT"]
 
 
-def test_an_insertion_stands_in_front_of_its_position() -> None:
+def test_an_insertion_stands_in_front_of_its_position():
     edits = [[0, 2, "T"], [0, 3, "A"]]
     before, after = read(genodiff.insertion_effect(Letters(), "ACGTACGT", edits))
     assert before == ["ACGTACGT"]
@@ -58,7 +58,7 @@ def test_an_insertion_stands_in_front_of_its_position() -> None:
     assert after == ["ACAT"]  # each was put in by itself
 
 
-def test_strings_arrays_and_rows_of_any_kind_mean_the_same() -> None:
+def test_strings_arrays_and_rows_of_any_kind_mean_the_same():
     sequences, rows = ["ACGTNC", "GGGGGG"], [[0, 4, 2], [1, 0, 3]]
     array = encode_one_hot(sequences)
     wanted = read(genodiff.substitution_effect(Letters(), sequences, rows))
@@ -83,18 +83,18 @@ def test_strings_arrays_and_rows_of_any_kind_mean_the_same() -> None:
         ("insertion_effect", ["ACG"], [[0, -1, 0]]),
     ],
 )
-def test_wrong_rows_and_arrays_are_refused(function: str, sequences: Any, edits: Any) -> None:
+def test_wrong_rows_and_arrays_are_refused(function, sequences, edits):
     with pytest.raises(UsageError):
         getattr(genodiff, function)(Letters(), sequences, edits)
 
 
-def test_sequences_of_several_lengths_are_refused() -> None:
+def test_sequences_of_several_lengths_are_refused():
     with pytest.raises(DataError, match="several lengths"):
         genodiff.substitution_effect(Letters(), ["ACGT", "ACG"], [])
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> genodiff.Model:
+def model(tmp_path_factory):
     return genodiff.load(write_run(tmp_path_factory.mktemp("effects")))
 
 
@@ -103,7 +103,7 @@ def random_arrays(n: int = 3, length: int = 40) -> Tensor:
     return encode_one_hot(["".join(rng.choice(list("ACGT"), length)) for _ in range(n)])
 
 
-def test_a_network_reads_one_hot_arrays_as_it_reads_ids(model: genodiff.Model) -> None:
+def test_a_network_reads_one_hot_arrays_as_it_reads_ids(model):
     array = random_arrays()
     array[0, :, 5] = 0  # a masked base
     ids, _ = model.encode([one.replace("N", "?") for one in decode_one_hot(array)])
@@ -114,7 +114,7 @@ def test_a_network_reads_one_hot_arrays_as_it_reads_ids(model: genodiff.Model) -
     assert torch.allclose(features, model.network.features(ids).mean(1), atol=1e-5)
 
 
-def test_the_log_likelihood_is_that_of_leave_one_out(model: genodiff.Model) -> None:
+def test_the_log_likelihood_is_that_of_leave_one_out(model):
     array = random_arrays(1, 24)
     found = genodiff.one_hot_network(model, every=24)(array)
     (letters,) = decode_one_hot(array)
@@ -125,7 +125,7 @@ def test_the_log_likelihood_is_that_of_leave_one_out(model: genodiff.Model) -> N
 
 
 @pytest.mark.slow
-def test_both_strands_have_one_log_likelihood(model: genodiff.Model) -> None:
+def test_both_strands_have_one_log_likelihood(model):
     array = random_arrays(2, 40)
     turned = encode_one_hot([str(reverse_complement(one)) for one in decode_one_hot(array)])
     single = model.trained._replace(backbone=network(strands="single"))
@@ -135,7 +135,7 @@ def test_both_strands_have_one_log_likelihood(model: genodiff.Model) -> None:
 
 
 @pytest.mark.parametrize("outputs", ["log_likelihood", "features", "logits"])
-def test_gradients_are_those_of_small_changes(model: genodiff.Model, outputs: Any) -> None:
+def test_gradients_are_those_of_small_changes(model, outputs):
     score = genodiff.one_hot_network(model, outputs=outputs)
     array = random_arrays(2, 12).requires_grad_()
     weight = torch.randn(score(array).shape, generator=torch.Generator().manual_seed(0))
@@ -147,7 +147,7 @@ def test_gradients_are_those_of_small_changes(model: genodiff.Model, outputs: An
     assert (2 * (gradient * step).sum()).item() == pytest.approx(change.item(), rel=0.05, abs=1e-3)
 
 
-def test_an_effect_of_a_model_is_a_difference_of_log_likelihoods(model: genodiff.Model) -> None:
+def test_an_effect_of_a_model_is_a_difference_of_log_likelihoods(model):
     sequences = decode_one_hot(random_arrays())
     edits = [[0, 20, "A"], [0, 21, "A"], [2, 3, "C"]]
     one = genodiff.substitution_effect(model, sequences, edits, batch_size=2)
@@ -159,7 +159,7 @@ def test_an_effect_of_a_model_is_a_difference_of_log_likelihoods(model: genodiff
         genodiff.substitution_effect("runs/demo", sequences, edits)
 
 
-def test_a_wrong_output_is_refused(model: genodiff.Model) -> None:
+def test_a_wrong_output_is_refused(model):
     with pytest.raises(UsageError):
         genodiff.one_hot_network(model, outputs="scores")  # type: ignore[arg-type]
     with pytest.raises(UsageError):

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,7 @@ from genodiff.errors import CheckpointError, UsageError
 from tests.commands import command
 
 
-def test_an_evaluation_is_what_the_command_line_prints(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_evaluation_is_what_the_command_line_prints(run, capsys):
     found = genodiff.evaluate(run, max_windows=4, baselines=False, keep=False, device="cpu")
     assert not (run / "eval.json").exists()
     words = ("eval", "--model", run, "--max-windows", 4, "--no-baselines", "--threads", 1)
@@ -27,7 +24,7 @@ def test_an_evaluation_is_what_the_command_line_prints(
     assert set(json.loads((run / "eval.json").read_text())) == {"test"}
 
 
-def test_a_loaded_model_is_evaluated_too(run: Path) -> None:
+def test_a_loaded_model_is_evaluated_too(run):
     model = genodiff.load(run, device="cpu")
     found = genodiff.evaluate(model, max_windows=4, baselines=False, keep=False)
     assert found["checkpoint"] == model.digest
@@ -35,7 +32,7 @@ def test_a_loaded_model_is_evaluated_too(run: Path) -> None:
     assert (plan["windows"], plan["domain"]) == (10, "dna")
 
 
-def test_faults_are_errors_of_ours(run: Path, tmp_path: Path) -> None:
+def test_faults_are_errors_of_ours(run, tmp_path):
     with pytest.raises(CheckpointError, match="is not there"):
         genodiff.evaluate(tmp_path / "nowhere")
     with pytest.raises(UsageError, match="no --split 'tset'; did you mean 'test'"):
@@ -44,13 +41,13 @@ def test_faults_are_errors_of_ours(run: Path, tmp_path: Path) -> None:
         genodiff.judge(["ACGT"], judge=run, repeats=0)
 
 
-def test_sequences_in_memory_are_judged_by_a_masked_run(run: Path) -> None:
+def test_sequences_in_memory_are_judged_by_a_masked_run(run):
     found = genodiff.judge(["ACGTTTGACA", "GGC"], judge=run, reference=False, device="cpu")
     assert (found["figure"], found["file"], found["samples"]["tokens"]) == ("bound", None, 13)
     assert "real" not in found
 
 
-def test_a_page_is_written_where_it_is_asked(run: Path, tmp_path: Path) -> None:
+def test_a_page_is_written_where_it_is_asked(run, tmp_path):
     assert genodiff.report(run, out=tmp_path / "page.html") == tmp_path / "page.html"
     assert genodiff.report(run) == run / "report.html"
     (run / "report.html").write_text('<meta name="generator" content="genodiff 0.0.1">')
@@ -60,9 +57,7 @@ def test_a_page_is_written_where_it_is_asked(run: Path, tmp_path: Path) -> None:
         genodiff.report(run, out=tmp_path / "mine.html")
 
 
-def test_an_evaluation_that_is_stopped_keeps_what_was_there_and_says_so(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_evaluation_that_is_stopped_keeps_what_was_there_and_says_so(run, monkeypatch, capsys):
     command(capsys, "eval", run, "--max-windows", 4, "--no-baselines", "--threads", 1)
     before = (run / "eval.json").read_bytes()
 
@@ -78,7 +73,7 @@ def test_an_evaluation_that_is_stopped_keeps_what_was_there_and_says_so(
     assert not list(run.glob("*.tmp*"))
 
 
-def test_usage_errors_come_before_torch(run: Path, tmp_path: Path) -> None:
+def test_usage_errors_come_before_torch(run, tmp_path):
     faults = [
         (["eval", str(tmp_path / "nowhere")], 4),
         (["eval", str(run), "--repeats", "0"], 2),

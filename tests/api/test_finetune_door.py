@@ -20,7 +20,7 @@ from tests.finetuning.motif_task import examples
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path):
     for part, n, seed in (("train", 24, 1), ("test", 12, 2)):
         some = examples(n, seed, (20, 30))
         pairs = zip(some.sequences, some.labels, strict=True)
@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_own_data_are_fitted_reported_and_predicted(home: Path) -> None:
+def test_own_data_are_fitted_reported_and_predicted(home):
     given = {"test": home / "test.csv", "model": "kmer-lr", "seeds": 2, "out": home / "out"}
     found = genodiff.finetune(home / "train.csv", **given)  # type: ignore[arg-type]
     assert [(row["model"], row["seed"]) for row in found["rows"]] == [
@@ -44,21 +44,16 @@ def test_own_data_are_fitted_reported_and_predicted(home: Path) -> None:
     assert frame.columns == ["name", "prediction", "p_0", "p_1", "spread"]  # type: ignore[union-attr]
 
 
-def test_ensembles_of_seeds_are_lines_of_the_table_and_of_json(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ensembles_of_seeds_are_lines_of_the_table_and_of_json(home, capsys):
     given = f"--test {home}/test.csv --model cnn --model kmer-lr --seeds 2 --out {home}/seeds"
     words = ["finetune", "table", "--train", home / "train.csv", *given.split(), "--quiet"]
     code, out, err = command(capsys, *words, "--json")
     assert code == 0, err
     rows = [json.loads(line) for line in out.splitlines()]
     assert [(r["model"], r["seed"], r.get("ensemble")) for r in rows] == [
-        ("cnn", 1, None),
-        ("cnn", 2, None),
-        ("kmer-lr", 1, None),
-        ("kmer-lr", 2, None),
+        ("cnn", 1, None), ("cnn", 2, None), ("kmer-lr", 1, None), ("kmer-lr", 2, None),
         ("cnn", None, 2),
-    ]
+    ]  # fmt: skip
     (_, _, _, _, both) = rows
     assert both["keys"] == [r["key"] for r in rows[:2]]
     kept = [read_predictions(home / "seeds" / "units" / key) for key in both["keys"]]
@@ -70,7 +65,7 @@ def test_ensembles_of_seeds_are_lines_of_the_table_and_of_json(
     assert line.split()[2:] == [f"{both['value']:.4f}", "(2", "seeds", "averaged)"]
 
 
-def test_a_plan_is_returned_and_nothing_is_written(home: Path) -> None:
+def test_a_plan_is_returned_and_nothing_is_written(home):
     table, test = home / "train.csv", home / "test.csv"
     found = genodiff.finetune(table, test=test, model="majority", out=home / "out", plan=True)
     assert found["units"] == 5
@@ -78,7 +73,7 @@ def test_a_plan_is_returned_and_nothing_is_written(home: Path) -> None:
     assert not (home / "out").exists()
 
 
-def test_data_are_looked_at(home: Path) -> None:
+def test_data_are_looked_at(home):
     found = AuditRequest(home / "train.csv", test=home / "test.csv").answer()
     assert found["counts"]["train"] == {"0": 12, "1": 12}
     assert list_warnings(found) == ["the labels make a binary task: 0, 1"]
@@ -90,7 +85,7 @@ def test_data_are_looked_at(home: Path) -> None:
         SweepReportRequest(home).answer()
 
 
-def test_usage_errors_come_before_torch(tmp_path: Path) -> None:
+def test_usage_errors_come_before_torch(tmp_path):
     said = {
         "gue --seeds 0": "below 1",
         "gue --task nope": "no task 'nope'",

@@ -1,7 +1,5 @@
 """`genodiff.load` of a fine-tuned run: what it predicts, and what it says that it is not."""
 
-from pathlib import Path
-
 import pytest
 
 import genodiff
@@ -18,7 +16,7 @@ from tests.tiny_run import write_run
 
 
 @pytest.fixture(scope="module")
-def unit_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unit_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
     (model,) = parse_models([f"ours={write_run(folder)}"], list_baselines("dna", is_tuned=False))
     settings = FitSettings.parse({"epochs": 1, "batch_size": 16, "lr": 1e-2, "rc": "conjoin"})
@@ -30,7 +28,7 @@ def unit_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unit.folder(folder / "sweep")
 
 
-def test_a_fine_tuned_run_predicts_as_its_fit(unit_folder: Path) -> None:
+def test_a_fine_tuned_run_predicts_as_its_fit(unit_folder):
     model = genodiff.load(unit_folder, device="cpu")
     assert isinstance(model, genodiff.FinetunedModel)
     texts = ["ACGTACGTGG", "TTTTCACGTGACC", "acg"]
@@ -42,7 +40,7 @@ def test_a_fine_tuned_run_predicts_as_its_fit(unit_folder: Path) -> None:
     assert next(model.network.parameters()).device == model.device
 
 
-def test_what_is_of_a_language_model_is_refused_in_one_line(unit_folder: Path) -> None:
+def test_what_is_of_a_language_model_is_refused_in_one_line(unit_folder):
     model = genodiff.load(unit_folder)
     for ask in (model.sample, model.infill, model.embed, model.bits, model.encode):
         with pytest.raises(UsageError, match="load the run that it was tuned from"):
@@ -53,9 +51,7 @@ def test_what_is_of_a_language_model_is_refused_in_one_line(unit_folder: Path) -
 
 
 @pytest.mark.parametrize("verb", ["sample", "embed"])
-def test_a_verb_that_needs_a_language_model_writes_nothing(
-    unit_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
-) -> None:
+def test_a_verb_that_needs_a_language_model_writes_nothing(unit_folder, tmp_path, capsys, verb):
     given = tmp_path / "in.fa"
     given.write_text(">a\nACGTACGT\n")
     out = tmp_path / "out.npz"

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ VALID: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def fitted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fitted_run(tmp_path_factory):
     """A run whose valid split, the end of c1, holds a copy of what is in train."""
     folder = tmp_path_factory.mktemp("fit")
     fasta, bed = folder / "genome.fa", folder / "splits.bed"
@@ -36,14 +35,12 @@ def fitted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def copied(fitted_run: Path, tmp_path: Path) -> Path:
+def copied(fitted_run, tmp_path):
     shutil.copytree(fitted_run, tmp_path / "run")
     return tmp_path / "run"
 
 
-def test_fitted_numbers_cost_less_and_are_taken_from_then_on(
-    copied: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fitted_numbers_cost_less_and_are_taken_from_then_on(copied, monkeypatch):
     splits = set[str]()
     read = memory_fit.list_stretches
     monkeypatch.setattr(
@@ -68,7 +65,7 @@ def test_fitted_numbers_cost_less_and_are_taken_from_then_on(
     assert genodiff.fit_memory(copied, windows=6, draws=2, seed=2, device="cpu") != told
 
 
-def test_the_command_says_what_it_gained(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_it_gained(copied, capsys):
     words = ("checkpoint", "fit-memory", copied, "--windows", 3, "--draws", 1, "--json")
     code, out, err = command(capsys, *words, "--threads", 1)
     assert code == 0
@@ -77,7 +74,7 @@ def test_the_command_says_what_it_gained(copied: Path, capsys: pytest.CaptureFix
     assert "--memory on" in err
 
 
-def test_an_export_with_the_memory_has_the_fitted_numbers(copied: Path, tmp_path: Path) -> None:
+def test_an_export_with_the_memory_has_the_fitted_numbers(copied, tmp_path):
     told = genodiff.fit_memory(copied, windows=3, draws=1, device="cpu")
     out = tmp_path / "published"
     genodiff.export_checkpoint(copied, out=out, format="safetensors", with_memory=True)
@@ -90,9 +87,7 @@ def test_an_export_with_the_memory_has_the_fitted_numbers(copied: Path, tmp_path
         genodiff.fit_memory(tmp_path / "theirs", device="cpu")
 
 
-def test_what_cannot_be_fitted_or_used_is_one_line(
-    copied: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_fitted_or_used_is_one_line(copied, monkeypatch):
     with pytest.raises(UsageError, match="--windows 0 is below 1"):
         genodiff.fit_memory(copied, windows=0)
     monkeypatch.setattr(memory_fit, "cut_windows", lambda *_: [])

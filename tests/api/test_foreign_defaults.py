@@ -60,7 +60,7 @@ SURROUNDINGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("run"))
 
 
@@ -95,15 +95,13 @@ def everything(run: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def alone(run: Path) -> dict[str, Any]:
+def alone(run):
     return everything(run)
 
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("name", SURROUNDINGS)
-def test_every_result_has_the_same_bits_in_any_surroundings(
-    name: str, run: Path, alone: dict[str, Any]
-) -> None:
+def test_every_result_has_the_same_bits_in_any_surroundings(name, run, alone):
     with SURROUNDINGS[name]():
         found = everything(run)
     assert found["weights"] == {(torch.float32, "cpu")}
@@ -113,9 +111,7 @@ def test_every_result_has_the_same_bits_in_any_surroundings(
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["float64", "a default device", "inference"])
-def test_training_has_the_same_bits_in_any_surroundings(
-    name: str, tmp_path: Path, run: Path
-) -> None:
+def test_training_has_the_same_bits_in_any_surroundings(name, tmp_path, run):
     def fit(folder: str) -> str:
         genodiff.train(
             fasta=run.parent / "genome.fa", out=tmp_path / folder, device="cpu",
@@ -128,14 +124,14 @@ def test_training_has_the_same_bits_in_any_surroundings(
     assert there == fit("here")
 
 
-def test_a_model_that_was_loaded_in_inference_mode_can_be_trained(run: Path) -> None:
+def test_a_model_that_was_loaded_in_inference_mode_can_be_trained(run):
     with torch.inference_mode():
         m = genodiff.load(run, device="cpu")
     m.network.features(torch.tensor([[7, 8, 9]])).sum().backward()
     assert next(m.network.parameters()).grad is not None
 
 
-def test_the_defaults_of_the_script_stand_again_after_a_call_and_after_a_fault(run: Path) -> None:
+def test_the_defaults_of_the_script_stand_again_after_a_call_and_after_a_fault(run):
     m = genodiff.load(run, device="cpu")
     with default_type(torch.float64), torch.device("meta"), torch.inference_mode():
         m.predict("ACGT")
@@ -146,7 +142,7 @@ def test_the_defaults_of_the_script_stand_again_after_a_call_and_after_a_fault(r
         assert torch.is_inference_mode_enabled()
 
 
-def test_an_oracle_sees_the_defaults_of_its_script(run: Path) -> None:
+def test_an_oracle_sees_the_defaults_of_its_script(run):
     seen = set()
 
     def ask(some: list[str]) -> list[float]:
@@ -159,7 +155,7 @@ def test_an_oracle_sees_the_defaults_of_its_script(run: Path) -> None:
     assert seen == {(torch.float64, "meta")}
 
 
-def test_two_threads_that_overlap_leave_the_type_of_the_script() -> None:
+def test_two_threads_that_overlap_leave_the_type_of_the_script():
     inside, go = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -178,7 +174,7 @@ def test_two_threads_that_overlap_leave_the_type_of_the_script() -> None:
         assert torch.get_default_dtype() == torch.float64
 
 
-def test_each_method_of_a_model_keeps_foreign_defaults_out() -> None:
+def test_each_method_of_a_model_keeps_foreign_defaults_out():
     methods = {
         name: call
         for name, call in inspect.getmembers(genodiff.Model, inspect.isfunction)

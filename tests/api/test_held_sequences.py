@@ -1,7 +1,6 @@
 """A frame in the place of a list of sequences changes no result, in any function of the door."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,12 @@ VERBS = "sample embed ism dependencies tracks redesign predict score"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture(scope="module")
-def model(run: Path) -> genodiff.Model:
+def model(run):
     return genodiff.load(run, device="cpu")
 
 
@@ -46,7 +45,7 @@ CALLS: dict[str, Callable[[genodiff.Model, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_frames_and_columns_give_what_the_list_gives(name: str, model: genodiff.Model) -> None:
+def test_frames_and_columns_give_what_the_list_gives(name, model):
     call = CALLS[name]
     if name != "redesign":  # its draws depend on the names
         assert call(model, FRAME) == call(model, S)
@@ -56,14 +55,12 @@ def test_frames_and_columns_give_what_the_list_gives(name: str, model: genodiff.
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_columns_among_which_nothing_decides_are_asked_for(
-    name: str, model: genodiff.Model
-) -> None:
+def test_columns_among_which_nothing_decides_are_asked_for(name, model):
     with pytest.raises(UsageError, match=r"which column holds the sequences: a, b\?"):
         CALLS[name](model, {"a": S, "b": S})
 
 
-def test_a_frame_goes_to_a_file_and_to_a_judge_as_a_list_does(tmp_path: Path, run: Path) -> None:
+def test_a_frame_goes_to_a_file_and_to_a_judge_as_a_list_does(tmp_path, run):
     told = [
         genodiff.embed(run, held, out=tmp_path / f"{i}.npz", device="cpu")
         for i, held in enumerate((S, FRAME))
@@ -75,7 +72,7 @@ def test_a_frame_goes_to_a_file_and_to_a_judge_as_a_list_does(tmp_path: Path, ru
     assert genodiff.judge(FRAME, **how)["samples"] == genodiff.judge(S, **how)["samples"]
 
 
-def test_a_verb_of_a_model_has_its_name_as_a_method(model: genodiff.Model, run: Path) -> None:
+def test_a_verb_of_a_model_has_its_name_as_a_method(model, run):
     for verb in VERBS.split():
         assert callable(getattr(genodiff, verb))
         assert callable(getattr(model, verb))
@@ -85,7 +82,7 @@ def test_a_verb_of_a_model_has_its_name_as_a_method(model: genodiff.Model, run: 
     assert model.score(rows, fasta=fasta).equals(model.score_variants(rows, fasta=fasta))
 
 
-def test_variants_in_memory_are_no_file_of_variants(tmp_path: Path, run: Path) -> None:
+def test_variants_in_memory_are_no_file_of_variants(tmp_path, run):
     frame = pl.DataFrame({"chrom": ["c1"], "pos": [900], "ref": ["A"], "alt": ["C"]})
     with pytest.raises(UsageError, match=r"a DataFrame is no file.*score_variants"):
         genodiff.score(run, frame, fasta=run.parent / "genome.fa", out=tmp_path / "x.tsv")  # type: ignore[arg-type]

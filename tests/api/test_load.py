@@ -26,9 +26,7 @@ def listing(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_a_published_caduceus_is_read_as_it_stands_and_as_its_import(
-    tmp_path: Path, paired: bool
-) -> None:
+def test_a_published_caduceus_is_read_as_it_stands_and_as_its_import(tmp_path, paired):
     folder = tmp_path / "published"
     theirs = write_published(folder, rcps=paired)
     before = listing(tmp_path)
@@ -47,7 +45,7 @@ def test_a_published_caduceus_is_read_as_it_stands_and_as_its_import(
         ours.bits()  # no data of its own
 
 
-def test_a_published_network_of_mdlm_is_read_as_it_stands(tmp_path: Path) -> None:
+def test_a_published_network_of_mdlm_is_read_as_it_stands(tmp_path):
     settings = DiTSettings(d_model=24, n_layer=2, n_head=3, d_cond=16, time_conditioning=True)
     theirs = settings.build(12, None, seed=1).eval()
     with torch.no_grad():
@@ -68,14 +66,14 @@ def test_a_published_network_of_mdlm_is_read_as_it_stands(tmp_path: Path) -> Non
     assert len(ours.sample(1, length=20, steps=3)[0]) == 20
 
 
-def test_a_run_and_its_checkpoint_are_the_same_model(tmp_path: Path) -> None:
+def test_a_run_and_its_checkpoint_are_the_same_model(tmp_path):
     run = write_run(tmp_path)
     ours = genodiff.load(str(run))
     checkpoint = next((run / "checkpoints").iterdir())
     assert genodiff.load(checkpoint).digest == ours.digest
 
 
-def test_what_is_no_model_is_one_line(tmp_path: Path) -> None:
+def test_what_is_no_model_is_one_line(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
     for path, said in (("nowhere", "not found"), ("empty", "not found"), ("file", "is a file")):
@@ -84,7 +82,7 @@ def test_what_is_no_model_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def text_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def text_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     given = {"recipe": "own", "domain": "text", "text": str(write_song(folder))}
     config = resolve_config(
@@ -96,7 +94,7 @@ def text_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_a_model_of_text_samples_fills_and_is_scored(text_run: Path, tmp_path: Path) -> None:
+def test_a_model_of_text_samples_fills_and_is_scored(text_run, tmp_path):
     model = genodiff.load(text_run)
     out = tmp_path / "out.txt"
     words = ["sample", "--domain", "text", "--checkpoint", text_run, "--out", out, "--n", 2]
@@ -116,7 +114,7 @@ def test_a_model_of_text_samples_fills_and_is_scored(text_run: Path, tmp_path: P
     assert model.network(ids, lengths).shape == (2, 9, model.network.vocab_size)
 
 
-def test_what_text_has_not_is_one_line(text_run: Path) -> None:
+def test_what_text_has_not_is_one_line(text_run):
     model = genodiff.load(text_run)
     for ask in (model.predict, model.embed, model.bits):
         with pytest.raises(UsageError, match=r"model is of text"):

@@ -50,7 +50,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", CALLS)
-def test_a_model_that_was_loaded_with_a_memory_takes_it_everywhere(run: Path, name: str) -> None:
+def test_a_model_that_was_loaded_with_a_memory_takes_it_everywhere(run, name):
     fasta, call = run.parent / "genome.fa", CALLS[name]
     plain = genodiff.load(run, device="cpu")
     with_it = genodiff.load(run, device="cpu", memory="on")
@@ -61,7 +61,7 @@ def test_a_model_that_was_loaded_with_a_memory_takes_it_everywhere(run: Path, na
     assert kept != alone
 
 
-def test_ten_lines_of_python_judge_a_variant_by_its_copy(run: Path) -> None:
+def test_ten_lines_of_python_judge_a_variant_by_its_copy(run):
     fasta = run.parent / "genome.fa"
     m = genodiff.load(run, device="cpu", memory="on")
     assert max(draw_score(m, fasta)) < -4 < max(draw_score(genodiff.load(run), fasta))
@@ -69,7 +69,7 @@ def test_ten_lines_of_python_judge_a_variant_by_its_copy(run: Path) -> None:
     assert m.bits().value == told["bits_per_base"]
 
 
-def test_sequences_of_the_training_genome_do_not_find_themselves(run: Path) -> None:
+def test_sequences_of_the_training_genome_do_not_find_themselves(run):
     """A whole contig is known, also where two have the same name; a piece of it is not."""
     m = genodiff.load(run, device="cpu")
     letters = read_contig(2).lower()
@@ -80,9 +80,7 @@ def test_sequences_of_the_training_genome_do_not_find_themselves(run: Path) -> N
     assert m.bits(piece, memory="on").value < m.bits(piece, memory="off").value - 0.5
 
 
-def test_what_cannot_be_is_refused_when_it_is_loaded(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_is_refused_when_it_is_loaded(run, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="no memory 'novel'"):
         genodiff.load(run, memory="novel")  # type: ignore[arg-type]
     with monkeypatch.context() as patch:

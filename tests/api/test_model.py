@@ -3,7 +3,6 @@
 import copy
 import json
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def runs(tmp_path_factory):
     """A run of each network, with weights that are all drawn."""
     folder = tmp_path_factory.mktemp("runs")
     fasta = folder / "genome.fa"
@@ -45,7 +44,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(params=list(NETWORKS))
-def model(request: pytest.FixtureRequest, runs: dict[str, Path]) -> genodiff.Model:
+def model(request, runs):
     found = genodiff.load(runs[request.param], device="cpu")
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
@@ -55,7 +54,7 @@ def model(request: pytest.FixtureRequest, runs: dict[str, Path]) -> genodiff.Mod
 
 
 @pytest.fixture
-def ps(runs: dict[str, Path]) -> genodiff.Model:
+def ps(runs):
     return genodiff.load(runs["ps"], device="cpu")
 
 
@@ -77,7 +76,7 @@ def random_dna(length: int, seed: int = 0) -> str:
     return letters[np.random.default_rng(seed).integers(0, 4, length)].tobytes().decode()
 
 
-def test_leave_one_out_is_a_loop_over_positions_at_any_batch_size(model: genodiff.Model) -> None:
+def test_leave_one_out_is_a_loop_over_positions_at_any_batch_size(model):
     text = random_dna(23) + "N" + random_dna(6, 1)
     ids = DNA.encode(text)
     ids[23] = DNA.mask_id
@@ -89,9 +88,7 @@ def test_leave_one_out_is_a_loop_over_positions_at_any_batch_size(model: genodif
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-12)
 
 
-def test_gaps_are_predicted_in_one_pass_beside_one_hot_and_unknown_rows(
-    model: genodiff.Model,
-) -> None:
+def test_gaps_are_predicted_in_one_pass_beside_one_hot_and_unknown_rows(model):
     text = "ACGtNNRA?"
     ids = DNA.encode(text.replace("?", "N"))
     ids[[4, 5, 8]] = DNA.mask_id
@@ -102,7 +99,7 @@ def test_gaps_are_predicted_in_one_pass_beside_one_hot_and_unknown_rows(
     assert np.isnan(found[6]).all()
 
 
-def test_every_kth_base_is_masked_together(model: genodiff.Model) -> None:
+def test_every_kth_base_is_masked_together(model):
     ids = DNA.encode(random_dna(20))
     found = model.predict(DNA.decode(ids), leave_one_out=True, every=6)
     for phase in range(6):
@@ -115,16 +112,14 @@ def test_every_kth_base_is_masked_together(model: genodiff.Model) -> None:
     np.testing.assert_allclose(widest, exact, atol=1e-6)
 
 
-def test_sequences_of_any_length_together_are_each_alone(model: genodiff.Model) -> None:
+def test_sequences_of_any_length_together_are_each_alone(model):
     texts = [random_dna(n, n) + "NN" for n in (3, 40, 1, 17, 40)]
     together = model.predict(texts, batch_size=3)
     for text, rows in zip(texts, together, strict=True):
         np.testing.assert_allclose(rows, model.predict(text), atol=1e-6)
 
 
-def test_a_long_sequence_is_streamed_to_the_same_rows(
-    ps: genodiff.Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_sequence_is_streamed_to_the_same_rows(ps, monkeypatch):
     text = random_dna(300) + "N" * 9 + random_dna(50, 2)
     whole = ps.predict(["NNA", text, "ACN"])
     monkeypatch.setattr("genodiff.scoring.probabilities.PIECE", 64)
@@ -133,7 +128,7 @@ def test_a_long_sequence_is_streamed_to_the_same_rows(
         np.testing.assert_allclose(rows, expected, atol=1e-5)
 
 
-def test_samples_are_those_of_the_command_line(model: genodiff.Model, tmp_path: Path) -> None:
+def test_samples_are_those_of_the_command_line(model, tmp_path):
     out = tmp_path / "out.fa"
     words = ["sample", "--checkpoint", str(model.path), "--fasta", str(out), "--n", "3", "-q"]
     words += ["--threads", "1", "--length", "80", "--steps", "4", "--seed", "4"]
@@ -148,7 +143,7 @@ def test_samples_are_those_of_the_command_line(model: genodiff.Model, tmp_path: 
     assert fresh.sample(3, length=80, steps=4, seed=4) == [one.sequence for one in found]
 
 
-def test_filled_templates_are_those_of_the_command_line(ps: genodiff.Model, tmp_path: Path) -> None:
+def test_filled_templates_are_those_of_the_command_line(ps, tmp_path):
     gaps, out = tmp_path / "gaps.fa", tmp_path / "out.fa"
     gaps.write_text(">a\nACGTnnnnRacgt\n>b\nNNNN??\n")
     words = ["sample", "--checkpoint", str(ps.path), "--fasta", str(out), "--template", str(gaps)]
@@ -161,7 +156,7 @@ def test_filled_templates_are_those_of_the_command_line(ps: genodiff.Model, tmp_
     assert written[0][4:8].islower()
 
 
-def test_what_is_filled_comes_back_in_the_form_in_which_it_was_given(ps: genodiff.Model) -> None:
+def test_what_is_filled_comes_back_in_the_form_in_which_it_was_given(ps):
     text = ps.infill("ACNNGT")
     assert isinstance(text, str)
     assert set(text) <= set("ACGT")
@@ -177,9 +172,7 @@ def test_what_is_filled_comes_back_in_the_form_in_which_it_was_given(ps: genodif
     assert ps.infill("ACGT", records=True).nfe == 0
 
 
-def test_embeddings_are_those_of_the_command_line_in_order(
-    model: genodiff.Model, tmp_path: Path
-) -> None:
+def test_embeddings_are_those_of_the_command_line_in_order(model, tmp_path):
     texts = {f"s{n}": random_dna(n, n) for n in (31, 2, 64, 9, 50)}
     fasta, out = tmp_path / "s.fa", tmp_path / "e.npz"
     fasta.write_text("".join(f">{name}\n{text}\n" for name, text in texts.items()))
@@ -196,9 +189,7 @@ def test_embeddings_are_those_of_the_command_line_in_order(
     assert fresh.embed(texts, layer=[0, 1], strand="both").shape[:3] == (5, 2, 2)
 
 
-def test_bits_of_the_run_s_split_are_those_of_eval(
-    ps: genodiff.Model, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bits_of_the_run_s_split_are_those_of_eval(ps, capsys):
     code, out, _ = command(
         capsys, "eval", ps.path, "--no-baselines", "--json", "-q", "--threads", 1
     )
@@ -209,7 +200,7 @@ def test_bits_of_the_run_s_split_are_those_of_eval(
     assert (found.windows, found.tokens, found.figure) == (verb["windows"], verb["tokens"], "bound")
 
 
-def test_bits_of_sequences_are_the_mean_of_their_windows_bounds(ps: genodiff.Model) -> None:
+def test_bits_of_sequences_are_the_mean_of_their_windows_bounds(ps):
     text = random_dna(3)
     found = ps.bits([text] * 600)
     ids, targets = DNA.encode(text), list(DNA.targets)
@@ -231,7 +222,7 @@ def test_bits_of_sequences_are_the_mean_of_their_windows_bounds(ps: genodiff.Mod
     assert 0 <= ends[0] <= ends[1]  # five say little, but bits are not negative
 
 
-def test_bits_count_every_known_base_once_whatever_the_batch(ps: genodiff.Model) -> None:
+def test_bits_count_every_known_base_once_whatever_the_batch(ps):
     texts = [random_dna(n, n) for n in (200, 5, 64, 130)] + ["acgtNNNN", "RRNN"]
     found = ps.bits(texts)
     assert found.tokens == 200 + 5 + 64 + 130 + 4
@@ -252,7 +243,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("method", ["predict", "infill", "embed", "bits", "encode"])
-def test_bad_sequences_are_one_line(ps: genodiff.Model, method: str) -> None:
+def test_bad_sequences_are_one_line(ps, method):
     ask = getattr(ps, method)
     for given, said in BAD.items():
         with pytest.raises(DataError, match=said):
@@ -265,7 +256,7 @@ def test_bad_sequences_are_one_line(ps: genodiff.Model, method: str) -> None:
         ask(5)
 
 
-def test_settings_that_cannot_be_meant_are_usage_errors(ps: genodiff.Model) -> None:
+def test_settings_that_cannot_be_meant_are_usage_errors(ps):
     wrong: list[Any] = [
         lambda: ps.sample(0),
         lambda: ps.sample(1, length=-1),
@@ -293,7 +284,7 @@ def test_settings_that_cannot_be_meant_are_usage_errors(ps: genodiff.Model) -> N
             ask()
 
 
-def test_ids_of_any_integer_type_give_the_same_logits(model: genodiff.Model) -> None:
+def test_ids_of_any_integer_type_give_the_same_logits(model):
     ids, lengths = model.encode(["ACGTACNGT?", "GGGTT"])
     assert ids.shape == (2, 10)
     assert lengths.tolist() == [10, 5]
@@ -310,7 +301,7 @@ def test_ids_of_any_integer_type_give_the_same_logits(model: genodiff.Model) -> 
         model.network(from_numpy.float())
 
 
-def test_hidden_states_end_in_what_the_head_reads(model: genodiff.Model) -> None:
+def test_hidden_states_end_in_what_the_head_reads(model):
     ids, lengths = model.encode(["ACGTACNGT", "GGGTT"])
     logits, states = model.network(ids, lengths, hidden_states=True)
     torch.testing.assert_close(logits, model.network(ids, lengths))
@@ -319,9 +310,7 @@ def test_hidden_states_end_in_what_the_head_reads(model: genodiff.Model) -> None
     torch.testing.assert_close(states[-1], model.network.features(ids, lengths))
 
 
-def test_the_network_learns_in_one_s_own_loop_and_the_model_with_it(
-    model: genodiff.Model,
-) -> None:
+def test_the_network_learns_in_one_s_own_loop_and_the_model_with_it(model):
     ids, _ = model.encode(["ACGTACGTAA", "GGGTTTCCCA"])
     before = model.predict("ACNTA")
     optimizer = torch.optim.Adam(model.network.train().parameters(), lr=0.01)
@@ -337,7 +326,7 @@ def test_the_network_learns_in_one_s_own_loop_and_the_model_with_it(
     assert not np.allclose(model.predict("ACNTA")[2], before[2])
 
 
-def test_a_head_of_one_s_own_learns_on_frozen_features(ps: genodiff.Model) -> None:
+def test_a_head_of_one_s_own_learns_on_frozen_features(ps):
     features = ps.network.features(ps.encode(["ACGTACGT", "GGCCGGCC"])[0]).mean(1).detach()
     head = ps.network.new_head(2)
     assert isinstance(head, torch.nn.Linear)
@@ -352,7 +341,7 @@ def test_a_head_of_one_s_own_learns_on_frozen_features(ps: genodiff.Model) -> No
     assert head(features).shape == (2, 2)
 
 
-def test_a_deep_copy_is_apart_and_the_same(model: genodiff.Model) -> None:
+def test_a_deep_copy_is_apart_and_the_same(model):
     other = copy.deepcopy(model)
     np.testing.assert_array_equal(other.predict("ACNTA"), model.predict("ACNTA"))
     with torch.no_grad():
@@ -365,7 +354,7 @@ def test_a_deep_copy_is_apart_and_the_same(model: genodiff.Model) -> None:
     assert alone.state_dict().keys() == model.network.state_dict().keys()
 
 
-def test_a_model_says_what_it_is(ps: genodiff.Model) -> None:
+def test_a_model_says_what_it_is(ps):
     assert repr(ps).startswith(f"<genodiff.Model {ps.path}: Caduceus, ")
     assert ps.alphabet == DNA
     assert ps.config.data.seq_len == SEQ_LEN
@@ -375,9 +364,7 @@ def test_a_model_says_what_it_is(ps: genodiff.Model) -> None:
     assert ps.to("cpu") is ps
 
 
-def test_a_one_way_model_says_that_it_cannot_look_ahead(
-    runs: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_one_way_model_says_that_it_cannot_look_ahead(runs, tmp_path):
     network = NETWORK | {"strands": "single", "bidirectional": False}
     given = {"recipe": "own", "fasta": str(runs["ps"].parent / "genome.fa"), "backbone": network}
     config = resolve_config(

@@ -2,7 +2,6 @@
 
 import io
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,7 +17,7 @@ OTHERS = torch.tensor([[7, 8, 9, 3, 10, 11, 7, 7, 9, 3, 8], [10] * 11, [8, 3] * 
 
 
 @pytest.mark.slow
-def test_an_exported_network_takes_any_batch_and_length(model: genodiff.Model) -> None:
+def test_an_exported_network_takes_any_batch_and_length(model):
     shapes = {"ids": {0: Dim("batch"), 1: Dim("length")}}
     with torch.no_grad():
         program = export(model.network, (IDS,), dynamic_shapes=shapes)
@@ -34,7 +33,7 @@ def test_an_exported_network_takes_any_batch_and_length(model: genodiff.Model) -
 
 
 @pytest.mark.slow
-def test_padded_rows_and_hidden_states_are_exported_too(runs: dict[str, Path]) -> None:
+def test_padded_rows_and_hidden_states_are_exported_too(runs):
     model = genodiff.load(runs["ps"], device="cpu")
     shapes = {"ids": {0: Dim("batch"), 1: Dim("length")}, "lengths": {0: Dim("batch")}}
     lengths = torch.tensor([7, 4])
@@ -54,7 +53,7 @@ def test_padded_rows_and_hidden_states_are_exported_too(runs: dict[str, Path]) -
 
 
 @pytest.mark.parametrize("name", list(NETWORKS))
-def test_a_traced_network_gives_the_same_logits(runs: dict[str, Path], name: str) -> None:
+def test_a_traced_network_gives_the_same_logits(runs, name):
     network = genodiff.load(runs[name], device="cpu").network
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of the tracer: shapes become numbers

@@ -26,7 +26,7 @@ VCF = HEADER + "c1\t50\t.\t{}\t{}\t.\t.\t.\n"
 
 
 @pytest.fixture
-def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(run, tmp_path, monkeypatch):
     """A folder with what the functions read; the command's module is not loaded."""
     monkeypatch.chdir(tmp_path)
     for name in [name for name in sys.modules if name.startswith("genodiff.cli")]:
@@ -116,9 +116,7 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
-def test_no_public_function_starts_a_process(
-    home: Path, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_public_function_starts_a_process(home, run, monkeypatch):
     monkeypatch.setattr("genodiff.io.process.count_usable_cores", lambda: 8)
     monkeypatch.setattr("genodiff.runs.relatives.count_usable_cores", lambda: 8)
     calls, started = list_calls(run), []
@@ -155,7 +153,7 @@ print(m.relatives["genomes"][0]["name"] if hasattr(m, "relatives") else "r1")
 """
 
 
-def test_a_plain_script_runs_once(home: Path, run: Path) -> None:
+def test_a_plain_script_runs_once(home, run):
     Path("script.py").write_text(SCRIPT)
     done = subprocess.run(
         [sys.executable, "script.py", str(run)], capture_output=True, text=True, check=False

@@ -78,7 +78,7 @@ def watch() -> Iterator[list[tuple[str, str | int]]]:
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fitted(tmp_path_factory):
     """A sweep of a counted baseline, and the tables that it was fitted on."""
     home = tmp_path_factory.mktemp("fitted")
     for name, seed in (("l", 1), ("l2", 2)):
@@ -92,7 +92,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def home(run: Path, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(run, fitted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     text = genome_text()
@@ -112,9 +112,9 @@ def home(run: Path, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("verb", PLANS)
 def test_a_plan_does_nothing(
-    verb: str, home: Path, run: Path, fitted: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    verb, home, run, fitted, monkeypatch,
+    capsys,
+):  # fmt: skip
     for name in ("open_relatives", "fit_related"):
         monkeypatch.setattr(f"genodiff.runs.related_model.{name}", lambda *_, **__: 1 / 0)
     for name in (
@@ -143,9 +143,7 @@ def test_a_plan_does_nothing(
         assert "2 to index, 2 genomes to fit" in out or verb == "constraint"
 
 
-def test_of_many_variants_the_first_are_read_and_the_rest_is_forecast(
-    home: Path, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_variants_the_first_are_read_and_the_rest_is_forecast(home, run, monkeypatch):
     from genodiff.io import vcf
 
     parsed = 0
@@ -169,9 +167,7 @@ def told_ref() -> str:
     return genome_text().split()[1][49]
 
 
-def test_of_a_large_genome_without_an_index_the_beginning_is_read(
-    home: Path, run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_of_a_large_genome_without_an_index_the_beginning_is_read(home, run, monkeypatch, caplog):
     monkeypatch.setattr(planning, "GENOME_BYTES", 1 << 12)
     monkeypatch.setattr("genodiff.io.input_file.BLOCK", 1 << 12)
     told = genodiff.tracks(run, "g.fa", region=["c4:1-500"], out="t", plan=True)
@@ -181,7 +177,7 @@ def test_of_a_large_genome_without_an_index_the_beginning_is_read(
     assert not (home / "cache").exists()
 
 
-def test_every_verb_with_a_plan_is_here() -> None:
+def test_every_verb_with_a_plan_is_here():
     for name, verb in list_verbs().items():
         if "plan" in {one.name for one in list_fields(verb.open())}:
             assert name in PLANS.keys() | {"checkpoint import", "finetune *"}

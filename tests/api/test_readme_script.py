@@ -16,7 +16,7 @@ def read_script() -> str:
     return found[1]
 
 
-def test_it_is_short_and_imports_nothing_else() -> None:
+def test_it_is_short_and_imports_nothing_else():
     script = read_script()
     assert len([line for line in script.splitlines() if line.strip()]) <= 12
     statements = ast.walk(ast.parse(script))
@@ -24,7 +24,7 @@ def test_it_is_short_and_imports_nothing_else() -> None:
     assert [ast.unparse(node) for node in imported] == ["import genodiff"]
 
 
-def test_it_runs_and_prints_what_it_says(tmp_path: Path) -> None:
+def test_it_runs_and_prints_what_it_says(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", read_script()],
         cwd=tmp_path,

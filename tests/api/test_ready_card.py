@@ -4,7 +4,6 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -41,7 +40,7 @@ TABLES: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> dict[str, Any]:
+def told(tmp_path):
     folder = tmp_path / "models" / "tiny"
     genodiff.export_checkpoint(write_run(tmp_path), out=folder, format="safetensors", half=True)
     made_by = {"commands": ["genodiff train toy"], "seconds": 61, "device": "x86_64", "threads": 1}
@@ -50,7 +49,7 @@ def told(tmp_path: Path) -> dict[str, Any]:
     return describe_model("tiny", folder)
 
 
-def test_the_card_has_every_figure_of_the_facts(told: dict[str, Any]) -> None:
+def test_the_card_has_every_figure_of_the_facts(told):
     card = format_facts(told)
     assert "| network alone | 1.930 [1.927, 1.933] |" in card
     assert "| counting, order 8 | 1.938 |" in card
@@ -62,7 +61,7 @@ def test_the_card_has_every_figure_of_the_facts(told: dict[str, Any]) -> None:
     assert f"{sum(p.numel() for p in weights):,}" in card
 
 
-def test_the_lines_tell_how_many_laws_are_met(told: dict[str, Any]) -> None:
+def test_the_lines_tell_how_many_laws_are_met(told):
     lines = list_facts(told)
     assert "  1.938  counting, order 8" in lines
     assert "  0 of 2  alone" in lines
@@ -70,9 +69,7 @@ def test_the_lines_tell_how_many_laws_are_met(told: dict[str, Any]) -> None:
     assert any("no facts.json" in line for line in list_facts(told | {"facts": {}}))
 
 
-def test_models_show_prints_them(
-    told: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_show_prints_them(told, monkeypatch, capsys):
     monkeypatch.setenv("GENODIFF_MODELS", str(Path(told["folder"]).parent))
     code, out, _ = command(capsys, "models", "show", "tiny")
     assert code == 0
@@ -80,7 +77,7 @@ def test_models_show_prints_them(
 
 
 @pytest.fixture(scope="module")
-def make() -> ModuleType:
+def make():
     for name in ("models", ""):
         sys.path.insert(0, str(ROOT / "benchmarks" / name))
     spec = importlib.util.spec_from_file_location("make", ROOT / "benchmarks/models/make.py")
@@ -91,7 +88,7 @@ def make() -> ModuleType:
     return module
 
 
-def test_a_card_is_compared_with_what_is_measured_again(make: ModuleType) -> None:
+def test_a_card_is_compared_with_what_is_measured_again(make):
     again = json.loads(json.dumps(TABLES))
     assert make.compare(TABLES, again) == []
     again[0]["rows"][0]["cells"][0] = [1.9329, 1.93, 1.94]  # within the interval
@@ -107,7 +104,7 @@ def test_a_card_is_compared_with_what_is_measured_again(make: ModuleType) -> Non
     ]
 
 
-def test_every_packaged_model_has_the_card_of_its_facts() -> None:
+def test_every_packaged_model_has_the_card_of_its_facts():
     folders = [path.parent for path in (ROOT / "genodiff/models").glob("*/model.json")]
     for folder in folders:
         told = describe_model(folder.name, folder)

@@ -46,9 +46,7 @@ def read_cached(
 @pytest.mark.few(6)
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(("length", "size"), SIZES)
-def test_all_at_once_and_with_kept_states_are_a_pass_for_each_block(
-    variant: dict[str, object], length: int, size: int
-) -> None:
+def test_all_at_once_and_with_kept_states_are_a_pass_for_each_block(variant, length, size):
     model = single(**variant).double()
     clean = bases(3, length, 1)
     xt = with_masks(clean)
@@ -63,23 +61,20 @@ def test_all_at_once_and_with_kept_states_are_a_pass_for_each_block(
 
 
 @pytest.mark.parametrize(("length", "size"), SIZES)
-def test_single_precision_agrees(length: int, size: int) -> None:
+def test_single_precision_agrees(length, size):
     model, clean = single(), bases(2, length, 2)
     xt = with_masks(clean)
     with torch.no_grad():
         wanted = read_by_pass(model, clean, xt, size)
         scale = wanted.abs().max()
-        for found in (
-            read_streams(model, clean, xt, size),
-            read_cached(model, clean, xt, size),
-        ):
+        for found in (read_streams(model, clean, xt, size), read_cached(model, clean, xt, size)):
             torch.testing.assert_close(found / scale, wanted / scale, rtol=0, atol=1e-6)
 
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("variant", VARIANTS[:3])
 @pytest.mark.parametrize(("length", "size"), SIZES)
-def test_their_gradients_are_equal(variant: dict[str, object], length: int, size: int) -> None:
+def test_their_gradients_are_equal(variant, length, size):
     gradients = []
     clean = bases(2, length, 3)
     xt = with_masks(clean)
@@ -98,7 +93,7 @@ def test_their_gradients_are_equal(variant: dict[str, object], length: int, size
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("length", [1, 2, 13])
-def test_one_block_is_the_network_itself(length: int, dtype: torch.dtype) -> None:
+def test_one_block_is_the_network_itself(length, dtype):
     model, clean = single().to(dtype), bases(2, length, 4)
     xt = with_masks(clean)
     with torch.no_grad():
@@ -109,9 +104,7 @@ def test_one_block_is_the_network_itself(length: int, dtype: torch.dtype) -> Non
 
 @given(st.integers(1, 12), st.integers(1, 13), st.integers(0, 12), st.integers(0, 9))
 @settings(max_examples=15, deadline=None)
-def test_a_block_knows_its_past_and_its_visible_tokens_alone(
-    length: int, size: int, at: int, seed: int
-) -> None:
+def test_a_block_knows_its_past_and_its_visible_tokens_alone(length, size, at, seed):
     at = min(at, length - 1)
     model, clean = single(seed).double(), bases(1, length, seed)
     xt = with_masks(clean, seed)
@@ -127,7 +120,7 @@ def test_a_block_knows_its_past_and_its_visible_tokens_alone(
     assert own.tolist() == (block == at // size).tolist()
 
 
-def test_padding_on_the_right_changes_nothing() -> None:
+def test_padding_on_the_right_changes_nothing():
     model, clean = single().double(), bases(3, 11, 5)
     xt, lengths = with_masks(clean), torch.tensor([11, 4, 6])
     with torch.no_grad():
@@ -144,7 +137,7 @@ def test_padding_on_the_right_changes_nothing() -> None:
         torch.testing.assert_close(some_rows[1], found[0, 4:8], rtol=0, atol=1e-12)
 
 
-def test_without_clean_tokens_those_that_are_read_stand_for_them() -> None:
+def test_without_clean_tokens_those_that_are_read_stand_for_them():
     model, clean = single(), bases(2, 9, 6)
     xt = clean.clone()
     xt[:, 4:] = MASK  # on its way: the block that is drawn, and what follows it
@@ -153,7 +146,7 @@ def test_without_clean_tokens_those_that_are_read_stand_for_them() -> None:
     torch.testing.assert_close(found[:, :8], wanted[:, :8], rtol=0, atol=1e-5)
 
 
-def test_states_do_not_grow() -> None:
+def test_states_do_not_grow():
     model = single()
     past = BlockPast(model, 1)
 
@@ -167,7 +160,7 @@ def test_states_do_not_grow() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 9])
-def test_the_recurrence_is_its_definition(n: int) -> None:
+def test_the_recurrence_is_its_definition(n):
     generator = torch.Generator().manual_seed(n)
     kept = torch.rand(2, n, 3, 4, generator=generator, dtype=torch.float64).requires_grad_()
     last = torch.randn(2, n, 3, 4, generator=generator, dtype=torch.float64).requires_grad_()
@@ -183,7 +176,7 @@ def test_the_recurrence_is_its_definition(n: int) -> None:
         ({"strands": "single", "recalls": True}, "reads no memory"),
     ],
 )
-def test_networks_that_cannot_are_refused(variant: dict[str, object], said: str) -> None:
+def test_networks_that_cannot_are_refused(variant, said):
     model, x = network(**variant), bases(1, 5, 0)
     with pytest.raises(UsageError, match=said):
         model(x, block=2)

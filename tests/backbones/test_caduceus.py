@@ -49,9 +49,7 @@ VARIANTS = [
     st.integers(1, 40),
     st.integers(0, 99),
 )
-def test_the_other_strand_gives_the_complement_of_the_reversed_logits(
-    variant: dict[str, object], length: int, seed: int
-) -> None:
+def test_the_other_strand_gives_the_complement_of_the_reversed_logits(variant, length, seed):
     model, x = network(seed, **variant), bases(2, length, seed)
     with torch.no_grad():
         logits, other = model(x), model(reverse_complement(x))
@@ -60,7 +58,7 @@ def test_the_other_strand_gives_the_complement_of_the_reversed_logits(
     torch.testing.assert_close(features_other, features.flip(1, 2), rtol=0, atol=1e-5)
 
 
-def test_the_five_lines_of_the_docstring_are_the_network() -> None:
+def test_the_five_lines_of_the_docstring_are_the_network():
     for length in (1, 2, 33):
         model, x = network(3, strands="paired"), bases(1, length, 3)
         with torch.no_grad():
@@ -73,7 +71,7 @@ def test_the_five_lines_of_the_docstring_are_the_network() -> None:
 
 
 @pytest.mark.parametrize("length", [1024, 1023])
-def test_the_470k_preset_is_equivariant_at_its_training_length(length: int) -> None:
+def test_the_470k_preset_is_equivariant_at_its_training_length(length):
     model, x = PRESETS["caduceus-ps-470k"].build(16, COMPLEMENT, seed=5), bases(1, length)
     with torch.no_grad():
         torch.testing.assert_close(
@@ -81,13 +79,13 @@ def test_the_470k_preset_is_equivariant_at_its_training_length(length: int) -> N
         )
 
 
-def test_a_single_strand_is_not_equivariant() -> None:
+def test_a_single_strand_is_not_equivariant():
     model, x = network(strands="single"), bases(1, 20)
     with torch.no_grad():
         assert float((model(reverse_complement(x)) - model(x).flip(1)[..., MAP]).abs().max()) > 0.1
 
 
-def test_the_loss_of_a_masked_window_is_that_of_its_other_strand() -> None:
+def test_the_loss_of_a_masked_window_is_that_of_its_other_strand():
     model, x0 = network(strands="paired"), bases(2, 33)
     masked = torch.rand(2, 33, generator=torch.Generator().manual_seed(1)) < 0.4
     with torch.no_grad():
@@ -99,7 +97,7 @@ def test_the_loss_of_a_masked_window_is_that_of_its_other_strand() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_padding_and_company_change_nothing(variant: dict[str, object]) -> None:
+def test_padding_and_company_change_nothing(variant):
     model = network(**variant)
     lengths = torch.tensor([17, 30, 1, 24])
     x = bases(4, 30)
@@ -119,20 +117,16 @@ def test_padding_and_company_change_nothing(variant: dict[str, object]) -> None:
                 torch.testing.assert_close(h[row : row + 1, :length], h_alone, rtol=0, atol=1e-5)
         assert torch.isfinite(logits).all()
         rubbish = torch.where(torch.arange(30) < lengths[:, None], x, 8)
-        torch.testing.assert_close(
-            model(rubbish, lengths=lengths)[0, :17],
-            logits[0, :17],
-            rtol=0,
-            atol=1e-5,
-            msg="what the padding is made of matters",
-        )
+        torch.testing.assert_close(model(rubbish, lengths=lengths)[0, :17], logits[0, :17], rtol=0,
+                                   atol=1e-5,
+                                   msg="what the padding is made of matters")  # fmt: skip
 
 
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_gradients_reach_every_weight_and_checkpointing_does_not_change_them(
-    variant: dict[str, object], long: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    variant, long, monkeypatch
+):
     if long:
         monkeypatch.setattr(caduceus, "_LONG", 1)
         monkeypatch.setattr(caduceus, "_AT_A_TIME", 20)
@@ -155,7 +149,7 @@ def test_gradients_reach_every_weight_and_checkpointing_does_not_change_them(
         torch.testing.assert_close(grad, grads[1][name], rtol=1e-4, atol=1e-5)
 
 
-def test_checkpointing_saves_less() -> None:
+def test_checkpointing_saves_less():
     def saved(checkpointing: bool) -> int:
         seen: dict[int, int] = {}
 
@@ -170,9 +164,7 @@ def test_checkpointing_saves_less() -> None:
     assert saved(True) < saved(False) / 3
 
 
-def test_a_checkpointed_network_gives_all_its_hidden_states_however_long_the_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_checkpointed_network_gives_all_its_hidden_states_however_long_the_rows(monkeypatch):
     monkeypatch.setattr(caduceus, "_LONG", 1)
     kept, recomputed = (
         network(checkpointing=c, n_layer=3).hidden_states(bases(2, 20)) for c in (False, True)
@@ -183,7 +175,7 @@ def test_a_checkpointed_network_gives_all_its_hidden_states_however_long_the_row
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_the_first_scan_of_a_process_may_be_inside_a_checkpointed_block(inside: bool) -> None:
+def test_the_first_scan_of_a_process_may_be_inside_a_checkpointed_block(inside):
     dispatch._find_fault.cache_clear()
     if not inside:
         dispatch.select_provider()
@@ -214,7 +206,7 @@ def halves(model: Caduceus, x: Tensor) -> list[Tensor]:
 
 @pytest.mark.parametrize("n_layer", [1, 2, 3, 4])
 @pytest.mark.parametrize("norm", ["rms", "layer"])
-def test_alternating_strands_is_the_published_exchange_of_halves(n_layer: int, norm: str) -> None:
+def test_alternating_strands_is_the_published_exchange_of_halves(n_layer, norm):
     model = network(
         strands="paired", alternate_strands=True, n_layer=n_layer, norm=norm, proj_bias=True
     ).double()
@@ -232,7 +224,7 @@ def test_alternating_strands_is_the_published_exchange_of_halves(n_layer: int, n
         )
 
 
-def test_features_are_what_the_head_reads_and_the_last_hidden_state() -> None:
+def test_features_are_what_the_head_reads_and_the_last_hidden_state():
     for strands in ("paired", "single"):
         model, x = network(strands=strands), bases(2, 15)
         with torch.no_grad():
@@ -247,13 +239,13 @@ def test_features_are_what_the_head_reads_and_the_last_hidden_state() -> None:
             torch.testing.assert_close(model(x), logits, rtol=1e-5, atol=1e-5)
 
 
-def test_time_is_not_an_input() -> None:
+def test_time_is_not_an_input():
     model, x = network(), bases(2, 9)
     with torch.no_grad():
         assert torch.equal(model(x, torch.tensor([0.1, 3.0])), model(x))
 
 
-def test_under_autocast_the_residual_stream_stays_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_under_autocast_the_residual_stream_stays_float32(monkeypatch):
     model, x = network(d_model=32, n_layer=3), bases(2, 64)
     kinds: list[torch.dtype] = []
     add = Norm.add
@@ -279,7 +271,7 @@ def test_under_autocast_the_residual_stream_stays_float32(monkeypatch: pytest.Mo
     )
 
 
-def test_a_network_depends_on_its_seed_and_on_nothing_else() -> None:
+def test_a_network_depends_on_its_seed_and_on_nothing_else():
     torch.manual_seed(1)
     a = CaduceusSettings(d_model=8, n_layer=1).build(16, COMPLEMENT, seed=7)
     torch.manual_seed(2)
@@ -294,21 +286,19 @@ def test_a_network_depends_on_its_seed_and_on_nothing_else() -> None:
 @pytest.mark.parametrize(
     "complement", [None, COMPLEMENT[:-1], (0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 14)]
 )
-def test_paired_strands_need_a_complement_for_every_token(
-    complement: tuple[int, ...] | None,
-) -> None:
+def test_paired_strands_need_a_complement_for_every_token(complement):
     with pytest.raises(UsageError, match="paired strands need a complement"):
         CaduceusSettings(d_model=8, n_layer=1).build(16, complement)
     CaduceusSettings(d_model=8, n_layer=1, strands="single").build(16, complement)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_the_number_of_weights_is_known_before_they_are_built(variant: dict[str, object]) -> None:
+def test_the_number_of_weights_is_known_before_they_are_built(variant):
     model = network(**variant)
     assert model.settings.n_parameters(16) == sum(p.numel() for p in model.parameters())
 
 
-def test_the_presets_have_the_published_sizes() -> None:
+def test_the_presets_have_the_published_sizes():
     for letters in ("ps", "ph"):
         sizes = {
             name: PRESETS[f"caduceus-{letters}-{name}"].n_parameters(16)
@@ -327,6 +317,6 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_settings_that_cannot_be_built_are_refused(wrong: dict[str, object]) -> None:
+def test_settings_that_cannot_be_built_are_refused(wrong):
     with pytest.raises(UsageError):
         CaduceusSettings.parse({"d_model": 8, "n_layer": 1} | wrong)

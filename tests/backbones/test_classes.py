@@ -25,7 +25,7 @@ KINDS = ["paired", "single", "dimamba", "dit"]
 
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_fresh_classes_leave_the_network_as_it_was_bit_for_bit(strands: str) -> None:
+def test_fresh_classes_leave_the_network_as_it_was_bit_for_bit(strands):
     shape = CaduceusSettings(d_model=12, n_layer=2, strands=strands)
     plain = shape.build(16, COMPLEMENT, seed=3)
     more = shape.model_copy(update={"n_classes": 5})
@@ -38,7 +38,7 @@ def test_fresh_classes_leave_the_network_as_it_was_bit_for_bit(strands: str) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_label_counts_in_its_row_alone_and_none_adds_nothing(kind: str) -> None:
+def test_a_label_counts_in_its_row_alone_and_none_adds_nothing(kind):
     net, x = make(kind)
     mixed = net(x, labels=torch.tensor([2, -1, 0, 2]))
     assert torch.equal(net(x), net(x, labels=NONE))
@@ -50,7 +50,7 @@ def test_a_label_counts_in_its_row_alone_and_none_adds_nothing(kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_network_of_one_class_shares_its_weights(kind: str) -> None:
+def test_a_network_of_one_class_shares_its_weights(kind):
     net, x = make(kind)
     one = net.of_class(1)
     assert torch.equal(one(x), net(x, labels=torch.ones(4, dtype=torch.int64)))
@@ -60,7 +60,7 @@ def test_a_network_of_one_class_shares_its_weights(kind: str) -> None:
     assert torch.equal(one(x), net(x, labels=torch.ones(4, dtype=torch.int64)))
 
 
-def test_a_paired_network_of_a_class_is_equivariant() -> None:
+def test_a_paired_network_of_a_class_is_equivariant():
     net = network(n_classes=3).double()
     complement = torch.tensor(COMPLEMENT)
     labels = torch.tensor([0, 1, 2, -1])
@@ -69,6 +69,6 @@ def test_a_paired_network_of_a_class_is_equivariant() -> None:
     assert torch.allclose(there, back, atol=1e-12)
 
 
-def test_a_network_without_classes_refuses_labels() -> None:
+def test_a_network_without_classes_refuses_labels():
     with pytest.raises(UsageError, match="knows no classes"):
         network()(X, labels=NONE)

@@ -29,7 +29,7 @@ MODELS = {str(form): dimamba(**form) for form in FORMS}
 @pytest.mark.parametrize("form", MODELS)
 @settings(max_examples=4)
 @given(lengths=st.lists(st.integers(1, 9), min_size=2, max_size=2))
-def test_padding_on_the_right_changes_nothing(form: str, lengths: list[int]) -> None:
+def test_padding_on_the_right_changes_nothing(form, lengths):
     model, x, sigma = MODELS[form], bases(2, 9), torch.tensor([0.3, 2.0]).double()
     with torch.no_grad():
         together = model(x, sigma, torch.tensor(lengths))
@@ -39,7 +39,7 @@ def test_padding_on_the_right_changes_nothing(form: str, lengths: list[int]) -> 
 
 
 @pytest.mark.parametrize("form", MODELS)
-def test_rows_hidden_states_and_sizes_agree_with_the_whole(form: str) -> None:
+def test_rows_hidden_states_and_sizes_agree_with_the_whole(form):
     model, x = MODELS[form], bases(2, 7)
     rows = x == 3
     with torch.no_grad():
@@ -52,7 +52,7 @@ def test_rows_hidden_states_and_sizes_agree_with_the_whole(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", MODELS)
-def test_one_hot_ids_are_ids_and_carry_a_gradient(form: str) -> None:
+def test_one_hot_ids_are_ids_and_carry_a_gradient(form):
     model, x = MODELS[form], bases(2, 5)
     soft = torch.nn.functional.one_hot(x, V).double().requires_grad_()
     logits = model(soft)
@@ -60,7 +60,7 @@ def test_one_hot_ids_are_ids_and_carry_a_gradient(form: str) -> None:
     assert torch.autograd.grad(logits.sum(), soft)[0].abs().sum() > 0
 
 
-def test_sigma_and_label_matter_where_they_are_asked_for_and_only_there() -> None:
+def test_sigma_and_label_matter_where_they_are_asked_for_and_only_there():
     x, sigma = bases(2, 6), torch.tensor([0.5, 2.0]).double()
     with torch.no_grad():
         for conditioning in ("adaln", "add", "concat"):
@@ -78,7 +78,7 @@ def test_sigma_and_label_matter_where_they_are_asked_for_and_only_there() -> Non
         dimamba()(x, sigma, labels=torch.tensor([0, 1]))
 
 
-def test_without_a_condition_the_clean_form_is_caduceus_on_one_strand() -> None:
+def test_without_a_condition_the_clean_form_is_caduceus_on_one_strand():
     caduceus = network(strands="single", tie_head=False).double()
     clean = DiMambaSettings.parse(
         {
@@ -101,7 +101,7 @@ def test_without_a_condition_the_clean_form_is_caduceus_on_one_strand() -> None:
         assert not torch.allclose(published(x), caduceus(x))
 
 
-def test_a_fresh_adaln_block_is_the_identity() -> None:
+def test_a_fresh_adaln_block_is_the_identity():
     model = DiMambaSettings(d_model=12, n_layer=3, d_cond=6).build(V)
     x = bases(2, 6)
     with torch.no_grad():
@@ -109,7 +109,7 @@ def test_a_fresh_adaln_block_is_the_identity() -> None:
     assert all(torch.equal(states[0], state) for state in states[1:3])
 
 
-def test_recomputing_blocks_and_dropping_the_same_elements_changes_no_gradient() -> None:
+def test_recomputing_blocks_and_dropping_the_same_elements_changes_no_gradient():
     x, found = bases(2, 5), []
     for checkpointing in (False, True):
         model = dimamba(dropout=0.3, checkpointing=checkpointing).train()
@@ -133,7 +133,7 @@ def test_recomputing_blocks_and_dropping_the_same_elements_changes_no_gradient()
     ],
     ids=str,
 )  # fmt: skip
-def test_shapes_have_the_published_sizes(shape: DiMambaSettings, vocab_size: int, n: int) -> None:
+def test_shapes_have_the_published_sizes(shape, vocab_size, n):
     assert shape.n_parameters(vocab_size) == n
 
 
@@ -145,6 +145,6 @@ def test_shapes_have_the_published_sizes(shape: DiMambaSettings, vocab_size: int
         ({"conditioning": "none"}, "need a conditioning"),
     ],
 )
-def test_shapes_that_cannot_be_are_refused(form: dict[str, Any], named: str) -> None:
+def test_shapes_that_cannot_be_are_refused(form, named):
     with pytest.raises(UsageError, match=named):
         DiMambaSettings.parse({"d_model": 12, "n_layer": 1} | form)

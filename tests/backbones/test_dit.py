@@ -37,7 +37,7 @@ MODELS = {str(form): dit(**form) for form in FORMS}
 @pytest.mark.parametrize("form", MODELS)
 @settings(max_examples=8)
 @given(lengths=st.lists(st.integers(1, 12), min_size=3, max_size=3), seed=st.integers(0, 99))
-def test_padding_on_the_right_changes_nothing(form: str, lengths: list[int], seed: int) -> None:
+def test_padding_on_the_right_changes_nothing(form, lengths, seed):
     model, x = MODELS[form], ids(3, 12, seed)
     with torch.no_grad():
         together = model(x, lengths=torch.tensor(lengths))
@@ -54,7 +54,7 @@ def test_padding_on_the_right_changes_nothing(form: str, lengths: list[int], see
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_documents_packed_into_a_row_are_as_if_alone(form: dict[str, Any]) -> None:
+def test_documents_packed_into_a_row_are_as_if_alone(form):
     model = dit(**form)
     parts = [ids(1, n, n) for n in (5, 1, 7)]
     segments = torch.tensor([[0] * 5 + [1] + [2] * 7])
@@ -72,7 +72,7 @@ def test_documents_packed_into_a_row_are_as_if_alone(form: dict[str, Any]) -> No
 
 @settings(max_examples=20)
 @given(shift=st.integers(0, 500), i=st.integers(0, 30), j=st.integers(0, 30))
-def test_what_two_positions_say_depends_on_their_distance_alone(shift: int, i: int, j: int) -> None:
+def test_what_two_positions_say_depends_on_their_distance_alone(shift, i, j):
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(1, 1, 1, 8, generator=generator, dtype=torch.float64) for _ in range(2))
 
@@ -82,7 +82,7 @@ def test_what_two_positions_say_depends_on_their_distance_alone(shift: int, i: i
     torch.testing.assert_close(product(i, j), product(i + shift, j + shift), rtol=0, atol=1e-12)
 
 
-def test_order_matters_with_rotary_positions_and_not_without() -> None:
+def test_order_matters_with_rotary_positions_and_not_without():
     x = ids(1, 8)
     turned = x.flip(1)
     with torch.no_grad():
@@ -91,7 +91,7 @@ def test_order_matters_with_rotary_positions_and_not_without() -> None:
         assert not torch.allclose(rotary(turned).flip(1), rotary(x))
 
 
-def test_a_causal_network_does_not_see_what_comes() -> None:
+def test_a_causal_network_does_not_see_what_comes():
     model, x = dit(causal=True), ids(2, 10)
     changed = torch.cat([x[:, :6], (x[:, 6:] + 1) % V], 1)
     with torch.no_grad():
@@ -106,9 +106,7 @@ def test_a_causal_network_does_not_see_what_comes() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("chunks", [[1] * 9, [4, 1, 4], [9], [1, 8]], ids=str)
-def test_the_cache_gives_what_the_whole_sequence_gives(
-    form: dict[str, Any], chunks: list[int]
-) -> None:
+def test_the_cache_gives_what_the_whole_sequence_gives(form, chunks):
     model, x = dit(causal=True, **form), ids(3, 9)
     told: dict[str, Any] = (
         {"sigma": torch.tensor([0.1, 1.0, 3.0]).double()} if form.get("time_conditioning") else {}
@@ -120,7 +118,7 @@ def test_the_cache_gives_what_the_whole_sequence_gives(
         torch.testing.assert_close(torch.cat(parts, 1), model(x, **told), rtol=0, atol=1e-12)
 
 
-def test_a_cache_can_be_wound_back_and_reordered_and_says_when_it_is_full() -> None:
+def test_a_cache_can_be_wound_back_and_reordered_and_says_when_it_is_full():
     model, x = dit(causal=True), ids(2, 6)
     cache = model.cache(6)
     with torch.no_grad():
@@ -136,7 +134,7 @@ def test_a_cache_can_be_wound_back_and_reordered_and_says_when_it_is_full() -> N
         dit().cache(4)
 
 
-def test_the_head_runs_on_the_asked_rows_alone() -> None:
+def test_the_head_runs_on_the_asked_rows_alone():
     model, x = dit(), ids(3, 7)
     rows = torch.rand(3, 7, generator=torch.Generator().manual_seed(1)) < 0.4
     with torch.no_grad():
@@ -144,7 +142,7 @@ def test_the_head_runs_on_the_asked_rows_alone() -> None:
         assert model(x, rows=torch.zeros_like(rows)).shape == (0, V)
 
 
-def test_sigma_and_labels_matter_where_they_are_asked_for_and_only_there() -> None:
+def test_sigma_and_labels_matter_where_they_are_asked_for_and_only_there():
     x, sigma = ids(2, 5), torch.tensor([0.5, 2.0]).double()
     told, deaf, known = dit(time_conditioning=True), dit(), dit(n_classes=3)
     with torch.no_grad():
@@ -159,7 +157,7 @@ def test_sigma_and_labels_matter_where_they_are_asked_for_and_only_there() -> No
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_hidden_states_go_from_the_embedding_to_the_features(form: dict[str, Any]) -> None:
+def test_hidden_states_go_from_the_embedding_to_the_features(form):
     model, x = dit(**form), ids(2, 5)
     with torch.no_grad():
         states = model.hidden_states(x)
@@ -171,7 +169,7 @@ def test_hidden_states_go_from_the_embedding_to_the_features(form: dict[str, Any
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_recomputing_blocks_changes_no_gradient(form: dict[str, Any]) -> None:
+def test_recomputing_blocks_changes_no_gradient(form):
     x, found = ids(2, 5), []
     for checkpointing in (False, True):
         model = dit(**form, dropout=0.3, checkpointing=checkpointing).train()
@@ -196,7 +194,7 @@ def test_recomputing_blocks_changes_no_gradient(form: dict[str, Any]) -> None:
         ("dit-470k", 16, 471_520), ("dit-causal-470k", 16, 471_520),
     ],
 )  # fmt: skip
-def test_presets_have_the_published_sizes(name: str, vocab_size: int, n: int) -> None:
+def test_presets_have_the_published_sizes(name, vocab_size, n):
     assert PRESETS[name].n_parameters(vocab_size) == n
 
 
@@ -205,12 +203,12 @@ def test_presets_have_the_published_sizes(name: str, vocab_size: int, n: int) ->
     [*FORMS, {"n_classes": 4, "time_conditioning": True, "norm": "rms"}, {"mlp_ratio": 3}],
     ids=str,
 )
-def test_the_size_is_known_before_the_network_is_built(form: dict[str, Any]) -> None:
+def test_the_size_is_known_before_the_network_is_built(form):
     model = dit(**form)
     assert sum(p.numel() for p in model.parameters()) == model.settings.n_parameters(V)
 
 
-def test_a_fresh_published_network_gives_every_token_the_same_chance_and_learns_at_once() -> None:
+def test_a_fresh_published_network_gives_every_token_the_same_chance_and_learns_at_once():
     model = DiTSettings.parse({"d_model": 16, "n_layer": 1, "n_head": 2}).build(V, None)
     logits = model(ids(2, 5))
     assert not logits.any()
@@ -220,7 +218,7 @@ def test_a_fresh_published_network_gives_every_token_the_same_chance_and_learns_
     assert model.head_bias.grad.abs().sum() > 0
 
 
-def test_without_adaln_the_first_gradient_reaches_every_weight() -> None:
+def test_without_adaln_the_first_gradient_reaches_every_weight():
     model = DiTSettings.parse(
         {"d_model": 64, "n_layer": 2, "n_head": 4, "adaln": False, "qk_bias": True}
     ).build(V, None)
@@ -234,7 +232,7 @@ def test_without_adaln_the_first_gradient_reaches_every_weight() -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_heads_look_at_their_neighbours_first_whatever_is_there(causal: bool) -> None:
+def test_heads_look_at_their_neighbours_first_whatever_is_there(causal):
     width, length = 32, 40
     q, k = near(4, width, causal)
     turn = make_rotation(0, length, width, q)
@@ -250,7 +248,7 @@ def test_heads_look_at_their_neighbours_first_whatever_is_there(causal: bool) ->
         assert float(middle.softmax(-1)[19 - distance : 22 - distance].sum()) > 0.75
 
 
-def test_biases_of_queries_and_keys_need_rotary_positions_and_take_no_decay() -> None:
+def test_biases_of_queries_and_keys_need_rotary_positions_and_take_no_decay():
     with pytest.raises(UsageError, match="qk_bias needs rotary"):
         dit(qk_bias=True, rotary=False)
     assert not any(
@@ -268,12 +266,12 @@ def test_biases_of_queries_and_keys_need_rotary_positions_and_take_no_decay() ->
         ({"adaln": False, "n_classes": 2}, "need adaln"),
     ],
 )
-def test_shapes_that_cannot_be_are_refused(form: dict[str, Any], named: str) -> None:
+def test_shapes_that_cannot_be_are_refused(form, named):
     with pytest.raises(UsageError, match=named):
         DiTSettings.parse({"d_model": 16, "n_layer": 1, "n_head": 2} | form)
 
 
-def test_what_is_dropped_is_a_function_of_seed_sample_layer_and_place() -> None:
+def test_what_is_dropped_is_a_function_of_seed_sample_layer_and_place():
     x = torch.ones(4, 50, 40)
     keys = dropout_keys(7, torch.tensor([10, 11, 12, 13]))
     dropped = drop(x, 0.25, keys, 3)
@@ -291,7 +289,7 @@ def test_what_is_dropped_is_a_function_of_seed_sample_layer_and_place() -> None:
     assert float(neighbours) == pytest.approx(0.0625, abs=0.01)
 
 
-def test_nothing_is_dropped_without_keys_and_in_evaluation() -> None:
+def test_nothing_is_dropped_without_keys_and_in_evaluation():
     x, model = ids(2, 5), dit(dropout=0.5)
     with torch.no_grad():
         whole = model(x)
@@ -301,7 +299,7 @@ def test_nothing_is_dropped_without_keys_and_in_evaluation() -> None:
         assert torch.equal(model.eval()(x), whole)
 
 
-def test_a_masked_denoiser_finds_its_neighbours_within_150_small_steps() -> None:
+def test_a_masked_denoiser_finds_its_neighbours_within_150_small_steps():
     """ln 32 = 3.47 is knowing nothing. It ends at 1.92; without `qk_bias` at 2.82, with a head of
     zeros too at 3.16.
     """

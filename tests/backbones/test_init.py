@@ -4,7 +4,6 @@ optimizer.
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,7 +14,7 @@ from genodiff.hub.caduceus_names import map_names
 from genodiff.hub.mixer_names import reshape_as_published
 
 
-def test_every_tensor_is_distributed_as_the_references(shared: Path) -> None:
+def test_every_tensor_is_distributed_as_the_references(shared):
     stats = json.loads(
         (shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text()
     )["stats"]
@@ -49,8 +48,8 @@ def test_every_tensor_is_distributed_as_the_references(shared: Path) -> None:
 
 
 def test_the_references_marks_against_weight_decay_are_there_and_step_sizes_are_marked_as_well(
-    shared: Path,
-) -> None:
+    shared,
+):
     stats = json.loads(
         (shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text()
     )["stats"]
@@ -61,7 +60,7 @@ def test_the_references_marks_against_weight_decay_are_there_and_step_sizes_are_
         assert marked == (stats[names[here]]["no_weight_decay"] or here.endswith("dt_bias")), here
 
 
-def test_the_projections_out_shrink_with_depth_and_biases_of_projections_start_at_zero() -> None:
+def test_the_projections_out_shrink_with_depth_and_biases_of_projections_start_at_zero():
     for n_layer in (1, 9):
         settings = PRESETS["caduceus-ph-470k"].model_copy(
             update={"n_layer": n_layer, "proj_bias": True}
@@ -72,7 +71,7 @@ def test_the_projections_out_shrink_with_depth_and_biases_of_projections_start_a
         assert not mixer.out_proj.bias.any()  # type: ignore[union-attr, operator]
 
 
-def test_the_initial_steps_lie_between_a_thousandth_and_a_tenth() -> None:
+def test_the_initial_steps_lie_between_a_thousandth_and_a_tenth():
     bias = (
         PRESETS["caduceus-ps-1.9m"]
         .build(16, COMPLEMENT)
@@ -86,7 +85,7 @@ def test_the_initial_steps_lie_between_a_thousandth_and_a_tenth() -> None:
     assert float(steps.log().mean()) == pytest.approx(math.log(1e-2), abs=0.3)
 
 
-def test_draws_depend_on_seed_and_number_alone() -> None:
+def test_draws_depend_on_seed_and_number_alone():
     a, b = InitialValues(3), InitialValues(3)
     first, second = a.uniform(4), a.normal(5, std=2.0)
     assert torch.equal(b.uniform(4), first)

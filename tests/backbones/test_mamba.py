@@ -48,7 +48,7 @@ def one_way(m: Mamba, d: Direction, h: Tensor, back: bool) -> Tensor:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_the_mixer_is_two_mambas_of_which_one_reads_backwards(options: dict[str, object]) -> None:
+def test_the_mixer_is_two_mambas_of_which_one_reads_backwards(options):
     m, h = mixer(**options), torch.randn(2, 9, 6, dtype=torch.float64)
     wanted = one_way(m, m.ahead, h, back=False)
     if m.bidirectional:
@@ -61,13 +61,13 @@ def test_the_mixer_is_two_mambas_of_which_one_reads_backwards(options: dict[str,
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_a_mirrored_mixer_is_the_flip_of_the_mixer_of_the_flip(options: dict[str, object]) -> None:
+def test_a_mirrored_mixer_is_the_flip_of_the_mixer_of_the_flip(options):
     m, h = mixer(**options), torch.randn(2, 9, 6, dtype=torch.float64)
     torch.testing.assert_close(m(h, None, True), m(h.flip(1, 2)).flip(1, 2), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["rms", "layer"])
-def test_a_norm_is_the_formula_and_mirrored_is_the_flip_of_the_norm_of_the_flip(kind: str) -> None:
+def test_a_norm_is_the_formula_and_mirrored_is_the_flip_of_the_norm_of_the_flip(kind):
     norm = Norm(kind, 7, 1e-3).double()
     with torch.no_grad():
         for parameter in norm.parameters():
@@ -89,9 +89,7 @@ def test_a_norm_is_the_formula_and_mirrored_is_the_flip_of_the_norm_of_the_flip(
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_what_stands_on_padding_has_no_influence(
-    options: dict[str, object], mirrored: bool
-) -> None:
+def test_what_stands_on_padding_has_no_influence(options, mirrored):
     m, h = mixer(**options), torch.randn(2, 12, 6, dtype=torch.float64)
     mask = (torch.arange(12) < 9).double()[None, :, None].expand(2, 12, 1)
     alone = m(h[:, :9], None, mirrored)
@@ -100,7 +98,7 @@ def test_what_stands_on_padding_has_no_influence(
         torch.testing.assert_close(m(padded, mask, mirrored)[:, :9], alone, rtol=1e-12, atol=1e-12)
 
 
-def test_step_sizes_decays_and_skips_are_marked_as_not_to_be_decayed() -> None:
+def test_step_sizes_decays_and_skips_are_marked_as_not_to_be_decayed():
     marked = {
         name for name, p in mixer().named_parameters() if getattr(p, "_no_weight_decay", False)
     }

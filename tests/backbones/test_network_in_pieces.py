@@ -27,7 +27,7 @@ SHAPES: list[dict[str, Any]] = [
 @pytest.mark.few(4)
 @pytest.mark.parametrize("keep", [0, KEEP])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_pieces_give_what_the_whole_gives(shape: dict[str, Any], keep: int) -> None:
+def test_pieces_give_what_the_whole_gives(shape, keep):
     settings = CaduceusSettings(**{"d_model": 12, "n_layer": 2, "d_state": 4} | shape)
     network = (
         settings.build(16, DNA.complement if settings.strands == "paired" else None, seed=3)
@@ -53,7 +53,7 @@ def test_pieces_give_what_the_whole_gives(shape: dict[str, Any], keep: int) -> N
         )
 
 
-def test_a_sequence_without_bases_has_no_pieces_and_a_piece_has_bases() -> None:
+def test_a_sequence_without_bases_has_no_pieces_and_a_piece_has_bases():
     network = CaduceusSettings(d_model=8, n_layer=1).build(16, DNA.complement)
     assert list(stream(network, torch.empty(0, dtype=torch.long))) == []
     with pytest.raises(ValueError, match="0 bases"):

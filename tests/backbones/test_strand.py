@@ -16,7 +16,7 @@ from genodiff.backbones.backbone import (
 MAP = torch.tensor(COMPLEMENT)
 
 
-def test_a_row_is_read_from_its_own_end_and_its_padding_stays() -> None:
+def test_a_row_is_read_from_its_own_end_and_its_padding_stays():
     x = torch.tensor([[1, 2, 3, 0, 0], [1, 2, 3, 4, 5], [0, 0, 0, 0, 0]])
     flipped = flip_positions(x, torch.tensor([3, 5, 0]))
     assert flipped.tolist() == [[3, 2, 1, 0, 0], [5, 4, 3, 2, 1], [0, 0, 0, 0, 0]]
@@ -24,14 +24,14 @@ def test_a_row_is_read_from_its_own_end_and_its_padding_stays() -> None:
 
 
 @given(st.integers(1, 4), st.integers(1, 9), st.integers(0, 99))
-def test_flipping_twice_changes_nothing(batch: int, length: int, seed: int) -> None:
+def test_flipping_twice_changes_nothing(batch, length, seed):
     generator = torch.Generator().manual_seed(seed)
     x = torch.rand(batch, length, 3, generator=generator)
     lengths = torch.randint(0, length + 1, (batch,), generator=generator)
     assert torch.equal(flip_positions(flip_positions(x, lengths), lengths), x)
 
 
-def test_the_second_half_of_the_rows_is_the_reverse_complement_padded_on_the_right() -> None:
+def test_the_second_half_of_the_rows_is_the_reverse_complement_padded_on_the_right():
     x = bases(2, 6)
     x[0, 4:] = PAD
     rows = stack_strands(x, MAP, torch.tensor([4, 6]))
@@ -41,7 +41,7 @@ def test_the_second_half_of_the_rows_is_the_reverse_complement_padded_on_the_rig
     assert torch.equal(rows[3], reverse_complement(x[1:])[0])
 
 
-def test_the_vote_reads_the_other_strand_backwards_and_complemented() -> None:
+def test_the_vote_reads_the_other_strand_backwards_and_complemented():
     logits = torch.rand(4, 5, 16)
     voted = vote(logits, MAP)
     assert voted[1, 2, 7] == logits[1, 2, 7] + logits[3, 5 - 1 - 2, 10]
@@ -50,7 +50,7 @@ def test_the_vote_reads_the_other_strand_backwards_and_complemented() -> None:
     assert short[0, 0, 8] == logits[0, 0, 8] + logits[2, 2, 9]
 
 
-def test_exchanging_strands_swaps_the_halves_side_by_side() -> None:
+def test_exchanging_strands_swaps_the_halves_side_by_side():
     rows = torch.rand(4, 5, 3)
     lengths = torch.tensor([2, 5])
     for of in (None, lengths):

@@ -1,7 +1,6 @@
 """A folder to work in, and `genodiff sample` in the test's process."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -15,7 +14,7 @@ SMALL = (
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(tmp_path, monkeypatch):
     """An empty folder to work in; the number of threads is put back."""
     threads = torch.get_num_threads()
     monkeypatch.chdir(tmp_path)
@@ -24,7 +23,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def sample(capfdbinary: pytest.CaptureFixture[bytes], here: Path) -> Command:
+def sample(capfdbinary, here):
     """(exit code, stdout, stderr) of `genodiff sample WORDS`."""
 
     def called(*words: object) -> tuple[int, str, str]:

@@ -52,19 +52,19 @@ def given(*words: str) -> Any:
 @pytest.mark.parametrize(
     "words", [["RUN"], ["--model", "RUN"], ["--checkpoint", "RUN"], ["--run", "RUN"]]
 )
-def test_a_model_is_named_by_position_or_by_flag(words: list[str]) -> None:
+def test_a_model_is_named_by_position_or_by_flag(words):
     assert given("need", *words) == ("RUN", False)
     assert given("need", "--force", *words) == ("RUN", True)
     assert given("may", *words) == ("RUN", None)
 
 
-def test_a_model_named_twice_or_not_at_all_is_refused() -> None:
+def test_a_model_named_twice_or_not_at_all_is_refused():
     for words in (["A", "--model", "B"], ["--model", "A", "--checkpoint", "B"], []):
         with pytest.raises(CycloptsError):
             given("need", *words)
     assert given("may") == (None, None)
 
 
-def test_outputs_have_short_forms() -> None:
+def test_outputs_have_short_forms():
     for out in (["-o", "x"], ["--out", "x"]):
         assert given("may", *out) == (None, "x")

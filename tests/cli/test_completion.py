@@ -23,10 +23,9 @@ def completion(shell: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "shell",
-    ["bash", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zsh", "fish"))],
+    "shell", ["bash", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zsh", "fish"))]
 )
-def test_the_script_of_each_shell_names_every_verb(shell: str) -> None:
+def test_the_script_of_each_shell_names_every_verb(shell):
     script = completion(shell)
     for verb in list_verbs():
         assert verb.split()[0] in script
@@ -34,7 +33,7 @@ def test_the_script_of_each_shell_names_every_verb(shell: str) -> None:
     assert "chrom-holdout" in script or shell == "fish"  # a choice
 
 
-def test_bash_completes_a_verb_and_the_choices_of_a_flag(tmp_path: Path) -> None:
+def test_bash_completes_a_verb_and_the_choices_of_a_flag(tmp_path):
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("no bash here")
@@ -48,9 +47,7 @@ def test_bash_completes_a_verb_and_the_choices_of_a_flag(tmp_path: Path) -> None
         assert done.stdout.split() == [found], words
 
 
-def test_it_is_installed_where_the_shell_looks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_installed_where_the_shell_looks(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     words = "complete -o bashdefault -o default -F _genodiff genodiff"
@@ -66,6 +63,6 @@ def test_it_is_installed_where_the_shell_looks(
     assert str(path) in (tmp_path / ".bashrc").read_text()
 
 
-def test_a_shell_that_is_not_known_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shell_that_is_not_known_is_one_line(capsys):
     code, out, err = command(capsys, "--show-completion", "tcsh")
     assert (code, out, err.count("\n")) == (2, "", 1)

@@ -57,20 +57,20 @@ def small_demo() -> Iterator[Any]:
 
 
 @pytest.fixture
-def mini() -> Iterator[Any]:
+def mini():
     with small_demo() as settings:
         yield settings
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
+def finished(tmp_path_factory):
     """One demo that ran to its end; whoever changes it takes a copy."""
     with small_demo() as settings:
         return run_demo(tmp_path_factory.mktemp("finished") / "demo", settings)
 
 
 @pytest.fixture
-def run(finished: DemoResult, tmp_path: Path) -> Path:
+def run(finished, tmp_path):
     """A copy of the finished demo."""
     return Path(shutil.copytree(finished.run, tmp_path / "demo"))
 
@@ -81,16 +81,10 @@ def content(run: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_demo_trains_scores_samples_and_reports(finished: DemoResult) -> None:
+def test_the_demo_trains_scores_samples_and_reports(finished):
     run, outcome = finished.run, finished
-    assert {
-        "config.yaml",
-        "metrics.csv",
-        "model.safetensors",
-        "eval.json",
-        "samples.fa",
-        "report.html",
-    } <= set(content(run))
+    assert {"config.yaml", "metrics.csv", "model.safetensors", "eval.json", "samples.fa",
+            "report.html"} <= set(content(run))  # fmt: skip
     assert outcome.steps == outcome.max_steps == 20
     assert (outcome.samples, outcome.sampled_bases) == (2, 160)
     e = outcome.evaluation
@@ -106,9 +100,7 @@ def test_the_demo_trains_scores_samples_and_reports(finished: DemoResult) -> Non
         assert said in text, said
 
 
-def test_the_demo_again_finds_everything_done(
-    run: Path, finished: DemoResult, mini: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_again_finds_everything_done(run, finished, mini, monkeypatch):
     before = content(run)
     for name in ("evaluate", "SampleRequest"):
         monkeypatch.setattr(demo, name, lambda *_, **__: pytest.fail("this was done already"))
@@ -118,9 +110,7 @@ def test_the_demo_again_finds_everything_done(
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_a_limit_of_time_is_shared_by_training_and_what_follows(
-    tmp_path: Path, mini: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_limit_of_time_is_shared_by_training_and_what_follows(tmp_path, mini, monkeypatch):
     assert mini.train.max_minutes == 3.5  # of 5 minutes, 70 %
     # 10 s are for the report; 90 s are left for 80 s, then 30 s for a quarter of 100 s
     assert demo.choose_part(100, 80) == 1
@@ -133,7 +123,7 @@ def test_a_limit_of_time_is_shared_by_training_and_what_follows(
     assert sidecar["steps"] == 4
 
 
-def test_a_stage_that_is_missing_is_made_again_and_no_other(run: Path, mini: Any) -> None:
+def test_a_stage_that_is_missing_is_made_again_and_no_other(run, mini):
     before = content(run)
     for name in ("samples.fa", "samples.fa.json", "report.html"):
         (run / name).unlink()
@@ -142,9 +132,7 @@ def test_a_stage_that_is_missing_is_made_again_and_no_other(run: Path, mini: Any
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_what_was_made_from_other_weights_is_made_again(
-    run: Path, finished: DemoResult, mini: Any
-) -> None:
+def test_what_was_made_from_other_weights_is_made_again(run, finished, mini):
     samples = (run / "samples.fa").read_bytes()
     for name in ("eval.json", "samples.fa.json"):
         (run / name).write_text(
@@ -158,9 +146,7 @@ def test_what_was_made_from_other_weights_is_made_again(
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_the_same_seed_gives_the_same_weights_score_and_samples(
-    finished: DemoResult, tmp_path: Path, mini: Any
-) -> None:
+def test_the_same_seed_gives_the_same_weights_score_and_samples(finished, tmp_path, mini):
     one, two = finished, run_demo(tmp_path / "two", mini)
     for name in ("model.safetensors", "samples.fa"):
         assert (one.run / name).read_bytes() == (two.run / name).read_bytes(), name
@@ -184,7 +170,7 @@ def outcome(
     return DemoResult(run, steps, 20, Evaluation.model_validate(value | known), closed, 2, 160, 1.0)
 
 
-def test_claims_that_hold_pass(tmp_path: Path, mini: Any) -> None:
+def test_claims_that_hold_pass(tmp_path, mini):
     judge(outcome(tmp_path, 1.3))
     judge(outcome(tmp_path, 1.15))
     judge(outcome(tmp_path, 1.9, closed=0.1, steps=7))
@@ -205,15 +191,13 @@ def test_claims_that_hold_pass(tmp_path: Path, mini: Any) -> None:
         ),
     ],
 )
-def test_a_claim_that_does_not_hold_is_an_error(
-    tmp_path: Path, mini: Any, bits: float, changed: dict[str, Any], said: str
-) -> None:
+def test_a_claim_that_does_not_hold_is_an_error(tmp_path, mini, bits, changed, said):
     with pytest.raises(GenodiffError, match=said) as caught:
         judge(outcome(tmp_path, bits, **changed))
     assert caught.value.exit_code == 1
 
 
-def test_the_summary_gives_the_three_numbers_and_admits_a_run_cut_short(tmp_path: Path) -> None:
+def test_the_summary_gives_the_three_numbers_and_admits_a_run_cut_short(tmp_path):
     text = format_outcome(outcome(tmp_path, 1.3))
     for said in (
         "2.000",
@@ -228,9 +212,7 @@ def test_the_summary_gives_the_three_numbers_and_admits_a_run_cut_short(tmp_path
     assert "stopped at step 7 of 20" in format_outcome(outcome(tmp_path, 1.3, steps=7))
 
 
-def test_the_demo_asks_for_a_time_above_0(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_demo_asks_for_a_time_above_0(capsys, tmp_path):
     with pytest.raises(SystemExit) as ended:
         main(["demo", "--minutes", "0", "--out", str(tmp_path / "x")])
     assert ended.value.code == 2
@@ -238,9 +220,7 @@ def test_the_demo_asks_for_a_time_above_0(
     assert not (tmp_path / "x").exists()
 
 
-def test_the_report_is_written_again_and_its_place_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_is_written_again_and_its_place_printed(tmp_path, capsys):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.yaml").write_text("recipe: toy\n")
     with pytest.raises(SystemExit) as ended:
@@ -256,9 +236,7 @@ def test_the_report_is_written_again_and_its_place_printed(
     assert "holds no config.yaml" in error
 
 
-def test_the_doctor_prints_one_json_object_and_is_content_here(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_doctor_prints_one_json_object_and_is_content_here(capsys):
     code, out, err = command(capsys, "doctor", "--json", "--threads", 1)
     assert code == 0, err
     value = json.loads(out)
@@ -268,9 +246,7 @@ def test_the_doctor_prints_one_json_object_and_is_content_here(
     assert value["scan"] in {"native-avx512", "native-avx2", "native-base", "torch"}
 
 
-def test_the_doctor_says_what_fails_and_exits_with_5(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_doctor_says_what_fails_and_exits_with_5(tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr("genodiff.diagnosis.checks._import_fault", lambda _: None)
@@ -281,7 +257,7 @@ def test_the_doctor_says_what_fails_and_exits_with_5(
     assert err.startswith("genodiff: error: genodiff cannot run well here: cache;")
 
 
-def test_the_doctor_speaks_where_torch_is_what_is_broken(tmp_path: Path) -> None:
+def test_the_doctor_speaks_where_torch_is_what_is_broken(tmp_path):
     (tmp_path / "torch.py").write_text(
         "raise ImportError('libtorch_cpu.so: cannot open shared object file')\n"
     )
@@ -296,7 +272,7 @@ def test_the_doctor_speaks_where_torch_is_what_is_broken(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_whole_demo_closes_most_of_the_gap_and_can_be_run_again(tmp_path: Path) -> None:
+def test_the_whole_demo_closes_most_of_the_gap_and_can_be_run_again(tmp_path):
     done = genodiff("demo", "--out", str(tmp_path / "demo"), "--json", "--minutes", "14")
     assert done.returncode == 0, done.stderr
     value = json.loads(done.stdout)
@@ -316,9 +292,7 @@ def test_the_whole_demo_closes_most_of_the_gap_and_can_be_run_again(tmp_path: Pa
     [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
     ids=["none", "count", "policy"],
 )
-def test_idle_threads_sleep_soon_unless_the_user_says_otherwise(
-    given: dict[str, str], told: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_threads_sleep_soon_unless_the_user_says_otherwise(given, told, monkeypatch):
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():

@@ -10,7 +10,6 @@ from genodiff.errors import UsageError
 from tests.commands import command
 from tests.quality.test_scorecard import random_text
 
-Capture = pytest.CaptureFixture[str]
 ORACLES = """
 def guided(sequences):
     return [one.count("C") for one in sequences]
@@ -28,7 +27,7 @@ def write(path: Path, sequences: list[str]) -> None:
 
 
 @pytest.fixture
-def files(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(here, monkeypatch):
     monkeypatch.syspath_prepend(str(here))
     (here / "design_oracles.py").write_text(ORACLES)
     write(here / "good.fa", ["CG" * 8 + random_text(i, 24) for i in range(12)])
@@ -43,7 +42,7 @@ JUDGED = ["--designs", "a=good.fa", "--real", "real.fa", "--judge"]
 ASKED = ["--oracle", "design_oracles:guided", "--judge", "design_oracles:judge"]
 
 
-def test_a_table_a_page_and_json_say_the_same(files: Path, run: Path, capsys: Capture) -> None:
+def test_a_table_a_page_and_json_say_the_same(files, run, capsys):
     words = [*WORDS, *ASKED, "--model", str(run), "--train", "train.fa", "--threads", "1"]
     code, out, err = command(capsys, *words, "--json")
     assert (code, err.count("error")) == (0, 0)
@@ -63,9 +62,7 @@ def test_a_table_a_page_and_json_say_the_same(files: Path, run: Path, capsys: Ca
 
 
 @pytest.mark.parametrize("width", [50, 110, 250])
-def test_no_heading_and_no_figure_is_cut_on_any_terminal(
-    files: Path, run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
+def test_no_heading_and_no_figure_is_cut_on_any_terminal(files, run, capsys, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     words = [*WORDS, *ASKED, "--model", str(run), "--train", "train.fa", "--threads", "1"]
     code, out, _ = command(capsys, *words)
@@ -82,7 +79,7 @@ def test_no_heading_and_no_figure_is_cut_on_any_terminal(
         assert sum(line.split()[:1] == [name] for line in lines) == len(headings)
 
 
-def test_python_takes_functions_and_strings() -> None:
+def test_python_takes_functions_and_strings():
     found = genodiff.compare_designs(
         {"one": ["ACGT" * 5, "AACC" * 5]},
         real=[random_text(i, 20) for i in range(5)],
@@ -118,9 +115,7 @@ def test_python_takes_functions_and_strings() -> None:
         ),
     ],
 )
-def test_a_fault_is_one_line(
-    files: Path, capsys: Capture, words: list[str], says: str, code: int
-) -> None:
+def test_a_fault_is_one_line(files, capsys, words, says, code):
     write(files / "short.fa", ["ACGT"])
     given, out, err = command(capsys, "scorecard", *words)
     assert (given, out) == (code, "")

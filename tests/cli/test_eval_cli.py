@@ -4,7 +4,6 @@ what is wrong.
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 from tiny_run import genome_text
@@ -17,9 +16,7 @@ def called(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
     return code, *capfd.readouterr()
 
 
-def test_json_is_one_object_with_the_keys_of_the_contract(
-    run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_one_object_with_the_keys_of_the_contract(run, capfd):
     code, out, _ = called(capfd, run, "--json")
     assert code == 0
     found = json.loads(out)
@@ -33,9 +30,7 @@ def test_json_is_one_object_with_the_keys_of_the_contract(
     assert json.loads((run / "eval.json").read_text())["test"] == found
 
 
-def test_a_quick_look_does_not_replace_the_whole_evaluation(
-    run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quick_look_does_not_replace_the_whole_evaluation(run, capfd):
     whole = json.loads(called(capfd, run, "--json")[1])
     look = json.loads(called(capfd, run, "--json", "--max-windows", 3, "--no-baselines")[1])
     kept = json.loads((run / "eval.json").read_text())
@@ -43,9 +38,7 @@ def test_a_quick_look_does_not_replace_the_whole_evaluation(
     assert kept["test, 3 of 10 windows, no baselines"] == look
 
 
-def test_the_table_shows_the_bound_its_interval_and_the_lines(
-    run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_shows_the_bound_its_interval_and_the_lines(run, capfd):
     code, out, _ = called(capfd, run)
     found = json.loads((run / "eval.json").read_text())["test"]
     assert code == 0
@@ -56,18 +49,14 @@ def test_the_table_shows_the_bound_its_interval_and_the_lines(
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_a_checkpoint_folder_is_scored_like_its_run(
-    run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkpoint_folder_is_scored_like_its_run(run, capfd):
     step = next((run / "checkpoints").iterdir())
     one, other = (json.loads(called(capfd, path, "--json")[1]) for path in (run, step))
     assert one["bits_per_base"] == other["bits_per_base"]
     assert not (step / "eval.json").exists()
 
 
-def test_a_plan_says_what_would_be_done_and_does_nothing(
-    run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_says_what_would_be_done_and_does_nothing(run, capfd):
     (run / "eval.json").unlink(missing_ok=True)
     code, out, _ = called(capfd, run, "--plan", "--max-windows", 5)
     assert code == 0
@@ -77,28 +66,12 @@ def test_a_plan_says_what_would_be_done_and_does_nothing(
     assert json.loads(called(capfd, run, "--plan", "--json")[1])["windows"] == 10
 
 
-def test_flags_reach_the_evaluation(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    words = (
-        "--split",
-        "valid",
-        "--repeats",
-        3,
-        "--seed",
-        5,
-        "--soft-masked",
-        0,
-        "--max-windows",
-        4,
-        "--no-baselines",
-    )
+def test_flags_reach_the_evaluation(run, capfd):
+    words = ("--split", "valid", "--repeats", 3, "--seed", 5, "--soft-masked", 0, "--max-windows",
+             4, "--no-baselines")  # fmt: skip
     found = json.loads(called(capfd, run, "--json", *words)[1])
-    asked = (
-        found["split"],
-        found["repeats"],
-        found["seed"],
-        found["soft_masked"],
-        found["windows"],
-    )
+    asked = (found["split"], found["repeats"], found["seed"], found["soft_masked"],
+             found["windows"])  # fmt: skip
     assert asked == ("valid", 3, 5, 0, 4)
     assert found["markov_bits"] == {}
     assert found["mask_se_bits"] is not None
@@ -118,9 +91,7 @@ def test_flags_reach_the_evaluation(run: Path, capfd: pytest.CaptureFixture[str]
         (("--bed", "nowhere.bed"), 3, "nowhere.bed"),
     ],
 )
-def test_what_cannot_be_is_one_line_and_its_exit_code(
-    run: Path, capfd: pytest.CaptureFixture[str], words: tuple[object, ...], code: int, said: str
-) -> None:
+def test_what_cannot_be_is_one_line_and_its_exit_code(run, capfd, words, code, said):
     found, out, err = called(capfd, run, *words)
     lines = [line for line in err.splitlines() if line.startswith("genodiff: error: ")]
     assert (found, out, len(lines)) == (code, "", 1)
@@ -128,16 +99,12 @@ def test_what_cannot_be_is_one_line_and_its_exit_code(
     assert "Traceback" not in err
 
 
-def test_a_folder_that_is_no_run_is_a_checkpoint_error(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_no_run_is_a_checkpoint_error(tmp_path, capfd):
     assert called(capfd, tmp_path)[0] == 4
     assert called(capfd, tmp_path / "absent")[0] == 4
 
 
-def test_data_that_has_gone_is_named_with_a_remedy(
-    run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_data_that_has_gone_is_named_with_a_remedy(run, capfd):
     fasta = run.parent / "genome.fa"
     text = fasta.read_text()
     fasta.unlink()
@@ -153,9 +120,7 @@ def test_data_that_has_gone_is_named_with_a_remedy(
     assert found["bits_per_base"] == json.loads(called(capfd, run, "--json")[1])["bits_per_base"]
 
 
-def test_unmasked_and_soft_masked_bases_stand_beside_all_with_both_weights(
-    run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_unmasked_and_soft_masked_bases_stand_beside_all_with_both_weights(run, capfd):
     found = json.loads(called(capfd, run, "--json")[1])
     soft, regions = found["soft_mask"], found["regions"]
     assert (soft["trained_weight"], soft["scored_weight"]) == (0.1, 1)
@@ -163,11 +128,7 @@ def test_unmasked_and_soft_masked_bases_stand_beside_all_with_both_weights(
     out = called(capfd, run)[1]
     table = out[out.index("by case") : out.index("soft-masked (lower-case)")].splitlines()[1:]
     rows = {row.split()[0]: row.split()[1:] for row in table if row.strip()}
-    parts = {
-        "unmasked": regions["upper_case"],
-        "soft-masked": regions["soft_masked"],
-        "all": found,
-    }
+    parts = {"unmasked": regions["upper_case"], "soft-masked": regions["soft_masked"], "all": found}
     for name, part in parts.items():
         assert rows[name][:2] == [f"{part['tokens']:,}", f"{part['bits_per_base']:.4f}"]
         assert f"{part['markov_bits']['8']:.4f}" in rows[name]
@@ -176,9 +137,7 @@ def test_unmasked_and_soft_masked_bases_stand_beside_all_with_both_weights(
     assert "weight 0.1 in training, 0 in this evaluation" in uncounted
 
 
-def test_an_upper_case_genome_is_said_to_have_no_soft_masked_bases(
-    run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_upper_case_genome_is_said_to_have_no_soft_masked_bases(run, tmp_path, capfd):
     upper = tmp_path / "upper.fa"
     upper.write_text(genome_text().upper())
     words = ("--fasta", upper, "--split", "all", "--no-baselines")
@@ -188,9 +147,7 @@ def test_an_upper_case_genome_is_said_to_have_no_soft_masked_bases(
     assert "by case" not in out
 
 
-def test_few_sampling_steps_are_bounded_where_they_are_asked_for(
-    run: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_few_sampling_steps_are_bounded_where_they_are_asked_for(run, capfd):
     found = json.loads(called(capfd, run, "--json", "--t-steps", 2, 10)[1])
     assert list(found["t_steps"]) == ["2", "10"]
     assert found["t_steps_asked"]

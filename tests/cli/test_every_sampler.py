@@ -1,7 +1,6 @@
 """Every sampler of the registry through the verb and `Model.sample`, with each setting moved."""
 
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from genodiff.diffusion.sampler import SAMPLERS, Sampled, Sampler
 from genodiff.errors import UsageError
 from genodiff.io.fasta import read_fasta
 from genodiff.runs.resolve import resolve_config
-from tests.cli.conftest import Command
 from tests.tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
 
 MOVED = {"at_once": 2.0, "noise": 0.0}
@@ -27,7 +25,7 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def find_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Sampler], Path]:
+def find_run(tmp_path_factory):
     """An untrained run of a network that a sampler fits."""
 
     @cache
@@ -45,13 +43,8 @@ def find_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Sampler], Pa
 
 @pytest.mark.parametrize(("name", "settings"), sorted(set(CASES)))
 def test_every_setting_of_every_sampler_is_planned_drawn_and_written_down(
-    find_run: Callable[[Sampler], Path],
-    sample: Command,
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    settings: tuple[str, ...],
-) -> None:
+    find_run, sample, here, monkeypatch, name, settings
+):
     monkeypatch.setattr("genodiff.generate.estimate._TIMING", 0.01)
     run, defaults = find_run(SAMPLERS[name]), SAMPLERS[name].settings
     moved = {one: MOVED.get(one, 0.9 * defaults[one] + 0.05) for one in settings}
@@ -79,9 +72,7 @@ def draw(diffusion: Any, denoiser: Any, xt: Any, options: Any, eta: float = 0.1)
     [lambda n, share, beta=0.1: n, lambda n, share, eta=0.2: n, lambda n, share, **own: n],
     ids=["unknown", "other default", "unnamed"],
 )
-def test_a_count_with_other_settings_than_the_draw_is_refused_at_registration(
-    count: Callable[..., float],
-) -> None:
+def test_a_count_with_other_settings_than_the_draw_is_refused_at_registration(count):
     with pytest.raises(UsageError, match=r"`evaluations` counts with .*, and `draw` has"):
         Sampler(draw, ("masked",), count, uses_steps=True)
     fitting = Sampler(draw, ("masked",), lambda n, share: float(n), uses_steps=True)

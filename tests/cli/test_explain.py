@@ -10,10 +10,7 @@ from tests.commands import command, exit_code
 
 WRONG = [
     ("trian", "did you mean 'train'?"),
-    (
-        "bogus",
-        f"known: {', '.join(sorted({name.split()[0] for name in list_verbs()}))};",
-    ),
+    ("bogus", f"known: {', '.join(sorted({name.split()[0] for name in list_verbs()}))};"),
     ("embed runs/x", "--out is missing; see `genodiff embed --help`"),
     ("embed runs/x --fasta", "--fasta needs a value; see `genodiff embed --help`"),
     ("data lst", "did you mean 'list'? see `genodiff data --help`"),
@@ -33,30 +30,28 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "said"), WRONG)
-def test_a_wrong_word_is_one_line_with_what_is_near(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_word_is_one_line_with_what_is_near(words, said, capsys):
     code, out, err = command(capsys, *words.split())
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
     assert "Available" not in err
 
 
-def test_finetune_names_all_that_it_knows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_finetune_names_all_that_it_knows(capsys):
     err = command(capsys, "finetune", "bogus")[2]
     for name in ("audit", "check", "gue", "list", "report", "table"):
         assert f" {name}" in err
 
 
 @pytest.mark.parametrize("flag", ["--wandb", "--logs", "--zzz"])
-def test_no_far_name_is_suggested(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_far_name_is_suggested(flag, capsys):
     err = command(capsys, "train", "toy", flag)[2]
     assert "Did you mean" not in err
     assert err.endswith(f"Unknown option: {flag}; see `genodiff train --help`\n")
 
 
 @pytest.fixture(scope="module")
-def train_help() -> str:
+def train_help():
     """What `genodiff train --help` prints on a wide terminal."""
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out:
         patch.setenv("COLUMNS", "200")
@@ -64,14 +59,14 @@ def train_help() -> str:
     return out.getvalue()
 
 
-def test_help_shows_defaults_as_they_are_given(train_help: str) -> None:
+def test_help_shows_defaults_as_they_are_given(train_help):
     assert "Pydantic" not in train_help
     assert "[0.9 0.999]" in train_help
     assert "[true]" in train_help
     assert "[True]" not in train_help
 
 
-def test_the_ten_flags_of_a_first_training_stand_first_in_its_help(train_help: str) -> None:
+def test_the_ten_flags_of_a_first_training_stand_first_in_its_help(train_help):
     _, before, rest = train_help.partition("Most used")
     most, others = rest.split("╰", 1)
     first = "fasta bed preset out seq-len lr batch-size max-steps plan device".split()
@@ -82,7 +77,7 @@ def test_the_ten_flags_of_a_first_training_stand_first_in_its_help(train_help: s
         assert f"--{name} " not in others.replace("With --plan:", "")
 
 
-def test_help_names_the_type_of_a_value(train_help: str) -> None:
+def test_help_names_the_type_of_a_value(train_help):
     for line in (
         "--seq-len INT ", "--dropout FLOAT ", "--rc-augment BOOL|auto ", "--workers INT|auto ",
         "--packing CHOICE ", "--tokenizer STR ", "--no-rotary ",
@@ -90,9 +85,7 @@ def test_help_names_the_type_of_a_value(train_help: str) -> None:
         assert line in train_help, line
 
 
-def test_ctrl_c_before_a_verb_watches_for_it_ends_with_a_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_before_a_verb_watches_for_it_ends_with_a_line(monkeypatch, capsys):
     def stopped(*given: object, **options: object) -> None:
         raise KeyboardInterrupt
 

@@ -21,7 +21,7 @@ Run = Callable[..., Done]
 
 
 @pytest.fixture
-def genodiff(capsys: pytest.CaptureFixture[str]) -> Run:
+def genodiff(capsys):
     """`genodiff finetune WORDS`."""
 
     def run(*words: str | Path) -> Done:
@@ -30,7 +30,7 @@ def genodiff(capsys: pytest.CaptureFixture[str]) -> Run:
     return run
 
 
-def test_a_sound_folder_is_accepted_and_nothing_is_written(genodiff: Run, tmp_path: Path) -> None:
+def test_a_sound_folder_is_accepted_and_nothing_is_written(genodiff, tmp_path):
     folder = labelled.write_folder(tmp_path / "gb")
     before = sorted(tmp_path.rglob("*"))
     done = genodiff("check", folder)
@@ -42,9 +42,7 @@ def test_a_sound_folder_is_accepted_and_nothing_is_written(genodiff: Run, tmp_pa
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_leaks_conflicts_and_long_sequences_are_warned_of_with_their_counts(
-    genodiff: Run, tmp_path: Path
-) -> None:
+def test_leaks_conflicts_and_long_sequences_are_warned_of_with_their_counts(genodiff, tmp_path):
     folder = labelled.write_folder(tmp_path / "gb")
     (folder / "test/positive/0.txt").write_text((folder / "train/negative/0.txt").read_text())
     (folder / "train/positive/1.txt").write_text("ACGT" * 20)
@@ -70,22 +68,14 @@ def test_leaks_conflicts_and_long_sequences_are_warned_of_with_their_counts(
         (["list", "gui"], 2, "did you mean 'gue'"),
         (["check", "gue/tf/0", "--data", "nowhere"], 3, "nowhere: the data of gue are not here"),
         (
-            [
-                "audit",
-                "genomic-benchmarks/human_enhancers_cohn",
-                "--reference",
-                "hg38",
-                "--data",
-                ".",
-            ],
+            ["audit", "genomic-benchmarks/human_enhancers_cohn", "--reference", "hg38", "--data",
+             "."],
             2,
             "expected NAME=FASTA",
         ),
     ],
-)
-def test_what_cannot_be_meant_is_one_line_and_the_right_exit_code(
-    genodiff: Run, words: list[str], code: int, message: str
-) -> None:
+)  # fmt: skip
+def test_what_cannot_be_meant_is_one_line_and_the_right_exit_code(genodiff, words, code, message):
     done = genodiff(*words)
     assert done.returncode == code
     assert message in done.stderr
@@ -93,8 +83,8 @@ def test_what_cannot_be_meant_is_one_line_and_the_right_exit_code(
 
 
 def test_one_table_is_checked_with_a_share_that_tests_and_without_rows_that_lack_a_value(
-    genodiff: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+    genodiff, tmp_path, caplog
+):
     lines = [f"{s};0,{i + 1}" for i, s in enumerate(labelled.random_dna(20, 40))]
     (tmp_path / "one.csv").write_text("\n".join(["seq;y", *lines, f"{'ACGT' * 10};NA", ""]))
     done = genodiff("check", tmp_path / "one.csv", "--test-share", "0.25")
@@ -111,7 +101,7 @@ def test_one_table_is_checked_with_a_share_that_tests_and_without_rows_that_lack
     assert "--test-share 0.2" in done.stderr
 
 
-def test_suites_and_tasks_are_listed(genodiff: Run) -> None:
+def test_suites_and_tasks_are_listed(genodiff):
     assert "genomic-benchmarks     9 tasks" in genodiff("list").stdout
     rows = [
         json.loads(line)
@@ -123,7 +113,7 @@ def test_suites_and_tasks_are_listed(genodiff: Run) -> None:
     ]
 
 
-def test_a_table_is_audited_with_its_places(genodiff: Run, tmp_path: Path) -> None:
+def test_a_table_is_audited_with_its_places(genodiff, tmp_path):
     rows = labelled.random_dna(8, 30)
     for part, at in (("train", 0), ("test", 4)):
         lines = [
@@ -143,9 +133,7 @@ def test_a_table_is_audited_with_its_places(genodiff: Run, tmp_path: Path) -> No
     )
 
 
-def test_every_published_bad_data_set_is_judged_as_it_should_be(
-    genodiff: Run, shared: Path
-) -> None:
+def test_every_published_bad_data_set_is_judged_as_it_should_be(genodiff, shared):
     cases = [
         c
         for c in json.loads((shared / "badinput/cases.json").read_text())

@@ -13,7 +13,7 @@ from tests.finetuning.motif_task import examples
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path):
     for part, n, seed in (("train", 24, 1), ("test", 12, 2)):
         some = examples(n, seed, (20, 30))
         rows = "".join(
@@ -24,24 +24,11 @@ def home(tmp_path: Path) -> Path:
 
 
 def own(home: Path, *more: object) -> list[object]:
-    return [
-        "finetune",
-        "table",
-        "--train",
-        home / "train.csv",
-        "--test",
-        home / "test.csv",
-        "--out",
-        home / "out",
-        "--threads",
-        1,
-        *more,
-    ]
+    return ["finetune", "table", "--train", home / "train.csv", "--test", home / "test.csv",
+            "--out", home / "out", "--threads", 1, *more]  # fmt: skip
 
 
-def test_your_own_table_is_fitted_and_reported(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_your_own_table_is_fitted_and_reported(home, capsys):
     code, out, err = command(
         capsys, *own(home, "--model", "majority", "--model", "length-tree", "--seeds", 2, "--json")
     )
@@ -62,7 +49,7 @@ def test_your_own_table_is_fitted_and_reported(
     assert (home / "out" / "RESULTS.md").read_text() == before
 
 
-def test_a_plan_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_writes_nothing(home, capsys):
     code, out, _ = command(
         capsys, *own(home, "--model", "scratch:caduceus-ps-tiny", "--plan", "--json")
     )
@@ -92,9 +79,7 @@ def test_a_plan_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -
         (["--metric", "speed"], 2, "metric"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(
-    home: Path, capsys: pytest.CaptureFixture[str], more: list[object], code: int, said: str
-) -> None:
+def test_what_cannot_be_meant_is_one_line(home, capsys, more, code, said):
     found, out, err = command(capsys, *own(home, *more))
     assert (found, out) == (code, "")
     lines = [line for line in err.splitlines() if line.startswith("genodiff: error:")]
@@ -102,25 +87,12 @@ def test_what_cannot_be_meant_is_one_line(
     assert said in lines[0]
 
 
-def test_unknown_tasks_missing_data_and_foreign_folders_are_named(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_tasks_missing_data_and_foreign_folders_are_named(home, capsys):
     code, _, err = command(capsys, "finetune", "gue", "--task", "mouse/9", "--model", "majority")
     assert code == 2
     assert "no task 'mouse/9' in gue" in err
-    words = [
-        "finetune",
-        "gue",
-        "--task",
-        "mouse/3",
-        "--data",
-        home,
-        "--model",
-        "majority",
-        "--out",
-        home / "o",
-        "--offline",
-    ]
+    words = ["finetune", "gue", "--task", "mouse/3", "--data", home, "--model", "majority", "--out",
+             home / "o", "--offline"]  # fmt: skip
     code, _, err = command(capsys, *words)
     assert code == 3
     assert "the published data 952" in err

@@ -16,7 +16,7 @@ GENOME = "TTGACCATGA" * 4 + REGION + "GGCATTCAGT" * 4
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     words = ("train", "toy", "--preset", "caduceus-ps-tiny", *SMALL, "-q")
     call(*words, "--out", folder / "mdlm")
@@ -35,9 +35,7 @@ def redesign(runs: Path, name: str, out: Path, *words: object) -> dict:
 
 
 @pytest.mark.parametrize("name", ["mdlm", "uniform", "half"])
-def test_the_less_noise_the_fewer_edits_and_no_batch_changes_a_byte(
-    runs: Path, tmp_path: Path, name: str
-) -> None:
+def test_the_less_noise_the_fewer_edits_and_no_batch_changes_a_byte(runs, tmp_path, name):
     edits = []
     for time in (0.05, 0.4, 1.0):
         out = tmp_path / f"{time}.fa"
@@ -51,7 +49,7 @@ def test_the_less_noise_the_fewer_edits_and_no_batch_changes_a_byte(
     assert edits[2] > 0.6  # a network that knows little draws three in four otherwise
 
 
-def test_masks_are_a_share_of_the_region_and_the_rest_stands(runs: Path) -> None:
+def test_masks_are_a_share_of_the_region_and_the_rest_stands(runs):
     """At time 0.3, by the linear schedule, three in ten are masked, and of these few come back."""
     model = load(runs / "mdlm")
     found = model.redesign(GENOME, 60, regions=[(40, 160)], from_noise=0.3)
@@ -63,7 +61,7 @@ def test_masks_are_a_share_of_the_region_and_the_rest_stands(runs: Path) -> None
     assert len(set(found)) == len(found)
 
 
-def test_without_a_time_letters_as_noise_design_from_nothing(runs: Path, tmp_path: Path) -> None:
+def test_without_a_time_letters_as_noise_design_from_nothing(runs, tmp_path):
     told = redesign(runs, "uniform", tmp_path / "d.fa", "--keep", "c:41-60")
     assert "from_noise" not in told
     assert told["sampler"] == "uniform-ancestral"
@@ -88,13 +86,7 @@ def test_without_a_time_letters_as_noise_design_from_nothing(runs: Path, tmp_pat
         (("uniform", "--sampler", "confidence"), "does not go with objective uniform"),
     ],
 )  # fmt: skip
-def test_what_does_not_go_together_is_one_line(
-    runs: Path,
-    tmp_path: Path,
-    words: tuple[str, ...],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_does_not_go_together_is_one_line(runs, tmp_path, words, said, capsys):
     capsys.readouterr()
     run, *more = words
     given = ["redesign", str(runs / run), "--fasta", str(runs / "g.fa"), "--region", "c:41-160"]
@@ -106,9 +98,7 @@ def test_what_does_not_go_together_is_one_line(
     assert "Traceback" not in error
 
 
-def test_a_template_has_nothing_to_begin_with(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_template_has_nothing_to_begin_with(runs, tmp_path, capsys):
     template = tmp_path / "t.fa"
     template.write_text(">a\nACGTNNNNACGT\n")
     with pytest.raises(SystemExit) as stopped:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from genodiff.io.fasta import read_fasta
-from tests.cli.conftest import Command
 
 ORACLES = """
 import math
@@ -57,7 +56,7 @@ number = 3
 
 
 @pytest.fixture
-def words(run: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def words(run, here, monkeypatch):
     (here / "oracles_of_test.py").write_text(ORACLES)
     monkeypatch.syspath_prepend(str(here))
     return ["--checkpoint", run, "--n", 2, "--length", 16, "--steps", 3]
@@ -79,8 +78,8 @@ def count_gc(path: Path) -> float:
     ],
 )
 def test_guided_samples_have_more_of_what_is_wanted_and_say_how(
-    words: list[object], sample: Command, here: Path, guidance: str, oracle: str, options: list[str]
-) -> None:
+    words, sample, here, guidance, oracle, options
+):
     given = ["--guidance", guidance, "--oracle", f"oracles_of_test:{oracle}"]
     given += ["--oracle-input", "ids"] if oracle == "gc_of_ids" else []
     for option in options:
@@ -119,14 +118,8 @@ def test_guided_samples_have_more_of_what_is_wanted_and_say_how(
     ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_written(
-    words: list[object],
-    sample: Command,
-    here: Path,
-    oracle: str,
-    rest: tuple[object, ...],
-    code: int,
-    said: str,
-) -> None:
+    words, sample, here, oracle, rest, code, said
+):
     given = words[:4] if "--length" in rest else words
     found, _, err = sample(
         *given, "--fasta", "out.fa", "--guidance", "smc", "--oracle", oracle, *rest
@@ -140,17 +133,13 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     ]
 
 
-def test_an_oracle_without_guidance_is_refused(
-    words: list[object], sample: Command, here: Path
-) -> None:
+def test_an_oracle_without_guidance_is_refused(words, sample, here):
     code, _, err = sample(*words, "--fasta", "out.fa", "--oracle", "oracles_of_test:gc")
     assert code == 2
     assert "no guidance" in err
 
 
-def test_cfg_by_the_run_itself_changes_nothing(
-    words: list[object], run: Path, sample: Command, here: Path
-) -> None:
+def test_cfg_by_the_run_itself_changes_nothing(words, run, sample, here):
     for name, given in (("a.fa", []), ("b.fa", ["--guidance", "cfg", "--conditional", run])):
         code, _, err = sample(*words, "--fasta", name, *given)
         assert code == 0, err

@@ -43,7 +43,7 @@ ROWS = [
 
 
 @pytest.fixture
-def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def case(tmp_path, monkeypatch):
     (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n")
     write_vcf(tmp_path / "in.vcf", ROWS)
     monkeypatch.chdir(tmp_path)
@@ -69,12 +69,12 @@ def fake(
 
 
 @pytest.fixture(scope="module")
-def model(run: Path) -> genodiff.Model:
+def model(run):
     return genodiff.load(run, device="cpu")
 
 
 @pytest.fixture
-def quick(model: genodiff.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(model, monkeypatch):
     monkeypatch.setattr("genodiff.variants.score_job.open_scorer", partial(partial, fake))
     monkeypatch.setattr("genodiff.api.load.load", lambda *_, **__: model)
 
@@ -89,9 +89,7 @@ def fields(path: Path, sample: int) -> list[dict[str, str]]:
     return [dict(zip(row[8].split(":"), row[9 + sample].split(":"), strict=False)) for row in rows]
 
 
-def test_a_network_scores_haplotypes_beside_their_variants(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_network_scores_haplotypes_beside_their_variants(run, case, capsys):
     write_vcf(case / "in.vcf", ["5 T A GT 0|1 1|1", "7 C G GT 0|1 1|0", "100 C G GT 1|1 0|0"])
     code, out, err = command(capsys, *words(run, "o.vcf.gz", "--exact"))
     assert (code, out) == (0, ""), err
@@ -115,9 +113,7 @@ def test_a_network_scores_haplotypes_beside_their_variants(
 
 
 @pytest.mark.usefixtures("quick")
-def test_each_copy_has_its_outcome_and_all_else_stays(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_copy_has_its_outcome_and_all_else_stays(run, case, capsys):
     code, _, err = command(capsys, *words(run, "o.vcf"))
     assert code == 0, err
     mother, child = fields(case / "o.vcf", 0), fields(case / "o.vcf", 1)
@@ -150,9 +146,7 @@ def test_each_copy_has_its_outcome_and_all_else_stays(
 
 
 @pytest.mark.usefixtures("quick")
-def test_bcf_has_the_haplotypes_of_its_vcf(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bcf_has_the_haplotypes_of_its_vcf(run, case, capsys):
     more = "".join(
         f'##{kind}=<ID={name},Number=1,Type=Integer,Description="x">\n'
         for kind, name in (("INFO", "X"), ("INFO", "END"), ("FORMAT", "DP"))
@@ -174,9 +168,7 @@ def test_bcf_has_the_haplotypes_of_its_vcf(
 
 
 @pytest.mark.usefixtures("quick")
-def test_tables_have_a_column_of_copies(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_have_a_column_of_copies(run, case, capsys):
     for ending in (".tsv", ".parquet", ".jsonl"):
         assert command(capsys, *words(run, f"o{ending}"))[0] == 0
     frame = pl.read_parquet(case / "o.parquet")
@@ -194,9 +186,7 @@ def test_tables_have_a_column_of_copies(
     assert pl.read_parquet(case / "p.parquet").columns == frame.columns[:-1]
 
 
-def test_the_plan_knows_their_cost(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_knows_their_cost(run, case, capsys):
     code, out, err = command(capsys, *words(run, "o.vcf", "--plan"))
     assert code == 0, err
     assert "haplotypes 5 chain" in " ".join(out.split())
@@ -212,9 +202,7 @@ def test_the_plan_knows_their_cost(
         (["5 T A GT 0|3 0|1"], HEAD, "GT 0|3 names an allele"),
     ],
 )
-def test_a_file_without_phased_calls_is_refused(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str], rows: list[str], head: str, said: str
-) -> None:
+def test_a_file_without_phased_calls_is_refused(run, case, capsys, rows, head, said):
     write_vcf(case / "in.vcf", rows, head)
     code, out, err = command(capsys, *words(run, "o.vcf"))
     assert (code, out, err.count("\n")) == (3, "", 1), err

@@ -11,7 +11,6 @@ from genodiff.errors import UsageError
 from genodiff.io.fasta import read_fasta
 from tests.commands import command
 
-Capture = pytest.CaptureFixture[str]
 NET = {"d_model": 16, "n_layer": 1, "d_state": 4}
 SMALL = {"backbone": NET, "seq_len": 32, "batch_size": 16, "validate_windows": 4, "lr": 0.02}
 
@@ -27,20 +26,15 @@ def write_genome(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labelled")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
         write_genome(folder)
         for steps in (30, 60):  # the second goes on from the checkpoint
-            done = genodiff.train(
-                fasta=folder / "in.fa",
-                labels=folder / "labels.tsv",
-                out=folder / "run",
-                max_steps=steps,
-                device="cpu",
-                **SMALL,
-            )
+            done = genodiff.train(fasta=folder / "in.fa", labels=folder / "labels.tsv",
+                                  out=folder / "run", max_steps=steps, device="cpu",
+                                  **SMALL)  # fmt: skip
             assert done.step == steps
     return folder / "run"
 
@@ -50,7 +44,7 @@ def share_gc(path: Path) -> float:
     return sum(text.count(c) for c in b"GC") / len(text)
 
 
-def test_each_class_is_drawn_and_cfg_goes_beyond_it(run: Path, here: Path, capsys: Capture) -> None:
+def test_each_class_is_drawn_and_cfg_goes_beyond_it(run, here, capsys):
     words = ["sample", run, "-n", 6, "--steps", 16, "--threads", 1, "-q"]
     cfg = ["--guidance", "cfg", "--strength"]
     asked = {
@@ -81,7 +75,7 @@ def test_each_class_is_drawn_and_cfg_goes_beyond_it(run: Path, here: Path, capsy
     assert high < 1.5 < 2.5 < low
 
 
-def test_designs_take_a_label_too(run: Path) -> None:
+def test_designs_take_a_label_too(run):
     model = genodiff.load(run, device="cpu").with_label("gc")
     (design,) = model.redesign("ACGT" + "N" * 24 + "ACGT", rules={"avoid": ["GG"]}, steps=8)
     assert "GG" not in design
@@ -91,14 +85,9 @@ def test_designs_take_a_label_too(run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
-        (["--label", "gx"], "no label 'gx'"),
-        (["--guidance", "cfg"], "--label CLASS"),
-    ],
+    [(["--label", "gx"], "no label 'gx'"), (["--guidance", "cfg"], "--label CLASS")],
 )
-def test_a_wrong_label_is_one_line(
-    run: Path, here: Path, capsys: Capture, words: list[str], said: str
-) -> None:
+def test_a_wrong_label_is_one_line(run, here, capsys, words, said):
     code, _, err = command(capsys, "sample", run, "-o", "x.fa", *words)
     assert code == 2
     assert said in err
@@ -106,7 +95,7 @@ def test_a_wrong_label_is_one_line(
     assert not list(here.glob("x.fa*"))
 
 
-def test_a_run_is_another_with_other_labels(run: Path, tmp_path: Path) -> None:
+def test_a_run_is_another_with_other_labels(run, tmp_path):
     with pytest.raises(UsageError, match="another configuration"):
         genodiff.train(fasta=run.parent / "in.fa", out=run, max_steps=60, device="cpu", **SMALL)
     changed = tmp_path / "labels.tsv"
@@ -123,7 +112,7 @@ def test_a_run_is_another_with_other_labels(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "r").exists()
 
 
-def test_unlabelled_weights_are_a_start_for_labelled_training(run: Path, tmp_path: Path) -> None:
+def test_unlabelled_weights_are_a_start_for_labelled_training(run, tmp_path):
     how = {"fasta": run.parent / "in.fa", "max_steps": 2, "device": "cpu", **SMALL}
     genodiff.train(out=tmp_path / "plain", **how)
     del how["backbone"]

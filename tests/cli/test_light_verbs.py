@@ -54,7 +54,7 @@ def list_commands(app: App, path: Sequence[str] = ()) -> Iterator[list[str]]:
         yield from list_commands(app[name], [*path, name])
 
 
-def test_help_and_unknown_flags_of_every_verb_load_nothing_heavy(tmp_path: Path) -> None:
+def test_help_and_unknown_flags_of_every_verb_load_nothing_heavy(tmp_path):
     commands = list(list_commands(build_app()))
     assert len(commands) > 25
     lines = [[*c, word] for c in commands for word in ("--help", "--bogus-flag")]
@@ -124,7 +124,7 @@ ERRORS = [
 ]
 
 
-def test_usage_errors_load_nothing_heavy(tmp_path: Path) -> None:
+def test_usage_errors_load_nothing_heavy(tmp_path):
     (tmp_path / "one.csv").write_text("sequence,label\nACGT,0\n")
     (tmp_path / "fit").mkdir()
     (tmp_path / "fit" / "results.jsonl").write_text("")
@@ -137,7 +137,7 @@ def test_usage_errors_load_nothing_heavy(tmp_path: Path) -> None:
         assert err.count("\n") == 1, line
 
 
-def test_another_configurations_run_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
+def test_another_configurations_run_is_refused_before_torch_is_imported(tmp_path):
     (tmp_path / "run").mkdir()
     text = to_yaml(resolve_config({"recipe": "toy"}, over={"optim.lr": 1e-3}, together=False))
     (tmp_path / "run" / "config.yaml").write_text(text)
@@ -149,9 +149,7 @@ def test_another_configurations_run_is_refused_before_torch_is_imported(tmp_path
     assert "optim.lr: 0.5, not 0.001" in found[0][3]
 
 
-def test_verbs_with_a_model_load_no_trainer_and_nothing_of_published_folders(
-    run: Path, tmp_path: Path
-) -> None:
+def test_verbs_with_a_model_load_no_trainer_and_nothing_of_published_folders(run, tmp_path):
     fasta = str(run.parent / "genome.fa")
     lines = [
         ["sample", str(run), "-n", "1", "--length", "12", "-o", "s.fa", "-q"],

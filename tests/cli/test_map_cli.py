@@ -15,7 +15,7 @@ LETTERS = "ACGTTGCANNGATTACAGGCCTATC" * 4
 
 
 @pytest.fixture
-def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def case(tmp_path, monkeypatch):
     (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n>chr2\nGGATC\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -27,9 +27,7 @@ def words(verb: str, run: Path, out: str, *more: object) -> list[object]:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("verb", ["ism", "dependencies"])
-def test_every_format_has_the_same_numbers(
-    verb: str, run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_format_has_the_same_numbers(verb, run, case, capsys):
     place = ("--region", "chr1:5-13")
     (case / "genes.bed").write_text("chr1\t0\t9\tNEAR\nchr1\t30\t40\tFAR\n")
     for ending in ("tsv", "parquet", "npz", "svg", "png", "pdf", "html"):
@@ -68,9 +66,7 @@ def test_every_format_has_the_same_numbers(
         assert ("NEAR" in text, "FAR" in text) == (True, False)
 
 
-def test_a_plan_counts_and_writes_nothing(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_counts_and_writes_nothing(run, case, capsys, monkeypatch):
     monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
     before = sorted(case.iterdir())
     code, out, err = command(capsys, *words("ism", run, "o.tsv", "--plan", "--json"))
@@ -104,17 +100,15 @@ def test_a_plan_counts_and_writes_nothing(
     ],
 )
 def test_what_cannot_be_meant_is_one_line(
-    verb: str, out: str, more: tuple[object, ...], said: str, run: Path, case: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    verb, out, more, said, run, case,
+    capsys,
+):  # fmt: skip
     code, printed, err = command(capsys, *words(verb, run, out, *more))
     assert (code, printed, err.count("\n")) == (2, "", 1)
     assert said in err
 
 
-def test_python_gives_the_arrays_of_the_file(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_python_gives_the_arrays_of_the_file(run, case, capsys):
     model = genodiff.load(run, device="cpu")
     assert command(capsys, *words("dependencies", run, "o.npz", "--region", "chr2"))[0] == 0
     arrays = np.load("o.npz")

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 from test_objectives_cli import SMALL, call
@@ -15,19 +14,11 @@ from genodiff.runs.model import load_model
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory):
     """A run of letters alone, and one of half masks that was stopped and gone on with."""
     folder = tmp_path_factory.mktemp("runs")
-    words = (
-        "train",
-        "toy",
-        "--preset",
-        "caduceus-ps-tiny",
-        "--objective",
-        "uniform",
-        *SMALL[:-2],
-        "-q",
-    )
+    words = ("train", "toy", "--preset", "caduceus-ps-tiny", "--objective", "uniform", *SMALL[:-2],
+             "-q")  # fmt: skip
     call(*words, "--max-steps", 4, "--out", folder / "letters")
     half = (*words, "--mask-share", 0.5, "--checkpoint-every", 2)
     call(*half, "--max-steps", 4, "--out", folder / "whole")
@@ -39,16 +30,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_run_that_was_stopped_and_gone_on_with_is_the_same_run(runs: Path) -> None:
+def test_a_run_that_was_stopped_and_gone_on_with_is_the_same_run(runs):
     one, other = ((runs / name / "model.safetensors").read_bytes() for name in ("whole", "half"))
     assert one == other
     assert load_model(runs / "half").objective.mask_share == 0.5  # type: ignore[attr-defined]
     assert "mask_share" not in (runs / "letters" / "config.yaml").read_text()
 
 
-def test_eval_says_a_bound_with_its_interval_by_shards_too(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_eval_says_a_bound_with_its_interval_by_shards_too(runs, tmp_path, capsys):
     capsys.readouterr()
     asked = ("eval", runs / "letters", "--no-baselines", "--max-windows", 8, "--repeats", 2, "-q")
     call(*asked, "--json")
@@ -60,9 +49,7 @@ def test_eval_says_a_bound_with_its_interval_by_shards_too(
     assert found["curve"] == []
 
 
-def test_samples_are_the_same_in_any_batch_and_templates_keep_what_is_given(
-    runs: Path, tmp_path: Path
-) -> None:
+def test_samples_are_the_same_in_any_batch_and_templates_keep_what_is_given(runs, tmp_path):
     outputs = []
     for size in (1, 3):
         out = tmp_path / f"b{size}.fa"
@@ -82,7 +69,7 @@ def test_samples_are_the_same_in_any_batch_and_templates_keep_what_is_given(
     assert set(record.sequence) <= set(b"ACGT")
 
 
-def test_export_keeps_the_noise(runs: Path, tmp_path: Path) -> None:
+def test_export_keeps_the_noise(runs, tmp_path):
     call("checkpoint", "export", runs / "half", "-o", tmp_path / "published", "-q")
     call("checkpoint", "import", tmp_path / "published", "-o", tmp_path / "again", "-q")
     found = load_model(tmp_path / "again").objective
@@ -111,13 +98,8 @@ def test_export_keeps_the_noise(runs: Path, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_one_line_with_a_remedy(
-    runs: Path,
-    tmp_path: Path,
-    words: tuple[str, ...],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    runs, tmp_path, words, said, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     given = [str(runs / one) if one in ("letters", "half") else one for one in words]
     capsys.readouterr()
@@ -129,9 +111,7 @@ def test_what_does_not_go_together_is_one_line_with_a_remedy(
     assert "Traceback" not in "\n".join(error)
 
 
-def test_scores_need_a_network_that_has_seen_masks(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_need_a_network_that_has_seen_masks(runs, tmp_path, capsys):
     genome = tmp_path / "g.fa"
     genome.write_text(">c\n" + "ACGTTGCAAC" * 20 + "\n")
     words = ["ism", "--fasta", str(genome), "--region", "c:51-60", "--out", str(tmp_path / "m.tsv")]

@@ -9,20 +9,8 @@ import pytest
 
 from genodiff.cli import build_app, main
 
-SMALL = (
-    "--seq-len",
-    "64",
-    "--d-model",
-    "16",
-    "--n-layer",
-    "1",
-    "--d-state",
-    "4",
-    "--batch-size",
-    "4",
-    "--max-steps",
-    "4",
-)
+SMALL = ("--seq-len", "64", "--d-model", "16", "--n-layer", "1", "--d-state", "4", "--batch-size",
+         "4", "--max-steps", "4")  # fmt: skip
 
 
 def call(*words: object) -> None:
@@ -35,39 +23,19 @@ def call(*words: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
-    call(
-        "train",
-        "toy",
-        "--preset",
-        "mamba-tiny",
-        "--objective",
-        "ar",
-        *SMALL,
-        "--out",
-        folder / "ar",
-        "-q",
-    )
-    call(
-        "train",
-        "toy",
-        "--preset",
-        "caduceus-ps-tiny",
-        "--objective",
-        "sedd",
-        *SMALL,
-        "--out",
-        folder / "sedd",
-        "-q",
-    )
+    call("train", "toy", "--preset", "mamba-tiny", "--objective", "ar", *SMALL, "--out",
+         folder / "ar", "-q")  # fmt: skip
+    call("train", "toy", "--preset", "caduceus-ps-tiny", "--objective", "sedd", *SMALL, "--out",
+         folder / "sedd", "-q")  # fmt: skip
     return folder
 
 
 @pytest.mark.slow
 def test_samples_of_one_model_are_judged_by_another_with_entropy_and_real_dna_beside(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    runs, tmp_path, capsys
+):
     out = tmp_path / "s.fa"
     call("sample", "--checkpoint", runs / "sedd", "--fasta", out, "--n", 3, "--length", 70, "-q")
     assert json.loads(Path(f"{out}.json").read_text())["sampler"] == "analytic"
@@ -84,9 +52,7 @@ def test_samples_of_one_model_are_judged_by_another_with_entropy_and_real_dna_be
     assert "entropy" in capsys.readouterr().out
 
 
-def test_an_exact_likelihood_is_called_so_and_a_bound_has_its_steps(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_exact_likelihood_is_called_so_and_a_bound_has_its_steps(runs, capsys):
     capsys.readouterr()
     for name, figure in (("ar", "exact"), ("sedd", "bound")):
         call("eval", runs / name, "--json", "--no-baselines", "--max-windows", 8, "-q")
@@ -98,41 +64,19 @@ def test_an_exact_likelihood_is_called_so_and_a_bound_has_its_steps(
     assert "model =" in capsys.readouterr().out
 
 
-def test_an_autoregressive_model_goes_on_in_any_batch_and_fills_no_gaps(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_autoregressive_model_goes_on_in_any_batch_and_fills_no_gaps(runs, tmp_path, capsys):
     outputs = []
     for size in (1, 3):
         out = tmp_path / f"b{size}.fa"
-        call(
-            "sample",
-            "--checkpoint",
-            runs / "ar",
-            "--fasta",
-            out,
-            "--n",
-            3,
-            "--length",
-            40,
-            "--batch-size",
-            size,
-            "-q",
-        )
+        call("sample", "--checkpoint", runs / "ar", "--fasta", out, "--n", 3, "--length", 40,
+             "--batch-size", size, "-q")  # fmt: skip
         outputs.append(out.read_bytes())
     assert outputs[0] == outputs[1]
     assert b"sampler=left-to-right steps=40 nfe=40" in outputs[0]
     template = tmp_path / "t.fa"
     template.write_text(">a\nACGTACGTNNNN\n")
-    call(
-        "sample",
-        "--checkpoint",
-        runs / "ar",
-        "--fasta",
-        tmp_path / "on.fa",
-        "--template",
-        template,
-        "-q",
-    )
+    call("sample", "--checkpoint", runs / "ar", "--fasta", tmp_path / "on.fa", "--template",
+         template, "-q")  # fmt: skip
     assert "\nACGTACGT" in (tmp_path / "on.fa").read_text()
     template.write_text(">a\nACGTNNNNACGT\n")
     for words, said in (
@@ -143,24 +87,15 @@ def test_an_autoregressive_model_goes_on_in_any_batch_and_fills_no_gaps(
             main(
                 [
                     str(w)
-                    for w in (
-                        "sample",
-                        "--checkpoint",
-                        runs / "ar",
-                        "--fasta",
-                        tmp_path / "no.fa",
-                        *words,
-                        "-q",
-                    )
+                    for w in ("sample", "--checkpoint", runs / "ar", "--fasta", tmp_path / "no.fa",
+                              *words, "-q")
                 ]
-            )
+            )  # fmt: skip
         assert ending.value.code == 2
         assert said in capsys.readouterr().err
 
 
-def test_a_masked_judge_gives_an_upper_bound_and_says_so(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_masked_judge_gives_an_upper_bound_and_says_so(runs, tmp_path, capsys):
     (tmp_path / "s.fa").write_text(">a\nACGTTTGCA\n>b\nGGCAT\n")
     capsys.readouterr()
     call("judge", tmp_path / "s.fa", "--judge", runs / "sedd", "--json", "-q")

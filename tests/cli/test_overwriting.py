@@ -10,7 +10,6 @@ import pytest
 from genodiff.jobs.request import list_fields
 from genodiff.jobs.verbs import list_verbs
 from genodiff.tasks.suite_files import describe_suites
-from tests.cli.conftest import Command
 from tests.commands import command, exit_code
 from tests.conservation.constraint_world import write_world
 from tests.jobs.usual_words import list_usual_words
@@ -51,15 +50,8 @@ def _demo(run: Path, here: Path) -> Scene:
 
 def _compare(run: Path, here: Path) -> Scene:
     shutil.copytree(run, here / "other")
-    return [
-        "compare",
-        run,
-        "other",
-        "--max-windows",
-        2,
-        "--out",
-        "mine",
-    ], here / "mine" / "table.md"
+    return ["compare", run, "other", "--max-windows", 2, "--out",
+            "mine"], here / "mine" / "table.md"  # fmt: skip
 
 
 def _export(run: Path, here: Path) -> Scene:
@@ -250,19 +242,15 @@ LONG = {
 """Verbs that take minutes; with `--force` it is seen that the work begins."""
 
 
-def test_what_has_no_verb_of_its_own_name_is_no_writer() -> None:
+def test_what_has_no_verb_of_its_own_name_is_no_writer():
     suites = {f"finetune {name}" for name in describe_suites()}
     assert set(WRITERS) <= {*list_verbs(), *suites}
 
 
 @pytest.mark.parametrize("verb", list_writers())
 def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
-    verb: str,
-    run: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    verb, run, tmp_path, monkeypatch, capsys
+):
     own = tmp_path / "run"
     shutil.copytree(run, own)
     monkeypatch.chdir(tmp_path)
@@ -287,9 +275,7 @@ def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
     assert not victim.exists() or victim.read_bytes() != FOREIGN
 
 
-def test_a_foreign_folder_by_the_name_of_a_genome_is_never_lost(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_foreign_folder_by_the_name_of_a_genome_is_never_lost(run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words, _ = _genomes(run, tmp_path)
     notes = tmp_path / "mine" / "b" / "notes.txt"
@@ -305,8 +291,8 @@ def test_a_foreign_folder_by_the_name_of_a_genome_is_never_lost(
 
 
 def test_what_genodiff_wrote_itself_may_be_written_again_until_somebody_changes_it(
-    run: Path, sample: Command, here: Path
-) -> None:
+    run, sample, here
+):
     words = ("--checkpoint", run, "--fasta", "o.fa", "--n", 1, "--steps", 2)
     for seed in (1, 2):
         assert sample(*words, "--seed", seed)[0] == 0
@@ -325,9 +311,7 @@ def test_what_genodiff_wrote_itself_may_be_written_again_until_somebody_changes_
     assert not (here / "o.fa").exists()
 
 
-def test_an_input_is_never_the_output_under_any_name_even_with_force(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_an_input_is_never_the_output_under_any_name_even_with_force(run, sample, here):
     (here / "in.fa").write_text(">a\nACGTNNNNACGT\n")
     before = (here / "in.fa").read_bytes()
     (here / "soft.fa").symlink_to("in.fa")
@@ -341,9 +325,7 @@ def test_an_input_is_never_the_output_under_any_name_even_with_force(
     assert (here / "in.fa").read_bytes() == before
 
 
-def test_a_link_is_followed_to_what_would_be_overwritten(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_a_link_is_followed_to_what_would_be_overwritten(run, sample, here):
     (here / "genome.fa").write_bytes(FOREIGN)
     (here / "o.fa").symlink_to("genome.fa")
     words = ("--checkpoint", run, "--fasta", "o.fa", "--n", 1, "--steps", 2)
@@ -354,18 +336,14 @@ def test_a_link_is_followed_to_what_would_be_overwritten(
     assert (here / "genome.fa").read_bytes().startswith(b">genodiff_000001 ")
 
 
-def test_a_pipe_is_written_to_without_a_question_and_has_no_sidecar(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_a_pipe_is_written_to_without_a_question_and_has_no_sidecar(run, sample, here):
     code, out, _ = sample("--checkpoint", run, "--fasta", "/dev/stdout", "--n", 1, "--steps", 2)
     assert code == 0
     assert out.startswith(">genodiff_000001 ")
     assert not Path("/dev/stdout.json").exists()
 
 
-def test_a_folder_that_is_made_as_a_whole_is_renamed_and_never_lost(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_made_as_a_whole_is_renamed_and_never_lost(run, tmp_path, capsys):
     out = tmp_path / "mine"
     for number in range(3):
         out.mkdir(exist_ok=True)

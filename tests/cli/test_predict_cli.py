@@ -23,7 +23,7 @@ from tests.finetuning.motif_task import examples
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sweep(tmp_path_factory):
     """A sweep of two seeds of kmer-lr, in a folder with its test part without labels."""
     home = tmp_path_factory.mktemp("predict")
     for part, n, seed in (("train", 60, 1), ("test", 30, 2)):
@@ -42,9 +42,7 @@ def run(capsys: pytest.CaptureFixture[str], sweep: Path, *words: object) -> tupl
     return command(capsys, "predict", sweep / "sweep", *words, "--threads", 1)
 
 
-def test_rows_are_those_of_the_contract_and_of_the_test_pass(
-    sweep: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_are_those_of_the_contract_and_of_the_test_pass(sweep, capsys):
     code, out, err = run(capsys, sweep, sweep / "test.fa", "--seed", 1, "--json")
     assert code == 0, err
     rows = [json.loads(line) for line in out.splitlines()]
@@ -61,9 +59,7 @@ def test_rows_are_those_of_the_contract_and_of_the_test_pass(
         assert row["prediction"] == ("yes" if wanted[1] > wanted[0] else "no")
 
 
-def test_every_format_holds_the_same_and_says_where_it_is_from(
-    sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_format_holds_the_same_and_says_where_it_is_from(sweep, tmp_path, capsys):
     frames = []
     for ending in ("csv", "tsv", "parquet", "jsonl"):
         out = tmp_path / f"p.{ending}"
@@ -92,7 +88,7 @@ def test_every_format_holds_the_same_and_says_where_it_is_from(
     assert out_text == (tmp_path / "p.csv").read_text()
 
 
-def test_python_gives_the_frame_that_the_command_writes(sweep: Path, tmp_path: Path) -> None:
+def test_python_gives_the_frame_that_the_command_writes(sweep, tmp_path):
     frame = genodiff.predict(sweep / "sweep", sweep / "test.fa", seed=2)
     assert isinstance(frame, pl.DataFrame)
     about = genodiff.predict(sweep / "sweep", sweep / "test.fa", seed=2, out=tmp_path / "p.parquet")
@@ -105,7 +101,7 @@ def test_python_gives_the_frame_that_the_command_writes(sweep: Path, tmp_path: P
         genodiff.predict(sweep / "sweep", ["A"], seed=2, ensemble=True)
 
 
-def test_multilabel_rows_and_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_multilabel_rows_and_values(tmp_path, capsys):
     some = examples(40, 1, (20, 30), "multilabel")
     rows = [
         f"{s.decode()},{a},{b}\n" for s, (a, b, _) in zip(some.sequences, some.labels, strict=True)
@@ -128,9 +124,7 @@ def test_multilabel_rows_and_values(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert isinstance(row["prediction"], float)
 
 
-def test_longer_sequences_are_cut_and_counted(
-    sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_longer_sequences_are_cut_and_counted(sweep, tmp_path, capsys):
     (tmp_path / "l.fa").write_text(f">short\n{'ACGT' * 5}\n>long\n{'ACGT' * 50}\n")
     code, out, err = run(capsys, sweep, tmp_path / "l.fa", "--seed", 1)
     assert code == 0
@@ -157,13 +151,8 @@ def test_longer_sequences_are_cut_and_counted(
     ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_written(
-    sweep: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    more: list[object],
-    code: int,
-    said: str,
-) -> None:
+    sweep, capsys, monkeypatch, more, code, said
+):
     monkeypatch.chdir(sweep)
     Path("empty.fa").write_text("")
     Path("bad.csv").write_text("name,seq\na,ACGT\nb,ACGJ\n")
@@ -177,7 +166,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
 
 
 @pytest.mark.slow
-def test_a_fault_found_late_leaves_no_file(sweep: Path, tmp_path: Path) -> None:
+def test_a_fault_found_late_leaves_no_file(sweep, tmp_path):
     given = "".join(f">s{i}\nACGTACGT\n" for i in range(1500)) + ">bad\nACXT\n"
     words = ["predict", str(sweep / "sweep"), "-", "--seed", "1", "--threads", "1", "-q"]
     done = SERVER.run([*words, "--out", str(tmp_path / "p.csv")], input=given, timeout=120)
@@ -186,7 +175,7 @@ def test_a_fault_found_late_leaves_no_file(sweep: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_run_may_be_named_by_a_flag(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_run_may_be_named_by_a_flag(sweep, capsys):
     flags = ("--seed", 1, "--threads", 1)
     wanted = command(capsys, "predict", sweep / "sweep", sweep / "test.fa", *flags)[1]
     for name in ("--model", "--checkpoint"):
@@ -195,7 +184,7 @@ def test_the_run_may_be_named_by_a_flag(sweep: Path, capsys: pytest.CaptureFixtu
         assert command(capsys, "predict", *given, *words)[:2] == (0, wanted)
 
 
-def test_a_usage_error_comes_before_torch(sweep: Path) -> None:
+def test_a_usage_error_comes_before_torch(sweep):
     code = (
         "import sys; from genodiff.cli import main\n"
         f"try: main(['predict', {str(sweep / 'no')!r}, {str(sweep / 'test.fa')!r}])\n"
@@ -206,9 +195,7 @@ def test_a_usage_error_comes_before_torch(sweep: Path) -> None:
     assert "is not there" in done.stderr
 
 
-def test_sentences_are_answered_as_in_the_test_pass(
-    text_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sentences_are_answered_as_in_the_test_pass(text_run, tmp_path, capsys):
     ends = [f"moon {i}" if i % 2 else f"the night {i}" for i in range(24)]
     pairs = [(f"the night {i} is long", end) for i, end in enumerate(ends)]
     some = Examples(

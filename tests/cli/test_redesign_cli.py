@@ -1,7 +1,6 @@
 """`genodiff redesign`: what is kept, what is changed, what is refused."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,13 @@ from genodiff.io.haplotypes import apply_changes, choose_change
 from genodiff.io.vcf import read_vcf
 from tests.commands import exit_code
 
-Redesign = Callable[..., tuple[int, str, str]]
 BED = "c2\t1000\t1012\nc1\t300\t345\nc1\t350\t362\nc3\t0\t9\nc3\t2990\t3001\n"
 REGIONS = [("c1", 300, 345), ("c1", 350, 362), ("c2", 1000, 1012), ("c3", 0, 9), ("c3", 2990, 3001)]
 RULES = ("--avoid", "GNTC", "--enzymes", "EcoRI,BsaI", "--max-run", 3, "--gc", "20-70%")
 
 
 @pytest.fixture
-def redesign(capfdbinary: pytest.CaptureFixture[bytes], here: Path, run: Path) -> Redesign:
+def redesign(capfdbinary, here, run):
     (here / "in.fa").write_text(genome_text())
     (here / "r.bed").write_text(BED)
 
@@ -42,9 +40,7 @@ def contigs(path: Path) -> dict[str, str]:
     return {record.name: record.sequence.decode() for record in read_fasta(path)}
 
 
-def test_designs_satisfy_all_keep_the_rest_and_come_back_from_the_vcf(
-    redesign: Redesign, here: Path
-) -> None:
+def test_designs_satisfy_all_keep_the_rest_and_come_back_from_the_vcf(redesign, here):
     words = ("--fasta", "in.fa", "--bed", "r.bed", *RULES, "-n", 3, "--steps", 6)
     code, _, err = redesign(*words, "-o", "o.fa", "--require", "TTS")
     assert code == 0, err
@@ -98,29 +94,18 @@ def test_designs_satisfy_all_keep_the_rest_and_come_back_from_the_vcf(
     )
 
 
-def test_no_batch_changes_a_byte(redesign: Redesign, here: Path) -> None:
+def test_no_batch_changes_a_byte(redesign, here):
     words = ("--fasta", "in.fa", "--bed", "r.bed", *RULES, "-n", 2, "--steps", 4)
     for name, size in (("1.fa", 1), ("2.fa", 7)):
         assert redesign(*words, "-o", name, "--batch-size", size)[0] == 0
     assert (here / "2.fa").read_bytes() == (here / "1.fa").read_bytes()
 
 
-def test_a_protein_is_kept_over_regions_and_edits_are_bounded(
-    redesign: Redesign, here: Path
-) -> None:
+def test_a_protein_is_kept_over_regions_and_edits_are_bounded(redesign, here):
     frame = "c1:298-396:-"  # both regions of c1 lie in it, and codons cross their edges
     words = ("--fasta", "in.fa", "--region", "c1:301-345", "--region", "c1:351-362")
-    limits = (
-        "--protein",
-        frame,
-        "--max-edits",
-        5,
-        "--keep",
-        "c1:310-320",
-        "--genetic-code",
-        11,
-        "--allow-stops",
-    )
+    limits = ("--protein", frame, "--max-edits", 5, "--keep", "c1:310-320", "--genetic-code", 11,
+              "--allow-stops")  # fmt: skip
     assert redesign(*words, *limits, "-n", 4, "--steps", 8, "-o", "o.fa")[0] == 0
     before, found = contigs(here / "in.fa")["c1"], contigs(here / "o.fa")
     for copy in range(4):
@@ -136,7 +121,7 @@ def test_a_protein_is_kept_over_regions_and_edits_are_bounded(
         assert text != before
 
 
-def test_templates_are_filled_by_their_sets(redesign: Redesign, here: Path) -> None:
+def test_templates_are_filled_by_their_sets(redesign, here):
     (here / "t.fa").write_text(">a\nacgtNNRYnnnn?ACGTW\n>b\nGGNNNNNNNNNNCC\n")
     words = ("--template", "t.fa", "--require", "GAATTC", "--max-run", 2, "-n", 5, "--steps", 4)
     assert redesign(*words, "-o", "o.fa")[0] == 0
@@ -219,11 +204,7 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         (("--fasta", "in.fa", "--region", "c1:20-10"), 2, "c1:20-10"),
         (("--fasta", "in.fa", "--region", "c1:0-10"), 2, "c1:0-10"),
         (("--fasta", "in.fa", "--bed", "past.bed"), 3, "past.bed, line 2"),
-        (
-            ("--fasta", "in.fa", "--bed", "no_width.bed"),
-            3,
-            "no_width.bed: holds no interval",
-        ),
+        (("--fasta", "in.fa", "--bed", "no_width.bed"), 3, "no_width.bed: holds no interval"),
         (("--fasta", "in.fa", "--bed", "contig.bed"), 3, "contig.bed, line 1"),
         (("--fasta", "in.fa", "--template", "in.fa"), 2, "--fasta and --template"),
         (("--template", "in.fa", "--max-edits", 3), 2, "--max-edits"),
@@ -235,13 +216,8 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_nothing_is_written(
-    redesign: Redesign,
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[object, ...],
-    code: int,
-    says: str,
-) -> None:
+    redesign, here, monkeypatch, words, code, says
+):
     (here / "empty.bed").write_text("")
     (here / "bad.yaml").write_text("avoid: [GAATTC]\nmax_run: [\n")
     (here / "key.yaml").write_text("avoyd: [GAATTC]\n")
@@ -266,7 +242,7 @@ def test_what_cannot_be_meant_is_one_line_and_nothing_is_written(
     assert sorted(here.iterdir()) == before
 
 
-def test_a_file_of_constraints_says_what_flags_say(redesign: Redesign, here: Path) -> None:
+def test_a_file_of_constraints_says_what_flags_say(redesign, here):
     (here / "v.fa").write_text(">v\nACGTTGCAACGGTA\n")
     (here / "r.yaml").write_text(
         "avoid: GNTC\nenzymes: [EcoRI, BsaI]\nmax_run: 3\ngc: 20-70%\nno_repeats: 6:v.fa\n"
@@ -286,9 +262,7 @@ def test_a_file_of_constraints_says_what_flags_say(redesign: Redesign, here: Pat
     assert (here / "2.fa").read_bytes() == (here / "3.fa").read_bytes()
 
 
-def test_its_own_files_may_be_written_again_but_none_that_was_changed(
-    redesign: Redesign, here: Path
-) -> None:
+def test_its_own_files_may_be_written_again_but_none_that_was_changed(redesign, here):
     for seed in (1, 2):
         assert redesign(*GENOME, "-o", "o.fa", "--seed", seed)[0] == 0
     (here / "o.fa.vcf").write_text("mine\n")
@@ -297,7 +271,7 @@ def test_its_own_files_may_be_written_again_but_none_that_was_changed(
     assert redesign(*GENOME, "-o", "o.fa", "--seed", 3, "--force")[0] == 0
 
 
-def test_python_gives_the_same_designs(redesign: Redesign, run: Path, here: Path) -> None:
+def test_python_gives_the_same_designs(redesign, run, here):
     m = genodiff.load(run, device="cpu")
     text = "acgtNNRYnnnnnACGTW"
     (here / "t.fa").write_text(f">a\n{text}\n")
@@ -313,7 +287,7 @@ def test_python_gives_the_same_designs(redesign: Redesign, run: Path, here: Path
         m.redesign("AAANTTTT", rules={"max_run": 2})
 
 
-def test_bases_filled_and_bases_changed_are_counted_apart(redesign: Redesign, here: Path) -> None:
+def test_bases_filled_and_bases_changed_are_counted_apart(redesign, here):
     # Of c:5-12 three letters are no base. With no edit allowed these alone are filled.
     (here / "n.fa").write_text(">c\nACGTANRGCnTACGTACG\n")
     words = ("--fasta", "n.fa", "--region", "c:5-12", "--max-edits", 0, "--steps", 2)
@@ -362,9 +336,7 @@ TURNED = "TTACAGTTTCCAAGCCAT"
         (("--region", "e:4-12", "--protein", "forward", "--allow-stops"), None),
     ],
 )
-def test_a_frame_with_stop_codons_is_refused_unless_it_is_asked_for(
-    redesign: Redesign, here: Path, words: tuple[object, ...], says: str | None
-) -> None:
+def test_a_frame_with_stop_codons_is_refused_unless_it_is_asked_for(redesign, here, words, says):
     flank = f">c\nCCC{GENE}CC\n>d\nCCC{TURNED}CC\n>e\nCCCATGTGAAACCC\n>f\nTTACTACAT\n"
     (here / "frames.fa").write_text(f"{flank}>g\nTAATTAGGG\n")
     code, _, err = redesign("--fasta", "frames.fa", *words, "--steps", 2, "-o", "o.fa")
@@ -376,7 +348,7 @@ def test_a_frame_with_stop_codons_is_refused_unless_it_is_asked_for(
         assert not list(here.glob("o.fa*"))
 
 
-def test_python_refuses_a_frame_with_stop_codons(run: Path) -> None:
+def test_python_refuses_a_frame_with_stop_codons(run):
     m = genodiff.load(run, device="cpu")
     with pytest.raises(genodiff.errors.DataError, match="the reverse frame is open"):
         m.redesign("ATGTGAAAC", regions=[(0, 9)], rules={"protein": ["forward"]})
@@ -394,8 +366,8 @@ def test_python_refuses_a_frame_with_stop_codons(run: Path) -> None:
     ],
 )
 def test_a_new_protein_that_kept_codons_contradict_is_refused_before_anything_is_drawn(
-    redesign: Redesign, here: Path, protein: str, says: str | None
-) -> None:
+    redesign, here, protein, says
+):
     (here / "p.fa").write_text(">c\nATGAAAGTTCTGCCCTTTAAAGGGATTATAGGC\n")
     (here / "p.yaml").write_text(f'protein: [{{exons: ["c:1-12"], sequence: "{protein}"}}]\n')
     words = ("--fasta", "p.fa", "--region", "c:1-6", "--constraints", "p.yaml", "--steps", 2)

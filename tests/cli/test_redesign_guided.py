@@ -11,7 +11,6 @@ import genodiff
 from genodiff.errors import UsageError
 from tests.commands import command
 
-Capture = pytest.CaptureFixture[str]
 ORACLE = """
 import time
 
@@ -46,7 +45,7 @@ SMALL = ["--guidance-option", "particles=4", "--guidance-option", "drawn=1"]
 
 
 @pytest.fixture
-def genome(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def genome(here, monkeypatch):
     monkeypatch.syspath_prepend(str(here))
     monkeypatch.delitem(__import__("sys").modules, "rates", raising=False)
     (here / "rates.py").write_text(ORACLE)
@@ -58,9 +57,7 @@ def read(file: Path) -> list[str]:
     return [line for line in file.read_text().split("\n") if line and not line.startswith(">")]
 
 
-def test_designs_satisfy_the_constraint_and_please_the_oracle(
-    run: Path, genome: Path, capsys: Capture
-) -> None:
+def test_designs_satisfy_the_constraint_and_please_the_oracle(run, genome, capsys):
     assert command(capsys, "redesign", run, *WORDS, "-o", "plain.fa")[0] == 0
     assert command(capsys, "redesign", run, *WORDS, "-o", "o.fa", *GUIDED, *SMALL)[0] == 0
     designs = read(genome / "o.fa")
@@ -82,9 +79,7 @@ def test_designs_satisfy_the_constraint_and_please_the_oracle(
     assert (genome / "again.fa").read_text() == (genome / "o.fa").read_text()
 
 
-def test_designs_that_may_be_drawn_again_have_no_log_z(
-    run: Path, genome: Path, capsys: Capture
-) -> None:
+def test_designs_that_may_be_drawn_again_have_no_log_z(run, genome, capsys):
     """It would be an estimate for the law without the condition."""
     letters = np.random.default_rng(3).choice(list("ACGT"), 30_000)
     (genome / "other.fa").write_text(f">other\n{''.join(letters)}\n")
@@ -95,9 +90,7 @@ def test_designs_that_may_be_drawn_again_have_no_log_z(
     assert not any("log_z" in record for record in records)
 
 
-def test_the_oracle_sees_the_region_and_its_flanks_and_no_forbidden_word_in_it(
-    run: Path, genome: Path, capsys: Capture
-) -> None:
+def test_the_oracle_sees_the_region_and_its_flanks_and_no_forbidden_word_in_it(run, genome, capsys):
     words = ["redesign", run, *WORDS, "-o", "o.fa", *GUIDED, *SMALL]
     assert command(capsys, *words, "--oracle-flank", 5)[0] == 0
     import rates
@@ -111,9 +104,7 @@ def test_the_oracle_sees_the_region_and_its_flanks_and_no_forbidden_word_in_it(
         assert "CC" not in one[5:17]
 
 
-def test_strength_zero_is_the_design_without_an_oracle(
-    run: Path, genome: Path, capsys: Capture
-) -> None:
+def test_strength_zero_is_the_design_without_an_oracle(run, genome, capsys):
     zero = [*GUIDED[:-1], 0, *SMALL]
     assert command(capsys, "redesign", run, *WORDS, "-o", "plain.fa")[0] == 0
     assert command(capsys, "redesign", run, *WORDS, "-o", "o.fa", *zero)[0] == 0
@@ -148,9 +139,7 @@ def test_strength_zero_is_the_design_without_an_oracle(
         (["--guidance", "smk", *GUIDED[2:]], "smc", 2),
     ],
 )
-def test_a_fault_is_one_line_and_nothing_is_written(
-    run: Path, genome: Path, capsys: Capture, words: list[object], says: str, code: int
-) -> None:
+def test_a_fault_is_one_line_and_nothing_is_written(run, genome, capsys, words, says, code):
     words = [run if word == "RUN" else word for word in words]
     given, out, err = command(capsys, "redesign", run, *WORDS, "-o", "o.fa", *words)
     assert (given, out) == (code, "")
@@ -159,7 +148,7 @@ def test_a_fault_is_one_line_and_nothing_is_written(
     assert not list(genome.glob("o.fa*"))
 
 
-def test_python_guides_a_template_by_a_function(run: Path, genome: Path) -> None:
+def test_python_guides_a_template_by_a_function(run, genome):
     (genome / "t.fa").write_text(">t\nACGTNNNNNNACGT\n")
     guide = {
         "guidance": "best-of-n",

@@ -9,9 +9,7 @@ from tests.commands import command
 
 
 @pytest.mark.slow
-def test_any_file_of_samples_is_compared_and_the_run_keeps_its_page(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_any_file_of_samples_is_compared_and_the_run_keeps_its_page(run, tmp_path, capsys):
     samples = tmp_path / "mine.fa"
     lines = genome_text(seed=7).splitlines()[1::2]
     samples.write_text("".join(f">s{i}\n{line[:60]}\n" for i, line in enumerate(lines)))

@@ -11,7 +11,6 @@ from Bio import bgzf
 from tiny_run import SEQ_LEN
 
 from genodiff.io.fasta import read_fasta
-from tests.cli.conftest import Command
 
 
 def sequences(path: Path) -> list[bytes]:
@@ -19,8 +18,8 @@ def sequences(path: Path) -> list[bytes]:
 
 
 def test_samples_are_valid_fasta_of_the_length_asked_for_and_say_where_they_come_from(
-    run: Path, sample: Command, here: Path
-) -> None:
+    run, sample, here
+):
     code, out, _ = sample(
         "--checkpoint", run, "--fasta", "out.fa", "--n", 5, "--length", 50, "--steps", 8
     )
@@ -42,8 +41,8 @@ def test_samples_are_valid_fasta_of_the_length_asked_for_and_say_where_they_come
 
 
 def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_are_asked_for(
-    run: Path, sample: Command, here: Path
-) -> None:
+    run, sample, here
+):
     flags = f"--checkpoint {run} --length 60 --steps 6".split()
 
     def drawn(name: str, *words: object, n: int = 9) -> bytes:
@@ -59,18 +58,14 @@ def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_
     assert first.startswith(drawn("5.fa", "--batch-size", 7, "--threads", 2, n=7))
 
 
-def test_without_flags_it_takes_the_only_run_and_the_trained_length(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_without_flags_it_takes_the_only_run_and_the_trained_length(run, sample, here):
     (here / "runs").mkdir()
     (here / "runs" / "mine").symlink_to(run)
     assert sample("--fasta", "out.fa", "--steps", 4)[0] == 0
     assert [len(s) for s in sequences(here / "out.fa")] == [SEQ_LEN] * 16
 
 
-def test_without_a_run_or_with_a_choice_of_runs_it_says_what_to_give(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_without_a_run_or_with_a_choice_of_runs_it_says_what_to_give(run, sample, here):
     code, _, err = sample("--fasta", "out.fa")
     assert (code, err.count("\n")) == (4, 1)
     assert "there is no run" in err
@@ -89,8 +84,8 @@ def test_without_a_run_or_with_a_choice_of_runs_it_says_what_to_give(
 
 
 def test_a_length_far_beyond_the_trained_one_is_exact_and_starts_as_a_shorter_request_does(
-    run: Path, sample: Command, here: Path
-) -> None:
+    run, sample, here
+):
     flags = ("--checkpoint", run, "--n", 2, "--steps", 4)
     assert sample(*flags, "--fasta", "long.fa", "--length", 333)[0] == 0
     assert sample(*flags, "--fasta", "short.fa", "--length", SEQ_LEN)[0] == 0
@@ -99,9 +94,7 @@ def test_a_length_far_beyond_the_trained_one_is_exact_and_starts_as_a_shorter_re
     assert [s[:SEQ_LEN] for s in long] == short
 
 
-def test_the_sidecar_of_a_stream_goes_where_it_is_told(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_the_sidecar_of_a_stream_goes_where_it_is_told(run, sample, here):
     flags = ("--checkpoint", run, "--n", 3, "--length", 70, "--steps", 4)
     code, out, err = sample(*flags, "--fasta", "-")
     assert code == 0
@@ -112,7 +105,7 @@ def test_the_sidecar_of_a_stream_goes_where_it_is_told(
     assert [len(line) for line in out.splitlines() if line[0] != ">"] == [60, 10] * 3
 
 
-def test_line_width_is_kept_and_0_means_one_line(run: Path, sample: Command) -> None:
+def test_line_width_is_kept_and_0_means_one_line(run, sample):
     for width, lines in ((7, [7] * 4 + [2]), (0, [30])):
         out = sample(
             "--checkpoint", run, "--fasta", "-", "--n", 1, "--length", 30, "--line-width", width
@@ -120,9 +113,7 @@ def test_line_width_is_kept_and_0_means_one_line(run: Path, sample: Command) -> 
         assert [len(line) for line in out.splitlines()[1:]] == lines
 
 
-def test_a_name_that_ends_in_gz_is_bgzf_with_the_same_content(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_a_name_that_ends_in_gz_is_bgzf_with_the_same_content(run, sample, here):
     flags = ("--checkpoint", run, "--n", 3, "--length", 70, "--steps", 4)
     assert sample(*flags, "--fasta", "out.fa.gz")[0] == 0
     assert sample(*flags, "--fasta", "out.fa")[0] == 0
@@ -132,9 +123,7 @@ def test_a_name_that_ends_in_gz_is_bgzf_with_the_same_content(
     assert (here / "out.fa.gz.json").exists()
 
 
-def test_a_template_keeps_its_name_and_every_letter_but_n_and_question_marks(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_a_template_keeps_its_name_and_every_letter_but_n_and_question_marks(run, sample, here):
     (here / "in.fa").write_text(">one of two\nACNNgtnRY??\nacgtK\n>two\nACGTACGT\n")
     assert sample("--checkpoint", run, "--fasta", "out.fa", "--template", "in.fa")[0] == 0
     one, two = read_fasta(here / "out.fa")
@@ -148,35 +137,23 @@ def test_a_template_keeps_its_name_and_every_letter_but_n_and_question_marks(
     assert told["template"] == "in.fa"
 
 
-def test_a_template_can_be_filled_more_than_once(run: Path, sample: Command, here: Path) -> None:
+def test_a_template_can_be_filled_more_than_once(run, sample, here):
     (here / "in.fa").write_text(f">a\nAC{'N' * 30}GT\n>b\n{'N' * 20}\n")
     assert sample("--checkpoint", run, "--fasta", "out.fa", "--template", "in.fa", "--n", 3)[0] == 0
     records = list(read_fasta(here / "out.fa"))
     assert [r.name for r in records] == ["a.1", "a.2", "a.3", "b.1", "b.2", "b.3"]
     assert len({r.sequence for r in records}) == 6
     assert (
-        sample(
-            "--checkpoint",
-            run,
-            "--fasta",
-            "1.fa",
-            "--template",
-            "in.fa",
-            "--n",
-            3,
-            "--batch-size",
-            1,
-        )[0]
+        sample("--checkpoint", run, "--fasta", "1.fa", "--template", "in.fa", "--n", 3,
+               "--batch-size", 1)[0]
         == 0
-    )
+    )  # fmt: skip
     assert (here / "1.fa").read_bytes() == (here / "out.fa").read_bytes(), (
         "shorter texts were not padded away"
     )
 
 
-def test_hundreds_of_templates_are_filled_with_no_kept_base_changed(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_hundreds_of_templates_are_filled_with_no_kept_base_changed(run, sample, here):
     rng = np.random.default_rng(5)
     texts = [
         "".join(rng.choice(list("ACGTACGTacgtNNNNn?RYk"), rng.integers(1, 120))) for _ in range(300)
@@ -193,7 +170,7 @@ def test_hundreds_of_templates_are_filled_with_no_kept_base_changed(
     assert changed == 0
 
 
-def test_a_plan_tells_and_writes_nothing(run: Path, sample: Command, here: Path) -> None:
+def test_a_plan_tells_and_writes_nothing(run, sample, here):
     code, out, _ = sample(
         "--checkpoint", run, "--fasta", "out.fa", "--n", 10, "--length", 128, "--steps", 8, "--plan"
     )

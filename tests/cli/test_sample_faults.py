@@ -9,7 +9,6 @@ import sys
 import time
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,6 @@ from genodiff.cli import main
 from genodiff.io import atomic
 from genodiff.models import opening
 from genodiff.runs import model as models
-from tests.cli.conftest import Command
 from tests.commands import SERVER
 
 REFUSED = [
@@ -60,8 +58,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("words", "code", "named"), REFUSED, ids=lambda value: str(value)[:60])
 def test_what_cannot_be_done_is_one_line_before_any_work_and_leaves_nothing(
-    sample: Command, here: Path, words: tuple[object, ...], code: int, named: str
-) -> None:
+    sample, here, words, code, named
+):
     (here / "somedir").mkdir()
     (here / "in.fa").write_text(">a\nACNN\n")
     (here / "bad.fa").write_text(">a\nAC!N\n")
@@ -76,18 +74,14 @@ def test_what_cannot_be_done_is_one_line_before_any_work_and_leaves_nothing(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_refused_before_any_work(
-    sample: Command, here: Path
-) -> None:
+def test_a_folder_without_permission_is_refused_before_any_work(sample, here):
     (here / "locked").mkdir(mode=0o500)
     code, _, err = sample("--fasta", "locked/out.fa")
     assert code == 5
     assert "permission" in err
 
 
-def test_what_the_checkpoint_cannot_do_is_one_line_too(
-    run: Path, sample: Command, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_checkpoint_cannot_do_is_one_line_too(run, sample, here, monkeypatch):
     code, _, err = sample("--checkpoint", run, "--fasta", "out.fa", "--stride", 65)
     assert (code, err.count("\n")) == (2, 1)
     assert "stride" in err
@@ -107,25 +101,13 @@ def test_what_the_checkpoint_cannot_do_is_one_line_too(
 
 @pytest.mark.slow
 def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever_the_process_dies(
-    run: Path, sample: Command, here: Path
-) -> None:
+    run, sample, here
+):
     """Killed at any I/O operation, it leaves the old bytes or the new ones, never a part."""
 
     def flags(seed: int) -> list[object]:
-        return [
-            "--checkpoint",
-            run,
-            "--fasta",
-            "out.fa",
-            "--n",
-            3,
-            "--length",
-            40,
-            "--steps",
-            3,
-            "--seed",
-            seed,
-        ]
+        return ["--checkpoint", run, "--fasta", "out.fa", "--n", 3, "--length", 40, "--steps", 3,
+                "--seed", seed]  # fmt: skip
 
     assert sample(*flags(2))[0] == 0
     new = (here / "out.fa").read_bytes()
@@ -154,20 +136,10 @@ def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever
 @pytest.mark.slow
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_its_own_code_and_leaves_finished_records_alone(
-    run: Path, here: Path, signum: int, code: int
-) -> None:
-    words = [
-        "sample",
-        "--checkpoint",
-        str(run),
-        "--fasta",
-        "out.fa",
-        "--n",
-        "100000",
-        "--threads",
-        "1",
-        "-q",
-    ]
+    run, here, signum, code
+):
+    words = ["sample", "--checkpoint", str(run), "--fasta", "out.fa", "--n", "100000", "--threads",
+             "1", "-q"]  # fmt: skip
     with open(here.parent / "said", "w+b") as file:
         child = SERVER.start(words, stderr=file, cwd=here)
     deadline = time.monotonic() + 120
@@ -210,9 +182,7 @@ def forked(words: list[str], crash_at: int) -> int:
 
 
 @pytest.mark.slow
-def test_a_pipe_that_is_closed_early_and_a_full_stdout_end_without_a_traceback(
-    run: Path, here: Path
-) -> None:
+def test_a_pipe_that_is_closed_early_and_a_full_stdout_end_without_a_traceback(run, here):
     words = f"sample --fasta - --n 300 --length 64 --steps 1 --threads 1 -q --checkpoint '{run}'"
     shell = f"set -o pipefail; {sys.executable} -m genodiff {words} | head -1; echo code $? >&2"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=120)

@@ -12,7 +12,6 @@ from genodiff.generate import gap_drawing
 from genodiff.generate.infill import Gap, merge_gaps, plan_rounds, read_gaps, split_contig
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
-from tests.cli.conftest import Command
 
 SIZES = {"a": 900, "b": 500, "c": 70, "d": 300}
 
@@ -59,9 +58,7 @@ def masked(contigs: dict[str, bytes]) -> dict[str, bytes]:
     return found
 
 
-def test_it_is_what_masking_by_hand_gives_where_no_other_n_stands(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_it_is_what_masking_by_hand_gives_where_no_other_n_stands(run, sample, here):
     plain = {k: v.translate(bytes.maketrans(b"NnRY", b"AaGT")) for k, v in genome().items()}
     write_genome(here / "in.fa", plain)
     write_genome(here / "hand.fa", masked(plain))
@@ -76,9 +73,7 @@ def test_it_is_what_masking_by_hand_gives_where_no_other_n_stands(
     assert told[0]["evaluations"] == told[1]["evaluations"]
 
 
-def test_every_other_letter_is_kept_and_the_bytes_do_not_depend_on_the_batch(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_every_other_letter_is_kept_and_the_bytes_do_not_depend_on_the_batch(run, sample, here):
     before = genome()
     write_genome(here / "in.fa", before)
     (here / "gaps.bed").write_text(ROWS)
@@ -106,8 +101,8 @@ def test_every_other_letter_is_kept_and_the_bytes_do_not_depend_on_the_batch(
 
 
 def test_only_the_filled_regions_have_headers_that_count_from_1_in_the_given_order(
-    run: Path, sample: Command, here: Path
-) -> None:
+    run, sample, here
+):
     write_genome(here / "in.fa", genome())
     (here / "gaps.bed").write_text(ROWS)
     words = (run, "--steps", 5, "--template", "in.fa", "--bed", "gaps.bed")
@@ -120,9 +115,7 @@ def test_only_the_filled_regions_have_headers_that_count_from_1_in_the_given_ord
     assert [r.sequence for r in some] == [whole[c][start:end] for c, start, end in wanted]
 
 
-def test_region_strings_are_counted_from_1_with_both_ends(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_region_strings_are_counted_from_1_with_both_ends(run, sample, here):
     write_genome(here / "in.fa", genome())
     (here / "gaps.bed").write_text("a\t99\t200\nd\t0\t5\n")
     words = (run, "--steps", 3, "--template", "in.fa")
@@ -143,9 +136,7 @@ def test_region_strings_are_counted_from_1_with_both_ends(
         (("--region", "a:0-5"), 2, "start at 1"),
     ],
 )
-def test_a_region_that_is_not_there_is_one_line(
-    run: Path, sample: Command, here: Path, words: tuple[str, ...], code: int, says: str
-) -> None:
+def test_a_region_that_is_not_there_is_one_line(run, sample, here, words, code, says):
     write_genome(here / "in.fa", genome())
     (here / "far.bed").write_text("a\t5\t6\na\t890\t901\n")
     (here / "unknown.bed").write_text("chra\t5\t6\n")
@@ -165,17 +156,13 @@ def test_a_region_that_is_not_there_is_one_line(
         (("--bed", "gaps.bed", "--template", "-"), "in a file"),
     ],
 )
-def test_regions_need_a_genome_in_a_file(
-    run: Path, sample: Command, here: Path, words: tuple[str, ...], says: str
-) -> None:
+def test_regions_need_a_genome_in_a_file(run, sample, here, words, says):
     code, _, err = sample(run, *words, "--fasta", "o.fa")
     assert (code, err.count("\n")) == (2, 1), err
     assert says in err
 
 
-def test_a_genome_is_read_around_its_gaps_and_copied_in_pieces(
-    run: Path, sample: Command, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_genome_is_read_around_its_gaps_and_copied_in_pieces(run, sample, here, monkeypatch):
     write_genome(here / "in.fa", {"x": b"ACGT" * 50_000})
     monkeypatch.setattr(gap_drawing, "_CHUNK", 1000)
     asked: list[int] = []
@@ -198,7 +185,7 @@ def test_a_genome_is_read_around_its_gaps_and_copied_in_pieces(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_stretches_are_the_windows_of_the_whole_contig_cut_where_none_overlap(seed: int) -> None:
+def test_stretches_are_the_windows_of_the_whole_contig_cut_where_none_overlap(seed):
     rng = np.random.default_rng(seed)
     length = int(rng.integers(50, 2000))
     starts = rng.integers(0, length, 12)
@@ -216,9 +203,7 @@ def test_stretches_are_the_windows_of_the_whole_contig_cut_where_none_overlap(se
         assert (s.mask() == mask[s.start : s.end]).all()
 
 
-def test_the_strand_of_a_row_changes_nothing_and_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_strand_of_a_row_changes_nothing_and_is_told(tmp_path, caplog):
     write_genome(tmp_path / "g.fa", {"a": b"CCGATTACAC"})
     (tmp_path / "r.bed").write_text("a\t2\t9\t.\t0\t-\n")
     with Genome(tmp_path / "g.fa") as opened:
@@ -231,8 +216,8 @@ def test_the_strand_of_a_row_changes_nothing_and_is_told(
 
 @pytest.mark.parametrize("by", ["template", "region"])
 def test_records_without_a_gap_keep_their_headers_and_the_summary_says_what_was_filled(
-    run: Path, sample: Command, here: Path, by: str
-) -> None:
+    run, sample, here, by
+):
     middle = "NNN" if by == "template" else "ACG"
     (here / "in.fa").write_text(f">a of one\nACGTACGT\n>b of two\nACGT{middle}TT\n>c\nACGT\n")
     region = () if by == "template" else ("--region", "b:5-7")
@@ -246,9 +231,7 @@ def test_records_without_a_gap_keep_their_headers_and_the_summary_says_what_was_
     assert b.split("\n")[0].endswith(" of two")
 
 
-def test_a_genome_given_as_fasta_is_the_template_of_regions(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_a_genome_given_as_fasta_is_the_template_of_regions(run, sample, here):
     (here / "in.fa").write_text(">a\nACGTACGTACGT\n")
     (here / "gap.bed").write_text("a\t4\t7\n")
     for flag, out in (("--fasta", "one.fa"), ("--template", "two.fa")):

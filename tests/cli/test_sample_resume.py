@@ -8,14 +8,11 @@ import pytest
 
 from genodiff.generate import samples
 from genodiff.jobs.journal import Journal
-from tests.cli.conftest import Command
 from tests.commands import SERVER, command
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_at_any_moment_goes_on_to_the_same_bytes(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_a_process_that_is_killed_at_any_moment_goes_on_to_the_same_bytes(run, sample, here):
     words = [str(run), "--fasta", "o.fa", "--n", "90", "--batch-size", "2"]
     words += ["--steps", "32"]
     assert sample(*words[:1], "--fasta", "whole.fa", *words[3:])[0] == 0
@@ -43,13 +40,8 @@ def test_a_process_that_is_killed_at_any_moment_goes_on_to_the_same_bytes(
 
 @pytest.mark.parametrize(("kind", "ending"), [("run", "fa"), ("text_run", "txt")])
 def test_a_long_record_of_windows_goes_on_to_the_same_bytes(
-    kind: str,
-    ending: str,
-    here: Path,
-    request: pytest.FixtureRequest,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    kind, ending, here, request, capsys, monkeypatch
+):
     monkeypatch.chdir(here)
     monkeypatch.setattr(samples, "EACH", 60)
     words = ["sample", request.getfixturevalue(kind), "-n", 2, "--length", 250, "--steps", 3, "-q"]

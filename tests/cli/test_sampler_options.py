@@ -2,17 +2,13 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
 from genodiff.io.fasta import read_fasta
-from tests.cli.conftest import Command
 
 
-def test_a_setting_reaches_the_sampler_its_header_and_the_sidecar(
-    run: Path, sample: Command, here: Path
-) -> None:
+def test_a_setting_reaches_the_sampler_its_header_and_the_sidecar(run, sample, here):
     words = ["--checkpoint", run, "--n", 3, "--length", 40, "--sampler", "entropy-bounded"]
     for name, bound in (("one.fa", 0), ("all.fa", 1000)):
         code, _, err = sample(*words, "--fasta", name, "--sampler-option", f"bound={bound}")
@@ -37,8 +33,8 @@ def test_a_setting_reaches_the_sampler_its_header_and_the_sidecar(
     ],
 )
 def test_a_setting_that_cannot_be_is_one_line_and_nothing_is_written(
-    run: Path, sample: Command, here: Path, sampler: str, given: str, said: str
-) -> None:
+    run, sample, here, sampler, given, said
+):
     words = ["--checkpoint", run, "--fasta", "out.fa", "--n", 1, "--length", 20]
     code, _, err = sample(*words, "--sampler", sampler, "--sampler-option", given)
     assert code == 2
@@ -52,9 +48,7 @@ def test_a_setting_that_cannot_be_is_one_line_and_nothing_is_written(
     "sampler",
     ["remdm-cap", "remdm-rescale", "remdm-loop", "p2", "strand-symmetric", "entropy-bounded"],
 )
-def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_or_threads(
-    run: Path, sample: Command, here: Path, sampler: str
-) -> None:
+def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_or_threads(run, sample, here, sampler):
     words = ["--checkpoint", run, "--n", 5, "--sampler", sampler, "--length"]
     words += [16] if sampler == "entropy-bounded" else [40, "--steps", 6]
     found = []
@@ -68,8 +62,8 @@ def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_or_threads(
 
 
 def test_steps_are_chosen_for_a_wanted_loss_and_the_curve_is_kept(
-    run: Path, sample: Command, here: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+    run, sample, here, tmp_path_factory
+):
     own = tmp_path_factory.mktemp("run") / "run"
     shutil.copytree(run, own)
     steps = []
@@ -92,9 +86,7 @@ def test_steps_are_chosen_for_a_wanted_loss_and_the_curve_is_kept(
         (("--bits-lost", 1, "--sampler", "confidence"), "ancestral"),
     ],
 )
-def test_a_wanted_loss_that_cannot_be_is_refused(
-    run: Path, sample: Command, here: Path, words: tuple[object, ...], said: str
-) -> None:
+def test_a_wanted_loss_that_cannot_be_is_refused(run, sample, here, words, said):
     code, _, err = sample("--checkpoint", run, "--fasta", "out.fa", "--n", 1, *words)
     assert code == 2
     assert said in err

@@ -38,7 +38,7 @@ N_ALTS = 10
 
 
 @pytest.fixture
-def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def case(tmp_path, monkeypatch):
     """A folder with in.vcf and ref.fa, to work in."""
     (tmp_path / "ref.fa").write_text(FASTA)
     write_vcf(tmp_path / "in.vcf", ROWS)
@@ -63,24 +63,13 @@ def fake(*_: Any) -> Any:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     monkeypatch.setattr("genodiff.variants.score_job.open_scorer", fake)
 
 
 def words(run: Path, out: str, *more: object) -> list[object]:
-    return [
-        "score",
-        "in.vcf",
-        "--model",
-        run,
-        "--fasta",
-        "ref.fa",
-        "-o",
-        out,
-        "--threads",
-        1,
-        *more,
-    ]
+    return ["score", "in.vcf", "--model", run, "--fasta", "ref.fa", "-o", out, "--threads", 1,
+            *more]  # fmt: skip
 
 
 def body(path: Path) -> list[str]:
@@ -88,9 +77,7 @@ def body(path: Path) -> list[str]:
     return [line for line in data.decode().splitlines() if not line.startswith("#")]
 
 
-def test_a_vcf_is_scored_by_a_network(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_vcf_is_scored_by_a_network(run, case, capsys):
     code, out, err = command(capsys, *words(run, "o.vcf.gz"))
     assert (code, out) == (0, ""), err
     told = json.loads((case / "o.vcf.gz.json").read_text())
@@ -117,9 +104,7 @@ def test_a_vcf_is_scored_by_a_network(
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_run_is_the_first_word_or_has_a_flag(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_run_is_the_first_word_or_has_a_flag(run, case, capsys):
     rest = ["--fasta", "ref.fa", "-q", "-o"]
     for number, given in enumerate(
         ([run, "in.vcf"], ["in.vcf", "--model", run], ["--run", run, "in.vcf"],
@@ -138,27 +123,19 @@ def test_the_run_is_the_first_word_or_has_a_flag(
         assert said in err
 
 
-def test_a_score_that_stops_above_the_wanted_error_says_so_with_its_error(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_score_that_stops_above_the_wanted_error_says_so_with_its_error(run, case, capsys):
     write_vcf(case / "in.vcf", [ROWS[0], "chr1\t20\t.\tC\tCGGATTACAGATTA\t.\t.\t."])
     told = words(run, "o.tsv", "-q", "--max-evaluations", 104, "--se", 0.0001)
     assert command(capsys, *told) == (0, "", "")
     *snvs, long = pl.read_csv("o.tsv", separator="\t", comment_prefix="##").iter_rows(named=True)
-    assert (long["Method"], long["Evaluations"], long["Flags"]) == (
-        "nelbo",
-        104,
-        "se_above_wanted",
-    )
+    assert (long["Method"], long["Evaluations"], long["Flags"]) == ("nelbo", 104, "se_above_wanted")
     assert long["SE"] > 0.0001
     assert [one["Flags"] for one in snvs] == [".", "."]
     assert json.loads((case / "o.tsv.json").read_text())["requested"]["max_evaluations"] == 104
 
 
 @pytest.mark.usefixtures("quick")
-def test_shards_of_every_form_are_one_run(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shards_of_every_form_are_one_run(run, case, capsys):
     for ending in (".vcf.gz", ".jsonl"):  # others: tests/jobs
         assert command(capsys, *words(run, f"o{ending}"))[0] == 0
         for i in (1, 2, 3):
@@ -175,8 +152,8 @@ def test_shards_of_every_form_are_one_run(
 
 @pytest.mark.usefixtures("quick")
 def test_a_shard_is_refused_where_the_whole_file_is_and_judges_no_other_records(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    run, case, capsys, monkeypatch
+):
     fit = [f"chr1\t{pos}\t.\t{FASTA[5 + pos]}\tN\t.\t.\t." for pos in range(1, 6)]
     wrong = [f"chr1\t{pos}\t.\tN\tA\t.\t.\t." for pos in range(301, 306)]  # behind its end
     seen: list[int] = []
@@ -202,8 +179,8 @@ def test_a_shard_is_refused_where_the_whole_file_is_and_judges_no_other_records(
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_background_ranks_scores_in_the_same_bytes_however_it_is_carried_out(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    run, case, capsys, monkeypatch
+):
     ranked = ("--background", 300)
     (case / "ref.fa").write_text(FASTA + ">chr3\n" + "ACGGTTTAACCGTAGGCATA" * 40 + "\n")
     for ending in (".vcf.gz", ".tsv"):
@@ -249,9 +226,7 @@ def test_a_background_ranks_scores_in_the_same_bytes_however_it_is_carried_out(
 
 
 @pytest.mark.usefixtures("quick")
-def test_merge_refuses_what_is_no_whole_set_of_shards(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_merge_refuses_what_is_no_whole_set_of_shards(run, case, capsys):
     for i in (1, 2):
         assert command(capsys, *words(run, f"s{i}.tsv", "--shard", f"{i}/2"))[0] == 0
     assert command(capsys, *words(run, "other.tsv", "--shard", "2/2", "--unit", "bits"))[0] == 0
@@ -272,7 +247,7 @@ def test_merge_refuses_what_is_no_whole_set_of_shards(
 
 
 @pytest.mark.usefixtures("quick")
-def test_stdout_has_the_bytes_of_a_file(run: Path, case: Path) -> None:
+def test_stdout_has_the_bytes_of_a_file(run, case):
     told: dict[str, bytes] = {}
     for out, more in (("-", {}), ("-", {"json": True})):
         stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
@@ -288,9 +263,7 @@ def test_stdout_has_the_bytes_of_a_file(run: Path, case: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_records_that_do_not_fit_are_kept_marked_and_said(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_that_do_not_fit_are_kept_marked_and_said(run, case, capsys):
     wrong = ["chr1\t5\t.\tG\tA\t.\tPASS\t.", "chr3\t5\t.\tG\tA\t.\tPASS\t."]
     write_vcf(case / "in.vcf", [*ROWS, *wrong])
     code, _, err = command(capsys, *words(run, "o.vcf", "-q"))
@@ -309,9 +282,7 @@ def test_records_that_do_not_fit_are_kept_marked_and_said(
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_corpus_of_bad_variants_is_fully_graded(
-    run: Path, shared: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_corpus_of_bad_variants_is_fully_graded(run, shared, case, capsys):
     every = json.loads((shared / "badinput/cases.json").read_text())
     cases = [one for one in every if one["id"].startswith("V")]
     assert len(cases) >= 24
@@ -356,9 +327,7 @@ def test_the_corpus_of_bad_variants_is_fully_graded(
         (["--region", "chr9:1-2"], "no contig 'chr9'"),
     ],
 )
-def test_usage_errors_come_before_the_model_is_read(
-    case: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
-) -> None:
+def test_usage_errors_come_before_the_model_is_read(case, capsys, more, said):
     given = words(Path("no-such-run"), "o.vcf", *more)
     if more[0] == "-o":
         given = [*given[:6], *more]
@@ -368,16 +337,14 @@ def test_usage_errors_come_before_the_model_is_read(
     assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
 
 
-def test_the_plan_counts_and_writes_nothing(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_counts_and_writes_nothing(case, capsys):
     code, out, _ = command(capsys, *words(Path("no-such-run"), "o.vcf", "--plan"))
     assert code == 0
     assert "kinds 1 del, 1 delins, 1 ins, 4 snv" in " ".join(out.split())
     assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
 
 
-def test_the_plan_tells_evaluations_and_time(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_tells_evaluations_and_time(run, case, capsys):
     long = "chr1\t20\t.\tC\tCGGATTACAGATTA\t.\t.\t."
     write_vcf(case / "in.vcf", [*ROWS, long])
     code, out, err = command(capsys, *words(run, "o.vcf", "--plan"))
@@ -391,9 +358,7 @@ def test_the_plan_tells_evaluations_and_time(
 
 
 @pytest.mark.usefixtures("quick")
-def test_features_put_the_consequence_beside_each_score_whatever_the_form(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_features_put_the_consequence_beside_each_score_whatever_the_form(run, case, capsys):
     Path("g.bed").write_text("chr1\t0\t30\tADE2\t0\t+\t3\t27\t0\t1\t30\t0\n")
     genes = ("--features", "g.bed", "--genetic-code", "chr1=1")
     for ending in (".vcf", ".tsv", ".parquet"):
@@ -419,9 +384,7 @@ def test_features_put_the_consequence_beside_each_score_whatever_the_form(
     assert not (case / "q.tsv").exists()
 
 
-def test_what_is_too_long_is_counted_beside_the_option_that_moves_the_limit(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_too_long_is_counted_beside_the_option_that_moves_the_limit(run, case, capsys):
     write_vcf(case / "in.vcf", [ROWS[0], f"chr1\t8\t.\tA\tA{'C' * 30}\t.\t.\t."])
     code, _, err = command(capsys, *words(run, "o.vcf", "--longest", 29))
     assert code == 0
@@ -436,9 +399,7 @@ def test_what_is_too_long_is_counted_beside_the_option_that_moves_the_limit(
 
 
 @pytest.mark.usefixtures("quick")
-def test_records_outside_of_regions_and_samples_are_counted(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_outside_of_regions_and_samples_are_counted(run, case, capsys):
     write_vcf(case / "in.vcf", [f"{row}\tGT\t0/1\t0/0" for row in ROWS])
     text = (case / "in.vcf").read_text().replace("\tINFO\n", "\tINFO\tFORMAT\ta\tb\n")
     (case / "in.vcf").write_text(text)

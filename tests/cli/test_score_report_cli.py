@@ -14,8 +14,6 @@ from tests.tiny_run import genome_text
 
 __all__ = ["case", "quick"]
 
-Capture = pytest.CaptureFixture[str]
-
 
 def read_text(page: Path) -> str:
     """What a page says, without its pictures and marks."""
@@ -25,7 +23,7 @@ def read_text(page: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
-def test_every_form_and_merged_shards_say_the_same(run: Path, case: Path, capsys: Capture) -> None:
+def test_every_form_and_merged_shards_say_the_same(run, case, capsys):
     (case / "ref.fa").write_text(FASTA + ">chr3\n" + "ACGGTTTAACCGTAGGCATA" * 40 + "\n")
     said = {}
     for ending in (".vcf.gz", ".tsv", ".jsonl", ".parquet"):
@@ -51,7 +49,7 @@ def test_every_form_and_merged_shards_say_the_same(run: Path, case: Path, capsys
     assert text.split("Where this comes from")[0] == merged.split("Where this comes from")[0]
 
 
-def test_a_model_adds_logos_and_second_draws(run: Path, case: Path, capsys: Capture) -> None:
+def test_a_model_adds_logos_and_second_draws(run, case, capsys):
     write_vcf(case / "in.vcf", ["chr1\t5\t.\tT\tA\t.\t.\t.", "chr1\t20\t.\tC\tCACGT\t.\t.\t."])
     assert command(capsys, *words(run, "o.tsv", "--method", "nelbo", "--se", 5))[0] == 0
     code, _, err = command(capsys, "report", "o.tsv", "--model", run, "--top", 2)
@@ -65,9 +63,7 @@ def test_a_model_adds_logos_and_second_draws(run: Path, case: Path, capsys: Capt
     assert 'id="top-2-ref-A"' not in (case / "o.tsv.html").read_text()
 
 
-def test_consequences_and_relatives_stand_on_the_page(
-    run: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_consequences_and_relatives_stand_on_the_page(run, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fasta = run.parent / "genome.fa"
     Path("near.fa").write_text(differ(genome_text(), 0.12, 2))
@@ -99,9 +95,7 @@ def test_consequences_and_relatives_stand_on_the_page(
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_cannot_be_reported_is_refused(
-    run: Path, case: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_reported_is_refused(run, case, capsys, monkeypatch):
     assert command(capsys, *words(run, "o.tsv"))[0] == 0
 
     def refused(*given: object, code: int = 2) -> str:
@@ -130,9 +124,7 @@ def test_what_cannot_be_reported_is_refused(
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_file_that_was_changed_and_one_without_scores_say_so(
-    run: Path, case: Path, capsys: Capture
-) -> None:
+def test_a_file_that_was_changed_and_one_without_scores_say_so(run, case, capsys):
     assert command(capsys, *words(run, "o.vcf"))[0] == 0
     lines = (case / "o.vcf").read_text().splitlines()
     (case / "o.vcf").write_text("\n".join(lines[:-1]) + "\n")

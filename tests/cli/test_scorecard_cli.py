@@ -1,7 +1,6 @@
 """`genodiff scorecard`: a run or files give the real sequence; faults are said early."""
 
 import json
-from pathlib import Path
 
 import pytest
 from tiny_run import genome_text
@@ -10,18 +9,14 @@ import genodiff
 from genodiff.errors import DataError, UsageError
 from tests.commands import command
 
-Capture = pytest.CaptureFixture[str]
-
 
 @pytest.fixture
-def samples(run: Path, here: Path) -> Path:
+def samples(run, here):
     genodiff.sample(run, out=here / "new.fa", n=30, length=32, steps=4, device="cpu")
     return here / "new.fa"
 
 
-def test_samples_stand_beside_the_split_of_their_run(
-    run: Path, samples: Path, capsys: Capture
-) -> None:
+def test_samples_stand_beside_the_split_of_their_run(run, samples, capsys):
     found = genodiff.scorecard(samples, run=run, split="test")
     assert list(found["sets"]) == ["samples", "real", "Markov 1", "Markov 5", "Markov 8"]
     assert (found["samples"], found["length"]) == (30, 32)
@@ -37,7 +32,7 @@ def test_samples_stand_beside_the_split_of_their_run(
         assert word in " ".join(out.split())
 
 
-def test_files_serve_in_place_of_a_run_and_copies_show(here: Path, capsys: Capture) -> None:
+def test_files_serve_in_place_of_a_run_and_copies_show(here, capsys):
     records = genome_text().split(">")
     (here / "held.fa").write_text(f">{records[2]}")
     (here / "train.fa").write_text(f">{records[1]}")
@@ -61,7 +56,7 @@ def test_files_serve_in_place_of_a_run_and_copies_show(here: Path, capsys: Captu
     assert "match" not in " ".join(out.split())
 
 
-def test_impossible_requests_are_refused(run: Path, here: Path, capsys: Capture) -> None:
+def test_impossible_requests_are_refused(run, here, capsys):
     with pytest.raises(UsageError, match="from a run or from a file"):
         genodiff.scorecard(["ACGT"])
     with pytest.raises(UsageError, match="--train is for --real"):
@@ -79,7 +74,7 @@ def test_impossible_requests_are_refused(run: Path, here: Path, capsys: Capture)
     assert code == 2
 
 
-def test_a_page_has_all_figures_and_asks_no_network(here: Path, capsys: Capture) -> None:
+def test_a_page_has_all_figures_and_asks_no_network(here, capsys):
     """Motifs, a run that was trained on train, embeddings, and names that are no markup."""
     rows = [genome_text(seed).split("\n")[1].upper() for seed in (3, 4, 5)]
     (here / "real.fa").write_text(f">r\n{rows[0]}\n")
@@ -105,7 +100,7 @@ def test_a_page_has_all_figures_and_asks_no_network(here: Path, capsys: Capture)
     assert (here / "page.html").read_text() == page
 
 
-def test_a_run_serves_as_train_and_as_embedding(run: Path, here: Path) -> None:
+def test_a_run_serves_as_train_and_as_embedding(run, here):
     train = "".join(genome_text().split(">")[1].split("\n")[1:]).upper()
     other = "".join(genome_text(9).split(">")[1].split("\n")[1:]).upper()
     copies = [train[40 * i : 40 * i + 40] for i in range(30, 42)]
@@ -117,10 +112,9 @@ def test_a_run_serves_as_train_and_as_embedding(run: Path, here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
-    [(">a\nMFV\n", "line 2"), ("", "empty"), (">a\nA\n>a\nACGT\n", "duplicate")],
+    ("text", "says"), [(">a\nMFV\n", "line 2"), ("", "empty"), (">a\nA\n>a\nACGT\n", "duplicate")]
 )
-def test_a_bad_file_is_one_clear_line(here: Path, capsys: Capture, text: str, says: str) -> None:
+def test_a_bad_file_is_one_clear_line(here, capsys, text, says):
     (here / "real.fa").write_text(f">r\n{'ACGTTGCAAC' * 12}\n")
     (here / "bad.fa").write_text(text)
     (here / "good.fa").write_text(">a\nACGTACGT\n>b\nACGTTTTT\n")

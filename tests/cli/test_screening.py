@@ -12,10 +12,8 @@ from tiny_run import genome_text
 
 import genodiff
 from genodiff.errors import GenodiffError, MachineError, UsageError
-from tests.cli.conftest import Command
 from tests.commands import command
 
-Capture = pytest.CaptureFixture[str]
 SAMPLE = ["--n", 2, "--length", 16, "--steps", 2]
 SCREENER = """
 import os, pathlib, sys
@@ -40,15 +38,13 @@ def screen(*options: str) -> str:
 
 
 @pytest.fixture
-def there(here: Path) -> Path:
+def there(here):
     (here / "screener.py").write_text(SCREENER)
     return here
 
 
 @pytest.mark.parametrize("name", ["o.fa", "o.fa.gz", "-"])
-def test_the_screener_sees_what_is_then_written(
-    run: Path, there: Path, sample: Command, name: str
-) -> None:
+def test_the_screener_sees_what_is_then_written(run, there, sample, name):
     words = ["--model", run, "--fasta", name, *SAMPLE]
     code, out, _ = sample(*words, "--screen", screen("--mode 'a b'"))
     assert code == 0
@@ -73,7 +69,7 @@ def test_the_screener_sees_what_is_then_written(
     assert not (there / f"{name}.partial").exists()
 
 
-def test_the_sequences_are_those_of_a_run_without_a_screener(run: Path, there: Path) -> None:
+def test_the_sequences_are_those_of_a_run_without_a_screener(run, there):
     how = {"n": 2, "length": 16, "steps": 2, "device": "cpu"}
     genodiff.sample(run, out=there / "a.fa", **how)
     told = genodiff.sample(
@@ -98,8 +94,8 @@ def test_the_sequences_are_those_of_a_run_without_a_screener(run: Path, there: P
     ],
 )
 def test_a_refusal_and_a_fault_are_one_line_and_nothing_is_written(
-    run: Path, there: Path, sample: Command, words: list[str], says: str, code: int
-) -> None:
+    run, there, sample, words, says, code
+):
     before = sorted(os.listdir(there))
     given, out, err = sample("--model", run, "--fasta", "o.fa", *SAMPLE, "--screen", *words)
     assert (given, out) == (code, "")
@@ -108,7 +104,7 @@ def test_a_refusal_and_a_fault_are_one_line_and_nothing_is_written(
     assert sorted(set(os.listdir(there)) - {"seen.fa", "there"}) == before
 
 
-def test_a_refusal_leaves_the_file_that_was_there(run: Path, there: Path, sample: Command) -> None:
+def test_a_refusal_leaves_the_file_that_was_there(run, there, sample):
     words = ["--model", run, "--fasta", "o.fa", *SAMPLE]
     assert sample(*words)[0] == 0
     before = [(there / name).read_bytes() for name in ("o.fa", "o.fa.json")]
@@ -116,9 +112,7 @@ def test_a_refusal_leaves_the_file_that_was_there(run: Path, there: Path, sample
     assert [(there / name).read_bytes() for name in ("o.fa", "o.fa.json")] == before
 
 
-def test_redesign_writes_none_of_its_files_that_are_refused(
-    run: Path, there: Path, capsys: Capture
-) -> None:
+def test_redesign_writes_none_of_its_files_that_are_refused(run, there, capsys):
     (there / "genome.fa").write_text(genome_text())
     words = ["redesign", run, "--fasta", "genome.fa", "--region", "c1:101-108", "-o", "d.fa"]
     words += ["--steps", 2, "--threads", 1]
@@ -136,7 +130,7 @@ def test_redesign_writes_none_of_its_files_that_are_refused(
 
 
 @pytest.mark.parametrize("only", [True, False])
-def test_filled_regions_of_a_genome_are_screened(run: Path, there: Path, only: bool) -> None:
+def test_filled_regions_of_a_genome_are_screened(run, there, only):
     (there / "genome.fa").write_text(genome_text())
     how = {"template": there / "genome.fa", "region": ["c4:11-20"], "only_filled": only}
     with pytest.raises(GenodiffError, match="refused"):
@@ -147,7 +141,7 @@ def test_filled_regions_of_a_genome_are_screened(run: Path, there: Path, only: b
     assert b" screened=" in (there / "o.fa").read_bytes()
 
 
-def test_python_is_told_early(run: Path, text_run: Path, there: Path) -> None:
+def test_python_is_told_early(run, text_run, there):
     with pytest.raises(MachineError, match="no such program"):
         genodiff.sample(run, out=there / "o.fa", screen="no-such-program-here")
     with pytest.raises(UsageError, match="is for --screen"):

@@ -1,7 +1,6 @@
 """Text on the command line: what contradicts itself, plans, and the verbs about data."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -67,11 +66,7 @@ from tests.texts import VERSES, write_rows, write_song
             2,
             "no file to write; give --out FILE",
         ),
-        (
-            ["sample", "--checkpoint", "RUN", "--out", "-", "--domain", "dna"],
-            4,
-            "is a text model",
-        ),
+        (["sample", "--checkpoint", "RUN", "--out", "-", "--domain", "dna"], 4, "is a text model"),
         (
             ["sample", "--checkpoint", "RUN", "--out", "-", "--prompt", "x" * 99],
             2,
@@ -87,43 +82,20 @@ from tests.texts import VERSES, write_rows, write_song
         (["data", "check", "nosuch.txt", "--domain", "text"], 3, "no such file"),
     ],
 )
-def test_what_contradicts_itself_is_one_line(
-    text_run: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str
-) -> None:
+def test_what_contradicts_itself_is_one_line(text_run, capsys, words, code, says):
     places = {"RUN": str(text_run), "SONG": str(text_run.parent / "song.txt")}
     found, _, err = command(capsys, *[places.get(w, w) for w in words], "-q")
     assert (found, says in err, err.count("\n")) == (code, True, 1), err
 
 
-def test_a_dna_run_is_no_text_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = [
-        "train",
-        "toy",
-        "--preset",
-        "caduceus-ps-tiny",
-        "--d-model",
-        8,
-        "--n-layer",
-        1,
-        "--seq-len",
-        32,
-        "--max-steps",
-        1,
-    ]
+def test_a_dna_run_is_no_text_run(capsys, tmp_path):
+    words = ["train", "toy", "--preset", "caduceus-ps-tiny", "--d-model", 8, "--n-layer", 1,
+             "--seq-len", 32, "--max-steps", 1]  # fmt: skip
     assert (
-        command(
-            capsys,
-            *words,
-            "--batch-size",
-            2,
-            "--validate-windows",
-            0,
-            "--out",
-            tmp_path / "dna",
-            "-q",
-        )[0]
+        command(capsys, *words, "--batch-size", 2, "--validate-windows", 0, "--out",
+                tmp_path / "dna", "-q")[0]
         == 0
-    )
+    )  # fmt: skip
     code, _, err = command(capsys, "sample", tmp_path / "dna", "-o", "-", "--domain", "text", "-q")
     assert code == 4
     assert "is a dna model" in err
@@ -132,19 +104,9 @@ def test_a_dna_run_is_no_text_run(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "--text is for text, and this is a DNA run" in err
 
 
-def test_plans_say_what_published_runs_take(capsys: pytest.CaptureFixture[str]) -> None:
-    size = [
-        "--tokenizer",
-        "gpt2",
-        "--preset",
-        "dit-medium",
-        "--seq-len",
-        1024,
-        "--batch-size",
-        512,
-        "--max-steps",
-        1_000_000,
-    ]
+def test_plans_say_what_published_runs_take(capsys):
+    size = ["--tokenizer", "gpt2", "--preset", "dit-medium", "--seq-len", 1024, "--batch-size", 512,
+            "--max-steps", 1_000_000]  # fmt: skip
     code, out, err = command(capsys, "train", "openwebtext", *size, "--plan", "--json", "-q")
     found = json.loads(out)
     assert code == 0, err
@@ -160,9 +122,7 @@ def test_plans_say_what_published_runs_take(capsys: pytest.CaptureFixture[str]) 
     assert "tokenizer/" in found["files"]
 
 
-def test_data_verbs_know_text(
-    text_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_verbs_know_text(text_run, tmp_path, capsys):
     code, out, _ = command(capsys, "data", "list", "--domain", "text", "--json")
     assert code == 0
     assert {json.loads(line)["domain"] for line in out.splitlines()} == {"text"}
@@ -190,7 +150,7 @@ def test_data_verbs_know_text(
     assert "sound" in out
 
 
-def test_config_show_knows_the_domain_of_a_recipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_show_knows_the_domain_of_a_recipe(capsys):
     code, out, _ = command(capsys, "config", "show", "lm1b-padded", "--json")
     found = json.loads(out)
     assert code == 0
@@ -201,47 +161,19 @@ def test_config_show_knows_the_domain_of_a_recipe(capsys: pytest.CaptureFixture[
     )
 
 
-def test_data_tokenizer_makes_what_train_takes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_tokenizer_makes_what_train_takes(tmp_path, capsys):
     pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
-    code, out, _ = command(
-        capsys,
-        "data",
-        "tokenizer",
-        write_song(tmp_path),
-        "--vocab-size",
-        300,
-        "--out",
-        tmp_path / "bpe",
-    )
+    code, out, _ = command(capsys, "data", "tokenizer", write_song(tmp_path), "--vocab-size", 300,
+                           "--out", tmp_path / "bpe")  # fmt: skip
     assert code == 0
     assert "300 tokens" in out
     assert (
-        command(
-            capsys,
-            "data",
-            "tokenizer",
-            tmp_path / "song.txt",
-            "--vocab-size",
-            10,
-            "--out",
-            tmp_path / "x",
-        )[0]
+        command(capsys, "data", "tokenizer", tmp_path / "song.txt", "--vocab-size", 10, "--out",
+                tmp_path / "x")[0]
         == 2
-    )
-    words = [
-        "data",
-        "build",
-        tmp_path / "song.txt",
-        "--domain",
-        "text",
-        "--tokenizer",
-        tmp_path / "bpe",
-        "--seq-len",
-        8,
-        "-q",
-    ]
+    )  # fmt: skip
+    words = ["data", "build", tmp_path / "song.txt", "--domain", "text", "--tokenizer",
+             tmp_path / "bpe", "--seq-len", 8, "-q"]  # fmt: skip
     code, out, _ = command(capsys, *words)
     assert code == 0
     assert "packed windows of 8 tokens" in out

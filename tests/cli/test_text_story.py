@@ -9,12 +9,12 @@ import pytest
 
 from genodiff.data.file_tokenizer import train_bpe
 from genodiff.runs.model import load_model
-from tests.cli.conftest import SMALL, Command
+from tests.cli.conftest import SMALL
 from tests.commands import command, exit_code
 from tests.texts import SONG, VERSES, write_rows
 
 
-def test_a_file_in_a_recipes_place_trains_on_bytes_with_the_text_defaults(text_run: Path) -> None:
+def test_a_file_in_a_recipes_place_trains_on_bytes_with_the_text_defaults(text_run):
     model = load_model(text_run)
     assert model.alphabet.name == "bytes"
     assert model.config.domain == "text"
@@ -24,36 +24,12 @@ def test_a_file_in_a_recipes_place_trains_on_bytes_with_the_text_defaults(text_r
     assert sorted(p.name for p in text_run.iterdir() if p.is_dir()) == ["checkpoints"]
 
 
-def test_a_run_that_goes_on_is_the_run_that_never_stopped(
-    text_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_goes_on_is_the_run_that_never_stopped(text_run, tmp_path, capsys):
     song = text_run.parent / "song.txt"
-    words = [
-        "train",
-        song,
-        "--domain",
-        "text",
-        "--seq-len",
-        32,
-        "--out",
-        tmp_path / "r",
-        "--lr-schedule",
-        "constant",
-        *SMALL,
-    ]
-    whole = [
-        "train",
-        song,
-        "--domain",
-        "text",
-        "--seq-len",
-        32,
-        "--out",
-        tmp_path / "w",
-        "--lr-schedule",
-        "constant",
-        *SMALL,
-    ]
+    words = ["train", song, "--domain", "text", "--seq-len", 32, "--out", tmp_path / "r",
+             "--lr-schedule", "constant", *SMALL]  # fmt: skip
+    whole = ["train", song, "--domain", "text", "--seq-len", 32, "--out", tmp_path / "w",
+             "--lr-schedule", "constant", *SMALL]  # fmt: skip
     for steps in (2, 5):
         assert command(capsys, *words, "--max-steps", steps)[0] == 0
     assert command(capsys, *whole, "--max-steps", 5)[0] == 0
@@ -62,9 +38,7 @@ def test_a_run_that_goes_on_is_the_run_that_never_stopped(
     ).read_bytes()
 
 
-def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(
-    text_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(text_run, capsys):
     code, out, _ = command(capsys, "eval", text_run, "--domain", "text", "--json", "-q")
     found = json.loads(out)
     assert code == 0
@@ -85,9 +59,7 @@ def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(
     assert "packed windows (bytes)" in out
 
 
-def test_zero_shot_on_another_recipe_stands_under_its_own_name(
-    text_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_zero_shot_on_another_recipe_stands_under_its_own_name(text_run, tmp_path, capsys):
     (tmp_path / "ptb.test.txt").write_text("\n".join(f" {v} " for v in VERSES * 4))
     code, out, err = command(
         capsys, "eval", text_run, "--recipe", "ptb", "--text", tmp_path, "--json", "--no-baselines"
@@ -98,18 +70,11 @@ def test_zero_shot_on_another_recipe_stands_under_its_own_name(
 
 
 def test_a_suite_of_recipes_is_one_table_and_one_object_and_each_is_kept(
-    text_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    text_run, tmp_path, capsys
+):
     (tmp_path / "ptb.test.txt").write_text("the cat sat on the mat\n" * 60)
-    both = (
-        "--recipe",
-        f"ptb={tmp_path}",
-        "--recipe",
-        f"wikitext2={tmp_path}",
-        "--no-baselines",
-        "--max-windows",
-        2,
-    )
+    both = ("--recipe", f"ptb={tmp_path}", "--recipe", f"wikitext2={tmp_path}", "--no-baselines",
+            "--max-windows", 2)  # fmt: skip
     (tmp_path / "wiki.test.tokens").write_text("\n = Cats = \n\n the cat sat on the mat . \n" * 60)
     code, out, _ = command(capsys, "eval", text_run, *both, "--json")
     assert code == 0
@@ -125,24 +90,10 @@ def test_a_suite_of_recipes_is_one_table_and_one_object_and_each_is_kept(
 
 
 def test_samples_are_the_same_whatever_the_batch_and_the_sidecar_says_where_they_stand(
-    text_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first = [
-        "sample",
-        "--domain",
-        "text",
-        "--checkpoint",
-        text_run,
-        "--n",
-        3,
-        "--length",
-        40,
-        "--steps",
-        8,
-        "--threads",
-        1,
-        "-q",
-    ]
+    text_run, tmp_path, capsys
+):
+    first = ["sample", "--domain", "text", "--checkpoint", text_run, "--n", 3, "--length", 40,
+             "--steps", 8, "--threads", 1, "-q"]  # fmt: skip
     assert command(capsys, *first, "--out", tmp_path / "a.txt")[0] == 0
     assert command(capsys, *first, "--out", tmp_path / "b.txt", "--batch-size", 1)[0] == 0
     raw = (tmp_path / "a.txt").read_bytes()
@@ -154,9 +105,7 @@ def test_samples_are_the_same_whatever_the_batch_and_the_sidecar_says_where_they
     assert sidecar["checkpoint"] == load_model(text_run).digest
 
 
-def test_a_prompt_and_a_template_keep_their_text_to_the_byte(
-    text_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_prompt_and_a_template_keep_their_text_to_the_byte(text_run, tmp_path, capsys):
     code = main_bytes(tmp_path, text_run, "--prompt", "Öld man: ", "--n", 2, "--length", 24)
     parts = code.split(b"\n<|endoftext|>\n")
     assert all(p.startswith("Öld man: ".encode()) for p in parts)
@@ -170,27 +119,14 @@ def test_a_prompt_and_a_template_keep_their_text_to_the_byte(
 
 def main_bytes(folder: Path, run: Path, *words: object) -> bytes:
     assert (
-        exit_code(
-            "sample",
-            "--checkpoint",
-            run,
-            "--out",
-            folder / "o.txt",
-            "--steps",
-            4,
-            "--threads",
-            1,
-            "-q",
-            *words,
-        )
+        exit_code("sample", "--checkpoint", run, "--out", folder / "o.txt", "--steps", 4,
+                  "--threads", 1, "-q", *words)
         == 0
-    )
+    )  # fmt: skip
     return (folder / "o.txt").read_bytes()
 
 
-def test_the_report_of_a_text_run_speaks_of_bytes_and_draws_no_dna(
-    text_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_of_a_text_run_speaks_of_bytes_and_draws_no_dna(text_run, capsys):
     assert command(capsys, "eval", text_run, "-q")[0] == 0
     main_bytes(text_run, text_run, "--n", 2)
     shutil.move(text_run / "o.txt", text_run / "samples.txt")
@@ -206,26 +142,13 @@ def test_the_report_of_a_text_run_speaks_of_bytes_and_draws_no_dna(
     assert "fig-gc" not in page
 
 
-def test_a_run_carries_its_tokenizer_and_needs_nothing_else(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path, capsys):
     pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
     (tmp_path / "bpe").mkdir()
     (tmp_path / "bpe/tokenizer.json").write_bytes(train_bpe([SONG] * 3, 300))
     rows = write_rows(tmp_path)
-    words = [
-        "train",
-        rows,
-        "--domain",
-        "text",
-        "--tokenizer",
-        tmp_path / "bpe",
-        "--packing",
-        "padded",
-        "--seq-len",
-        40,
-        *SMALL,
-    ]
+    words = ["train", rows, "--domain", "text", "--tokenizer", tmp_path / "bpe", "--packing",
+             "padded", "--seq-len", 40, *SMALL]  # fmt: skip
     code, _, err = command(capsys, *words, "--max-steps", 3, "--out", tmp_path / "run")
     assert code == 0, err
     shutil.rmtree(tmp_path / "bpe")
@@ -249,26 +172,14 @@ def test_a_run_carries_its_tokenizer_and_needs_nothing_else(
     assert "holds no tokenizer for the vocabulary" in err
 
 
-def test_the_real_files_train_evaluate_and_sample(
-    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_real_files_train_evaluate_and_sample(shared, tmp_path, capsys):
     for recipe, text in (
         ("tinyshakespeare", "tinyshakespeare.txt.gz"),
         ("wikitext2", "wikitext-2"),
     ):
         out = tmp_path / recipe
-        words = [
-            "train",
-            recipe,
-            "--domain",
-            "text",
-            "--text",
-            shared / "data/text" / text,
-            "--max-steps",
-            2,
-            "--seq-len",
-            32,
-        ]
+        words = ["train", recipe, "--domain", "text", "--text", shared / "data/text" / text,
+                 "--max-steps", 2, "--seq-len", 32]  # fmt: skip
         assert command(capsys, *words, "--out", out, *SMALL)[0] == 0
         code, said, err = command(
             capsys, "eval", out, "--max-windows", 16, "--no-baselines", "--json", "-q"
@@ -279,9 +190,7 @@ def test_the_real_files_train_evaluate_and_sample(
 
 
 @pytest.mark.parametrize("out", ["-", "o.txt"])
-def test_bytes_that_are_no_utf8_are_replaced_and_counted(
-    text_run: Path, sample: Command, here: Path, out: str
-) -> None:
+def test_bytes_that_are_no_utf8_are_replaced_and_counted(text_run, sample, here, out):
     code, text, err = sample(text_run, "-o", out, "--n", 2, "--steps", 4)  # decodes stdout strictly
     assert code == 0, err
     raw = text if out == "-" else (here / out).read_bytes().decode()

@@ -16,11 +16,10 @@ LETTERS = "ACGTTGCANNGATTACAGGCCTATC" * 6
 PLACES = ("--region", "chr1:5-20", "--region", "chr1:90-140", "--region", "chr2")
 FORMATS = ("bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", "html")
 ALL = tuple(word for one in FORMATS for word in ("--format", one))
-Caps = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def case(tmp_path, monkeypatch):
     (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n>chr2\nGGATC\n>n\nNNNNNN\n")
     (tmp_path / "empty.bed").write_text("# nothing\n")
     (tmp_path / "far.bed").write_text("chr1\t10\t2000\n")
@@ -36,9 +35,7 @@ def read_folder(folder: Path) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.name != "tracks.json"}
 
 
-def test_a_folder_has_all_formats_a_hub_and_its_provenance(
-    run: Path, case: Path, capsys: Caps
-) -> None:
+def test_a_folder_has_all_formats_a_hub_and_its_provenance(run, case, capsys):
     code, out, err = command(capsys, *words(run, "o", *PLACES, *ALL, "--json"))
     assert code == 0, err
     told = json.loads(out)
@@ -62,7 +59,7 @@ def test_a_folder_has_all_formats_a_hub_and_its_provenance(
     assert "https://" not in page
 
 
-def test_what_was_read_is_what_ism_scores(run: Path, case: Path) -> None:
+def test_what_was_read_is_what_ism_scores(run, case):
     """A contig that fits into one window is read in the same window by both."""
     model = genodiff.load(run, device="cpu")
     letters = "GGATCATTAC"
@@ -72,9 +69,7 @@ def test_what_was_read_is_what_ism_scores(run: Path, case: Path) -> None:
     assert model.ism(letters) == pytest.approx(wanted, abs=1e-5)
 
 
-def test_the_same_command_again_replaces_its_own_folder_and_no_other(
-    run: Path, case: Path, capsys: Caps
-) -> None:
+def test_the_same_command_again_replaces_its_own_folder_and_no_other(run, case, capsys):
     place = ("--region", "chr2", "--format", "npz")
     assert command(capsys, *words(run, "o", *place))[0] == 0
     first = read_folder(case / "o")
@@ -89,9 +84,7 @@ def test_the_same_command_again_replaces_its_own_folder_and_no_other(
     assert read_folder(case / "o") == first
 
 
-def test_shards_that_are_not_all_of_this_genome_are_not_merged(
-    run: Path, case: Path, capsys: Caps
-) -> None:
+def test_shards_that_are_not_all_of_this_genome_are_not_merged(run, case, capsys):
     more = (*PLACES, "--every", 4, "--format", "npz")
     assert command(capsys, *words(run, "whole", *more))[0] == 0
     for number in (1, 2, 3):
@@ -120,7 +113,7 @@ def test_shards_that_are_not_all_of_this_genome_are_not_merged(
     assert not (case / "o2").exists()
 
 
-def test_the_hub_of_a_named_genome_brings_no_sequence(run: Path, case: Path, capsys: Caps) -> None:
+def test_the_hub_of_a_named_genome_brings_no_sequence(run, case, capsys):
     more = ("--region", "chr2", "--genome", "sacCer3", "--email", "me@lab.org")
     assert command(capsys, *words(run, "o", *more))[0] == 0
     check_hub(case / "o")
@@ -129,9 +122,7 @@ def test_the_hub_of_a_named_genome_brings_no_sequence(run: Path, case: Path, cap
     assert not list((case / "o").glob("*.2bit"))
 
 
-def test_a_hub_has_the_names_of_its_genome_and_no_folder_of_the_machine(
-    run: Path, case: Path, capsys: Caps
-) -> None:
+def test_a_hub_has_the_names_of_its_genome_and_no_folder_of_the_machine(run, case, capsys):
     (case / "ref.fa").write_text(">MT\nGGATCA\n>1\nGGATC\n>GL000195.1\nACGTACGT\n")
     more = ("--genome", "hg38", "--format", "bigwig", "--format", "html", "--format", "bedgraph")
     code, out, err = command(capsys, *words(run, "o", *more, "--json"))
@@ -147,7 +138,7 @@ def test_a_hub_has_the_names_of_its_genome_and_no_folder_of_the_machine(
         assert str(case).encode() not in one.read_bytes(), one.name
 
 
-def test_a_region_is_a_picture_with_its_genes(run: Path, case: Path, capsys: Caps) -> None:
+def test_a_region_is_a_picture_with_its_genes(run, case, capsys):
     (case / "genes.gff3").write_text("chr1\tx\tgene\t3\t9\t.\t-\t.\tID=a;Name=NEAR\n")
     pictures = ("svg", "png", "pdf", "html")
     more = [word for one in pictures for word in ("--format", one)]
@@ -168,9 +159,7 @@ def test_a_region_is_a_picture_with_its_genes(run: Path, case: Path, capsys: Cap
     assert (case / "o" / "tracks.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_plan_counts_and_writes_nothing(
-    run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_counts_and_writes_nothing(run, case, capsys, monkeypatch):
     monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
     before = sorted(case.iterdir())
     code, out, err = command(capsys, *words(run, "o", "--plan", "--json"))
@@ -211,9 +200,7 @@ def test_a_plan_counts_and_writes_nothing(
         ("ref.fa", (), 2, "is read"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(
-    out: str, more: tuple[object, ...], code: int, said: str, run: Path, case: Path, capsys: Caps
-) -> None:
+def test_what_cannot_be_meant_is_one_line(out, more, code, said, run, case, capsys):
     before = {one: one.read_bytes() for one in case.iterdir()}
     found, printed, err = command(capsys, *words(run, out, *more, "-q"))
     assert (found, printed, err.count("\n")) == (code, "", 1), err
@@ -221,9 +208,7 @@ def test_what_cannot_be_meant_is_one_line(
     assert {one: one.read_bytes() for one in case.iterdir()} == before
 
 
-def test_without_pybigwig_a_line_says_what_to_install(
-    run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pybigwig_a_line_says_what_to_install(run, case, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyBigWig", None)
     place = ("--region", "chr2")
     code, _, err = command(capsys, *words(run, "o", *place))
@@ -234,15 +219,13 @@ def test_without_pybigwig_a_line_says_what_to_install(
     assert command(capsys, *words(run, "o", *place, "--format", "bedgraph"))[0] == 0
 
 
-def test_a_model_of_text_is_refused(text_run: Path, case: Path, capsys: Caps) -> None:
+def test_a_model_of_text_is_refused(text_run, case, capsys):
     for more in ((), ("--relatives", "ref.fa")):
         code, _, err = command(capsys, *words(text_run, "o", *more))
         assert (code, err.count("\n"), "DNA" in err) == (2, 1, True)
 
 
-def test_a_folder_is_whole_or_not_there(
-    run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_whole_or_not_there(run, case, capsys, monkeypatch):
     from genodiff.maps.track_formats.npz import Npz
 
     place = ("--region", "chr2", "--format", "npz")

@@ -33,9 +33,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     return lines[0]
 
 
-def test_train_then_train_again_then_check(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_train_then_train_again_then_check(tmp_path, capsys):
     run = tmp_path / "run"
     assert exit_code("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
     said = capsys.readouterr()
@@ -43,14 +41,8 @@ def test_train_then_train_again_then_check(
     assert "done at step 4" in said.err
     assert "validation" in said.err
     names = {p.name for p in run.iterdir()}
-    wanted = {
-        "config.yaml",
-        "metrics.csv",
-        "checkpoints",
-        "model.safetensors",
-        "model.json",
-        "provenance.json",
-    }
+    wanted = {"config.yaml", "metrics.csv", "checkpoints", "model.safetensors", "model.json",
+              "provenance.json"}  # fmt: skip
     assert wanted <= names
     assert exit_code("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
     assert "already at step 4 of 4" in capsys.readouterr().err
@@ -69,7 +61,7 @@ def test_train_then_train_again_then_check(
     assert "trainer.json" in one_line(capsys)
 
 
-def test_a_users_own_fasta_needs_no_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_own_fasta_needs_no_recipe(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.fa").write_text(">a\n" + "ACGTTGCA" * 600 + "\n")
     assert exit_code("train", "--fasta", "mine.fa", *TINY, "--steps", "2") == 0
@@ -104,20 +96,15 @@ def test_a_users_own_fasta_needs_no_recipe(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_its_exit_code(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    code: int,
-    said: str,
-) -> None:
+    tmp_path, monkeypatch, capsys, words, code, said
+):
     monkeypatch.chdir(tmp_path)
     assert exit_code(*words) == code
     assert said in one_line(capsys)
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
 
 
-def test_cuda_where_there_is_none_is_the_machines_fault(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cuda_where_there_is_none_is_the_machines_fault(capsys):
     import torch
 
     if torch.cuda.is_available():
@@ -126,9 +113,7 @@ def test_cuda_where_there_is_none_is_the_machines_fault(capsys: pytest.CaptureFi
     assert "cuda" in one_line(capsys)
 
 
-def test_half_a_torchrun_environment_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_half_a_torchrun_environment_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("RANK", raising=False)
@@ -136,9 +121,7 @@ def test_half_a_torchrun_environment_is_refused(
     assert "RANK" in one_line(capsys)
 
 
-def test_the_plan_is_told_and_nothing_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_is_told_and_nothing_written(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert exit_code("train", "hg38", *TINY, "--steps", "50", "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
@@ -164,7 +147,7 @@ def test_the_plan_is_told_and_nothing_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_setting_has_a_flag_that_sets_it(capsys):
     before = resolve_config({"recipe": "toy"})
     for section, settings in list_sections().items():
         for name in settings.keys() & type(getattr(before, section)).model_fields.keys():
@@ -184,29 +167,17 @@ def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str
             shown = yaml.safe_load(capsys.readouterr().out)
             assert resolve_config(shown) == before
     assert (
-        exit_code(
-            "config",
-            "show",
-            "--betas",
-            "0.5",
-            "0.6",
-            "--no-exact-count",
-            "--schedule-options.eps",
-            "0.25",
-            "--lr",
-            "3e-4",
-        )
+        exit_code("config", "show", "--betas", "0.5", "0.6", "--no-exact-count",
+                  "--schedule-options.eps", "0.25", "--lr", "3e-4")
         == 0
-    )
+    )  # fmt: skip
     shown = resolve_config(yaml.safe_load(capsys.readouterr().out))
     assert (shown.optim.betas, shown.optim.lr) == ((0.5, 0.6), 3e-4)
     assert (shown.diffusion.exact_count, shown.diffusion.schedule_options) == (False, {"eps": 0.25})
     assert "lr" in list_short_names()
 
 
-def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(capsys):
     assert exit_code("config", "presets", "--json") == 0
     rows = {row["preset"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
     assert list(rows) == list(PRESETS)
@@ -226,7 +197,7 @@ def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(
     assert shown["dit-tiny"][0] > 300 * shown["caduceus-ps-tiny"][0]  # names alone do not say it
 
 
-def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_schema_knows_every_setting(capsys):
     assert exit_code("config", "schema") == 0
     schema = json.loads(capsys.readouterr().out)
     assert {"recipe", "data", "backbone", "diffusion", "optim", "train"} <= schema[
@@ -251,9 +222,7 @@ def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> N
         ("lr: 1\nlr: 2\n", 2),
     ],
 )
-def test_config_check_judges_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int
-) -> None:
+def test_config_check_judges_a_file(tmp_path, capsys, text, code):
     path = tmp_path / "run.yaml"
     path.write_text(text)
     assert exit_code("config", "check", str(path)) == code
@@ -263,7 +232,7 @@ def test_config_check_judges_a_file(
 
 
 @pytest.mark.slow
-def test_a_terminal_that_says_stop_twice_is_obeyed_at_once(tmp_path: Path) -> None:
+def test_a_terminal_that_says_stop_twice_is_obeyed_at_once(tmp_path):
     run = tmp_path / "run"
     words = ["train", "toy", *TINY, "--steps", "100000", "--out", str(run)]
     env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -2,7 +2,6 @@
 
 import gzip
 import random
-from pathlib import Path
 
 import pytest
 import yaml
@@ -17,7 +16,7 @@ TINY = [
 
 
 @pytest.fixture
-def genome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def genome(tmp_path, monkeypatch):
     """A small random genome in the current directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
@@ -28,9 +27,7 @@ def genome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_fasta_stands_in_the_recipes_place_also_compressed(
-    genome: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fasta_stands_in_the_recipes_place_also_compressed(genome, tmp_path, capsys):
     (tmp_path / "zipped.fa.gz").write_bytes(gzip.compress(genome.read_bytes()))
     (tmp_path / "odd.name").write_bytes(genome.read_bytes())  # known by its content
     for name in ("mine.fa", "zipped.fa.gz", "odd.name"):
@@ -41,7 +38,7 @@ def test_a_fasta_stands_in_the_recipes_place_also_compressed(
         assert (written["recipe"], written["fasta"]) == ("own", str(tmp_path / name))
 
 
-def test_the_door_trains_the_same_run(genome: Path, tmp_path: Path) -> None:
+def test_the_door_trains_the_same_run(genome, tmp_path):
     done = genodiff.train(
         genome, preset="caduceus-ps-tiny", seq_len=64, batch_size=2, max_steps=1,
         validate_windows=2, out=tmp_path / "x",
@@ -64,9 +61,7 @@ def test_the_door_trains_the_same_run(genome: Path, tmp_path: Path) -> None:
         (["."], 2, "'.' is a file, not a recipe"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(
-    words: list[str], code: int, said: str, genome: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_does_not_go_together_is_one_line(words, code, said, genome, capsys):
     (genome.parent / "a.txt").write_text("some words\n")
     (genome.parent / "run").mkdir()
     (genome.parent / "run" / "config.yaml").write_text("recipe: toy\n")

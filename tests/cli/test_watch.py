@@ -32,7 +32,7 @@ def write_run(run: Path, steps: int = 8, pid: int | None = None, host: str | Non
     return run
 
 
-def test_a_run_in_training_is_told_with_its_pace_and_the_time_to_go(tmp_path: Path) -> None:
+def test_a_run_in_training_is_told_with_its_pace_and_the_time_to_go(tmp_path):
     found = ProgressReader(write_run(tmp_path / "run", pid=os.getpid())).read()
     assert found.steps == list(range(1, 9))
     assert found.valid == [(4, 1.5), (8, 1.5)]
@@ -44,22 +44,18 @@ def test_a_run_in_training_is_told_with_its_pace_and_the_time_to_go(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("steps", "state"), [(8, "stopped"), (10, "finished"), (0, "stopped")])
-def test_a_run_whose_process_is_gone_is_stopped_or_finished(
-    tmp_path: Path, steps: int, state: str
-) -> None:
+def test_a_run_whose_process_is_gone_is_stopped_or_finished(tmp_path, steps, state):
     assert ProgressReader(write_run(tmp_path / "run", steps)).read().state == state
 
 
-def test_a_process_on_another_machine_counts_while_rows_come(tmp_path: Path) -> None:
+def test_a_process_on_another_machine_counts_while_rows_come(tmp_path):
     run = write_run(tmp_path / "run", pid=1, host="elsewhere")
     assert ProgressReader(run).read().state == "training, pid 1 on elsewhere"
     os.utime(run / "metrics.csv", (1, 1))
     assert ProgressReader(run).read().state == "stopped"
 
 
-def test_only_new_whole_rows_are_taken_and_a_run_that_went_back_is_read_anew(
-    tmp_path: Path,
-) -> None:
+def test_only_new_whole_rows_are_taken_and_a_run_that_went_back_is_read_anew(tmp_path):
     reader = ProgressReader(write_run(tmp_path / "run", 3))
     assert reader.read().steps == [1, 2, 3]
     with (tmp_path / "run" / "metrics.csv").open("a") as file:
@@ -72,7 +68,7 @@ def test_only_new_whole_rows_are_taken_and_a_run_that_went_back_is_read_anew(
     assert reader.read().steps == [1, 2]
 
 
-def test_damaged_files_are_no_end(tmp_path: Path) -> None:
+def test_damaged_files_are_no_end(tmp_path):
     run = write_run(tmp_path / "run", 2)
     (run / "plan.json").write_text("{")
     (run / ".lock").write_text("")
@@ -84,7 +80,7 @@ def test_damaged_files_are_no_end(tmp_path: Path) -> None:
     assert "loss 1.8500" in found.describe()
 
 
-def test_python_gets_the_figures_and_is_told_of_a_wrong_folder(tmp_path: Path) -> None:
+def test_python_gets_the_figures_and_is_told_of_a_wrong_folder(tmp_path):
     (found,) = list(genodiff.watch(write_run(tmp_path / "run")))
     assert found[0].tokens[-1] == 800
     with pytest.raises(UsageError, match="is no run folder"):
@@ -95,9 +91,7 @@ def test_python_gets_the_figures_and_is_told_of_a_wrong_folder(tmp_path: Path) -
         next(genodiff.watch(tmp_path / "run", interval=0))
 
 
-def test_the_verb_looks_once_where_stdout_is_no_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_looks_once_where_stdout_is_no_terminal(tmp_path, capsys):
     run = write_run(tmp_path / "run", pid=os.getpid())
     assert exit_code("watch", run, write_run(tmp_path / "other", 10)) == 0
     said = capsys.readouterr().out

@@ -17,9 +17,7 @@ from tests.commands import command
 SNAKEFILE = Path(__file__).resolve().parents[2] / "benchmarks/cluster/Snakefile"
 
 
-def test_every_command_of_the_workflow_is_understood(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_of_the_workflow_is_understood(capsys, monkeypatch):
     """Its flags are those of the verbs; without snakemake this is all that can be told."""
     monkeypatch.setenv("COLUMNS", "200")
     text = SNAKEFILE.read_text()
@@ -35,9 +33,7 @@ def test_every_command_of_the_workflow_is_understood(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("snakemake") is None, reason="snakemake is not installed")
-def test_the_workflow_gives_the_bytes_of_one_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_workflow_gives_the_bytes_of_one_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()
     run = write_run(tmp_path / "run")

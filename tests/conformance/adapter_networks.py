@@ -97,13 +97,8 @@ def _grouped_scan(x: Tensors, softplus: bool) -> tuple[Tensor, Tensor]:
             for name, m in x.items()
             if name in ("A", "D", "delta_bias")
         }
-        y, state = selective_scan(
-            **part,
-            B=of_group(x["B"], i),
-            C=of_group(x["C"], i),
-            delta_softplus=softplus,
-            return_state=True,
-        )
+        y, state = selective_scan(**part, B=of_group(x["B"], i), C=of_group(x["C"], i),
+                                  delta_softplus=softplus, return_state=True)  # fmt: skip
         ys.append(y.transpose(1, 2))
         states.append(state)
     return torch.cat(ys, 1), torch.cat(states, 1)

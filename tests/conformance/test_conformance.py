@@ -3,8 +3,7 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import adapter
 import adapter_diffusion
@@ -26,17 +25,17 @@ pytestmark = pytest.mark.skipif(not PATHS, reason="no shared folder here (set GE
 
 
 @pytest.fixture(scope="module")
-def comparer() -> ModuleType:
+def comparer():
     return golden.load_comparer(SHARED)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_golden_numbers_are_reproduced(path: Path, comparer: ModuleType) -> None:
+def test_golden_numbers_are_reproduced(path, comparer):
     coverage = next(share for prefix, share in COVERAGE.items() if path.name.startswith(prefix))
     assert comparer.compare(comparer.load_case(str(path)), adapter.run, coverage=coverage)
 
 
-def test_a_case_is_recognised_by_what_it_holds_and_not_by_its_name(comparer: ModuleType) -> None:
+def test_a_case_is_recognised_by_what_it_holds_and_not_by_its_name(comparer):
     for path in PATHS:
         if path.stem in (
             "module_mamba", "op_scan_grouped", "caduceus_ps_tiny_3layer", "noise_schedules_f64",
@@ -47,7 +46,7 @@ def test_a_case_is_recognised_by_what_it_holds_and_not_by_its_name(comparer: Mod
             assert comparer.compare(case, adapter.run, coverage=0.9)
 
 
-def test_a_residual_stored_in_float32_is_felt_in_a_float64_run(comparer: ModuleType) -> None:
+def test_a_residual_stored_in_float32_is_felt_in_a_float64_run(comparer):
     """The unfused reference stores it so when asked to; the fused one does not."""
     case = comparer.load_case(str(CASES / "caduceus_ph_tiny_unfused.json"))
     wanted = {"out/logits_f64": case.expected["out/logits_f64"].shape}
@@ -72,15 +71,9 @@ def test_a_residual_stored_in_float32_is_felt_in_a_float64_run(comparer: ModuleT
     )  # type: ignore[operator]
 
 
-def test_the_comparers_command_line_finds_the_adapter_without_pytest() -> None:
-    command = [
-        sys.executable,
-        str(SHARED / "conformance" / "compare.py"),
-        "--fn",
-        "tests.conformance.adapter:run",
-        "--coverage",
-        "0.9",
-    ]
+def test_the_comparers_command_line_finds_the_adapter_without_pytest():
+    command = [sys.executable, str(SHARED / "conformance" / "compare.py"), "--fn",
+               "tests.conformance.adapter:run", "--coverage", "0.9"]  # fmt: skip
     done = subprocess.run(
         [*command, str(CASES / "caduceus_ps_tiny_len3.json")],
         cwd=ROOT,
@@ -92,12 +85,12 @@ def test_the_comparers_command_line_finds_the_adapter_without_pytest() -> None:
     assert "1/1 cases pass" in done.stdout
 
 
-def test_every_public_case_of_the_issue_is_in_the_index() -> None:
+def test_every_public_case_of_the_issue_is_in_the_index():
     index = json.dumps(json.loads((CASES / "INDEX.json").read_text()))
     assert all(path.stem in index for path in PATHS)
 
 
-def test_the_adapter_of_the_diffusion_claims_no_other_case(comparer: ModuleType) -> None:
+def test_the_adapter_of_the_diffusion_claims_no_other_case(comparer):
     for path in CASES.glob("*.safetensors"):
         case = comparer.load_case(str(path))
         case.wanted = {name: tuple(value.shape) for name, value in case.expected.items()}

@@ -5,6 +5,6 @@ import pytest
 
 
 @pytest.mark.parametrize("record", golden.records(), ids=lambda record: record["name"])
-def test_the_small_golden_set_is_reproduced(record: dict) -> None:
+def test_the_small_golden_set_is_reproduced(record):
     assert record["answers"]
     assert not golden.differences(record)

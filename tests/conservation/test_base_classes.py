@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -29,14 +28,14 @@ c\tx\tCDS\t71\t82\t.\t-\t0\tParent=b.1
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def example(tmp_path_factory):
     folder = tmp_path_factory.mktemp("example")
     for name, text in make_example().items():
         (folder / name).write_text(text)
     return folder
 
 
-def test_each_base_has_the_class_of_what_stands_there(tmp_path: Path) -> None:
+def test_each_base_has_the_class_of_what_stands_there(tmp_path):
     letters = list("T" * 100)
     letters[8:20] = "ATGGGTGATCTA"  # GGT and CTA are fourfold at their third base
     letters[40:52] = "TCTTGGACATAA"  # TCT and ACA
@@ -57,7 +56,7 @@ def test_each_base_has_the_class_of_what_stands_there(tmp_path: Path) -> None:
         assert found.find_fourfold()["c"].tolist() == [13, 19, 42, 48, 76]
 
 
-def test_the_example_is_a_genome_whose_genes_can_be_read(example: Path) -> None:
+def test_the_example_is_a_genome_whose_genes_can_be_read(example):
     with Genome(example / "genome.fa") as genome:
         found = read_transcripts(example / "genes.gff3", genome.contigs, genome)
         assert not [one for one in found.transcripts if one.unknown]
@@ -71,7 +70,7 @@ def test_the_example_is_a_genome_whose_genes_can_be_read(example: Path) -> None:
         assert sum(map(len, fourfold.values())) > 5000
 
 
-def test_the_example_is_written_once_and_left_as_it_is(tmp_path: Path) -> None:
+def test_the_example_is_written_once_and_left_as_it_is(tmp_path):
     paths = genodiff.fetch_data("example", out=tmp_path / "e")
     first = [one.read_bytes() for one in paths]
     stamps = [one.stat().st_mtime_ns for one in paths]
@@ -84,9 +83,7 @@ def test_the_example_is_written_once_and_left_as_it_is(tmp_path: Path) -> None:
     assert paths[0].read_text() == "mine"
 
 
-def test_genes_without_coding_sequence_are_refused_as_neutral(
-    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_genes_without_coding_sequence_are_refused_as_neutral(example, tmp_path, capsys):
     (tmp_path / "genes.bed").write_text("chr1\t100\t900\ta\n")
     words = ["constraint", example / "genome.fa", "--relatives", example / "near.fa", "-q"]
     code, _, err = command(
@@ -98,9 +95,7 @@ def test_genes_without_coding_sequence_are_refused_as_neutral(
 
 
 @pytest.mark.slow
-def test_the_table_and_the_page_say_which_classes_are_constrained(
-    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_and_the_page_say_which_classes_are_constrained(example, tmp_path, monkeypatch):
     monkeypatch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 48)
     given = {"relatives": [example / "near.fa", example / "far.fa"], "formats": ["parquet"]}
     told = genodiff.constraint(

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ FORMATS = ("parquet", "wig", "bigwig")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_windows() -> Iterator[None]:
+def few_windows():
     """Fit on a fifth of the windows: the world is small, and the tests are of what follows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 24)
@@ -29,12 +28,12 @@ def few_windows() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(tmp_path_factory):
     return write_world(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="module")
-def whole(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(world, tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "whole"
     with pytest.MonkeyPatch.context() as patch:  # the fit serves the other tests
         patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
@@ -59,7 +58,7 @@ def find_slow() -> np.ndarray:
     return slow
 
 
-def test_slow_stretches_are_constrained_and_the_rest_is_neutral(whole: Path) -> None:
+def test_slow_stretches_are_constrained_and_the_rest_is_neutral(whole):
     found, slow = table(whole), find_slow()
     assert found["rs"][slow].mean() > 0.8 * found["length"][slow].mean()
     assert abs(found["rs"][~slow].mean()) < 0.15
@@ -70,7 +69,7 @@ def test_slow_stretches_are_constrained_and_the_rest_is_neutral(whole: Path) -> 
     assert found["coverage"].mean() > 1.9
 
 
-def test_a_contig_in_no_relative_has_no_value_and_no_element(whole: Path) -> None:
+def test_a_contig_in_no_relative_has_no_value_and_no_element(whole):
     frame = pl.read_parquet(whole / "tracks.parquet")
     assert set(frame["contig"]) == {"chr1"}
     assert "alone" not in (whole / "elements.bed").read_text()
@@ -79,7 +78,7 @@ def test_a_contig_in_no_relative_has_no_value_and_no_element(whole: Path) -> Non
     assert told["scored"] == LENGTH
 
 
-def test_elements_are_the_slow_stretches(whole: Path) -> None:
+def test_elements_are_the_slow_stretches(whole):
     rows = [line.split("\t") for line in (whole / "elements.bed").read_text().splitlines()[1:]]
     covered = np.zeros(LENGTH, bool)
     for row in rows:
@@ -89,7 +88,7 @@ def test_elements_are_the_slow_stretches(whole: Path) -> None:
     assert covered[~slow].mean() < 0.05
 
 
-def test_formats_hold_the_same_numbers(whole: Path) -> None:
+def test_formats_hold_the_same_numbers(whole):
     import pyBigWig
 
     found = table(whole)
@@ -102,7 +101,7 @@ def test_formats_hold_the_same_numbers(whole: Path) -> None:
         np.testing.assert_allclose(numbers, found[name], rtol=1e-4, atol=1e-5)
 
 
-def test_the_alignment_has_the_columns_that_were_scored(whole: Path, world: World) -> None:
+def test_the_alignment_has_the_columns_that_were_scored(whole, world):
     coverage = table(whole)["coverage"]
     at = 0
     for block in AlignIO.parse(whole / "alignment.maf", "maf"):
@@ -120,9 +119,7 @@ def run(world: World, out: Path, **more: Any) -> dict[str, Any]:
     )
 
 
-def test_shards_and_a_resumed_run_have_the_same_bytes(
-    world: World, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_and_a_resumed_run_have_the_same_bytes(world, whole, tmp_path, monkeypatch):
     parts = [tmp_path / f"{i}.npy" for i in (1, 2, 3)]
     for i, part in enumerate(parts, 1):
         run(world, part, shard=f"{i}/3")
@@ -148,9 +145,7 @@ def test_shards_and_a_resumed_run_have_the_same_bytes(
     assert read(tmp_path / "again") == read(whole)
 
 
-def test_any_number_of_threads_gives_the_same_bytes(
-    world: World, whole: Path, tmp_path: Path
-) -> None:
+def test_any_number_of_threads_gives_the_same_bytes(world, whole, tmp_path):
     before = torch.get_num_threads()
     try:
         for n in (1, 3):
@@ -161,14 +156,14 @@ def test_any_number_of_threads_gives_the_same_bytes(
         torch.set_num_threads(before)
 
 
-def test_a_region_has_the_values_of_the_whole(world: World, whole: Path, tmp_path: Path) -> None:
+def test_a_region_has_the_values_of_the_whole(world, whole, tmp_path):
     run(world, tmp_path / "o", region=["chr1:3,001-3,700"])
     part = pl.read_parquet(tmp_path / "o" / "tracks.parquet")
     every = pl.read_parquet(whole / "tracks.parquet")
     assert part.equals(every.filter(pl.col("pos").is_between(3001, 3700)))
 
 
-def test_rate_1_is_that_of_the_sites_that_are_given(world: World, tmp_path: Path) -> None:
+def test_rate_1_is_that_of_the_sites_that_are_given(world, tmp_path):
     bed = tmp_path / "slow.bed"
     bed.write_text("".join(f"chr1\t{a}\t{b}\n" for a, b in SLOW))
     told = run(world, tmp_path / "o", neutral=bed, region=["chr1:1-600"])
@@ -177,9 +172,7 @@ def test_rate_1_is_that_of_the_sites_that_are_given(world: World, tmp_path: Path
     assert told["neutral"]["rate"] < 0.3 * other["neutral"]["rate"]
 
 
-def test_the_command_says_how_many_bases_have_a_value(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_how_many_bases_have_a_value(world, tmp_path, capsys):
     words = ["constraint", world.genome, "--relatives", world.relatives[0]]
     code, out, err = command(capsys, *words, "--plan", "-o", tmp_path / "o")
     assert (code, "fit_seconds" in out) == (0, True)
@@ -199,9 +192,7 @@ def test_the_command_says_how_many_bases_have_a_value(
         ("empty", ""),
     ],
 )
-def test_what_is_no_relative_is_named_in_one_line(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
-) -> None:
+def test_what_is_no_relative_is_named_in_one_line(world, tmp_path, capsys, name, said):
     letters = world.genome.read_text().splitlines()[1]
     rng = np.random.default_rng(9)
     noise = "".join(rng.choice(list("ACGT"), 9000))
@@ -220,9 +211,7 @@ def test_what_is_no_relative_is_named_in_one_line(
     assert not (tmp_path / "o.partial").exists()
 
 
-def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(world, tmp_path, capsys):
     near = world.relatives[0].read_text().splitlines()[1]
     packed = gzip.compress(world.relatives[0].read_bytes())
     (tmp_path / "cut.fa.gz").write_bytes(packed[: len(packed) // 2])
@@ -247,8 +236,8 @@ def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(
 
 
 def test_soft_masks_and_runs_of_n_change_nothing_but_the_bases_they_hide(
-    world: World, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    world, whole, tmp_path, monkeypatch
+):
     rows = world.genome.read_text().splitlines()
     soft = rows[1][:4000].lower() + rows[1][4000:]
     genome = write(tmp_path / "ref.fa", {"chr1": soft, "alone": rows[3]})
@@ -265,7 +254,7 @@ def test_soft_masks_and_runs_of_n_change_nothing_but_the_bases_they_hide(
 
 
 @pytest.mark.slow
-def test_a_genome_of_many_scaffolds_has_all_of_them(world: World, tmp_path: Path) -> None:
+def test_a_genome_of_many_scaffolds_has_all_of_them(world, tmp_path):
     letters, near = (x.read_text().splitlines()[1] for x in (world.genome, world.relatives[0]))
     cut = [slice(at, at + 60) for at in range(0, LENGTH, 60)]
     genome = write(tmp_path / "g.fa", {f"s{i}": letters[one] for i, one in enumerate(cut)})

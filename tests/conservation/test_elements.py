@@ -14,7 +14,7 @@ from genodiff.memory.segments import find_segments, find_segments_slowly
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 60])
-def test_segments_are_those_of_the_definition(n: int) -> None:
+def test_segments_are_those_of_the_definition(n):
     rng = np.random.default_rng(n)
     for _ in range(40):
         scores = rng.normal(-0.2, 1, n)
@@ -24,7 +24,7 @@ def test_segments_are_those_of_the_definition(n: int) -> None:
             np.testing.assert_allclose(one, other, atol=1e-12)
 
 
-def test_no_segment_holds_a_position_without_a_value() -> None:
+def test_no_segment_holds_a_position_without_a_value():
     scores = np.array([1.0, 1, np.nan, 1, 1])
     assert find_segments(scores, 9.0).end.tolist() == [2, 5]
 
@@ -38,7 +38,7 @@ def draw_columns(n: int, seed: int, slow: slice = slice(0, 0)) -> ScoredStretch:
     return ScoredStretch("chr1", 100, lod, rng.integers(0, 2, n))
 
 
-def test_a_planted_element_is_found_with_its_ends() -> None:
+def test_a_planted_element_is_found_with_its_ends():
     found = find_elements([draw_columns(20_000, 1, slice(7000, 7400))], fdr=0.05)
     longest = max(found, key=lambda one: one.lod)
     assert abs(longest.start - 7100) < 20
@@ -50,7 +50,7 @@ def test_a_planted_element_is_found_with_its_ends() -> None:
 
 
 @pytest.mark.parametrize("nominal", [0.05, 0.2])
-def test_the_false_discovery_rate_holds_on_permuted_columns(nominal: float) -> None:
+def test_the_false_discovery_rate_holds_on_permuted_columns(nominal):
     """Elements called in permuted columns, at the threshold of the real ones, are false."""
     one = draw_columns(400_000, 2, slice(0, 0))
     lod = one.lod.copy()
@@ -64,14 +64,14 @@ def test_the_false_discovery_rate_holds_on_permuted_columns(nominal: float) -> N
     assert rate <= 1.2 * nominal
 
 
-def test_columns_move_only_among_positions_at_which_the_same_genomes_are_present() -> None:
+def test_columns_move_only_among_positions_at_which_the_same_genomes_are_present():
     lod = np.array([1.0, 2.0, -1, -2, np.nan])
     pattern = np.array([0.0, 0, 1, 1, 1])
     for scores in permute_scores(lod, pattern, 5):
         assert scores.tolist() == [3.0]
 
 
-def test_equal_scores_have_one_rate() -> None:
+def test_equal_scores_have_one_rate():
     q = estimate_fdr(np.array([3.0, 1, 3, 1]), [np.array([1.0, 1.0])])
     assert q[0] == q[2]
     assert q[1] == q[3]

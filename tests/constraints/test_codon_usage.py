@@ -78,9 +78,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "free", "strand", "word"), CASES)
-def test_marginals_and_draws_are_those_of_the_weighted_law(
-    tmp_path: Path, text: str, free: list[int], strand: int, word: str | None
-) -> None:
+def test_marginals_and_draws_are_those_of_the_weighted_law(tmp_path, text, free, strand, word):
     usage = read_codon_usage(str(write(tmp_path)), 1)
     space = make_space(text, free)
     rule: Constraint = KeepProtein((), strand, keep_start=False, usage=usage)
@@ -121,7 +119,7 @@ def assert_draws(layers: Layers, logp: np.ndarray, law: dict[tuple[int, ...], fl
     assert chisquare(seen, expected).pvalue > 1e-3
 
 
-def test_equal_use_is_the_law_without_weights() -> None:
+def test_equal_use_is_the_law_without_weights():
     space = make_space("CTGAGCGGC", [0, 2, 3, 4, 5, 8])
     even = tuple(("".join(c), 0.5) for c in itertools.product("ACGT", repeat=3))
     logp = np.log(np.random.default_rng(1).dirichlet(np.ones(4), 6))
@@ -134,7 +132,7 @@ def test_equal_use_is_the_law_without_weights() -> None:
     assert one.states == other.states
 
 
-def test_a_table_is_relative_within_an_amino_acid(tmp_path: Path) -> None:
+def test_a_table_is_relative_within_an_amino_acid(tmp_path):
     rows = ["".join(c) + "\t10" for c in itertools.product("ACGT", repeat=3)]
     (tmp_path / "t").write_text(
         "\n".join(rows).replace("AAG\t10", "AAG\t30").replace("TGG\t10", "")
@@ -151,13 +149,13 @@ def test_a_table_is_relative_within_an_amino_acid(tmp_path: Path) -> None:
     [("AAA 1", "1 codons"), ("AAA x", "AAA has no frequency"), ("AAA -1", "no frequency"),
      ("AAA 1\nAAA 2", "second one")],
 )  # fmt: skip
-def test_a_faulty_table_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_faulty_table_is_one_line(tmp_path, text, said):
     (tmp_path / "t").write_text(text)
     with pytest.raises(DataError, match=said):
         read_codon_usage(str(tmp_path / "t"), 1)
 
 
-def test_species_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_species_are_those_of_the_package(monkeypatch):
     names = ["e_coli_316407", "m_musculus_10090", "m_musculus_domesticus_10092"]
     tables = {"e_coli_316407": {"K": {"AAA": 0.76, "AAG": 0.24}}}
     fake = SimpleNamespace(
@@ -173,12 +171,12 @@ def test_species_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> No
         read_codon_usage("e_coli", 1)
 
 
-def test_the_package_has_the_usage_of_e_coli() -> None:
+def test_the_package_has_the_usage_of_e_coli():
     pytest.importorskip("python_codon_tables")
     assert dict(read_codon_usage("e_coli", 11))["AAG"] == pytest.approx(0.24, abs=0.02)
 
 
-def test_words_need_a_protein(tmp_path: Path) -> None:
+def test_words_need_a_protein(tmp_path):
     path = str(write(tmp_path))
     rules = make_rules(RuleWords(protein=("forward",), codon_usage=path), {"c": 90})
     (rule,) = rules.everywhere.parts()

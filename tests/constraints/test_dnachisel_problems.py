@@ -69,7 +69,7 @@ SOLVED: dict[str, tuple[Constraint, str]] = {
 
 
 @pytest.mark.parametrize("name", SOLVED)
-def test_a_problem_is_solved(name: str) -> None:
+def test_a_problem_is_solved(name):
     rules, before = SOLVED[name]
     after = redesign(rules, before)
     assert len(after) == len(before)
@@ -88,14 +88,12 @@ def test_a_problem_is_solved(name: str) -> None:
         (KeepBases((0, 4)) & GcContent(0.8, 1), "TTTTTTT"),
     ],
 )
-def test_what_has_no_solution_is_proved_and_both_parts_are_named(
-    rules: Constraint, before: str
-) -> None:
+def test_what_has_no_solution_is_proved_and_both_parts_are_named(rules, before):
     space = DesignSpace(before.encode(), np.ones(len(before), bool), 0, len(before))
     assert find_conflict(rules, space) == list(rules.parts())
 
 
-def test_a_frame_that_is_no_multiple_of_three_is_refused() -> None:
+def test_a_frame_that_is_no_multiple_of_three_is_refused():
     space = DesignSpace(b"ATGAAAAAAATTTTTT", np.ones(16, bool), 0, 16)
     with pytest.raises(UsageError, match="no multiple of three"):
         compile_constraints(KeepProtein(), space)

@@ -74,7 +74,7 @@ OF_THE_MIXED_SPACE = {
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("make", [mixed_space, lambda: free_space(5)], ids=["mixed", "free"])
-def test_each_constraint_accepts_what_enumeration_does(name: str, make: object) -> None:
+def test_each_constraint_accepts_what_enumeration_does(name, make):
     space: DesignSpace = make()  # type: ignore[operator]
     rule = KINDS[name]
     if not space.offset and name in OF_THE_MIXED_SPACE:
@@ -119,8 +119,8 @@ RULES = st.one_of(
     st.integers(0, 2**32),
 )
 def test_mixes_accept_what_enumeration_does_and_have_its_marginals(
-    rules: list[Constraint], letters: str, places: set[int], start: int, seed: int
-) -> None:
+    rules, letters, places, start, seed
+):
     free = np.isin(np.arange(10), sorted(places))
     space = DesignSpace(letters.encode(), free, start, 10)
     both = AllOf(tuple(rules))
@@ -153,7 +153,7 @@ WORLD = Avoid(("GA", "CCT")) & Require(("ACR",)) & MaxRun(3) & GcContent(0.25, 0
 
 
 @pytest.mark.parametrize("lowest", [-2.0, -400.0], ids=["scaled", "logarithms"])
-def test_bases_of_one_step_are_drawn_from_the_exact_joint_law(lowest: float) -> None:
+def test_bases_of_one_step_are_drawn_from_the_exact_joint_law(lowest):
     space = free_space(8)
     layers = compile_constraints(WORLD, space)
     assert layers is not None
@@ -187,7 +187,7 @@ def test_bases_of_one_step_are_drawn_from_the_exact_joint_law(lowest: float) -> 
     assert chisquare(observed, np.array(expected) * n / sum(expected)).pvalue > 0.01
 
 
-def test_step_by_step_no_draw_leads_into_a_dead_end() -> None:
+def test_step_by_step_no_draw_leads_into_a_dead_end():
     space = free_space(8)
     layers = compile_constraints(WORLD, space)
     assert layers is not None
@@ -227,7 +227,7 @@ CLOSE_SPACES = {
 
 
 @pytest.mark.parametrize("name", CLOSE_SPACES)
-def test_all_ways_to_draw_agree_on_every_uniform_and_on_what_is_close(name: str) -> None:
+def test_all_ways_to_draw_agree_on_every_uniform_and_on_what_is_close(name):
     space = free_space(12)
     layers = compile_constraints(CLOSE_SPACES[name], space)
     assert layers is not None
@@ -264,7 +264,7 @@ LONG = {
 
 @pytest.mark.parametrize("weighed", [False, True])
 @pytest.mark.parametrize("name", LONG)
-def test_runs_of_known_bases_cut_a_draw_without_changing_it(name: str, weighed: bool) -> None:
+def test_runs_of_known_bases_cut_a_draw_without_changing_it(name, weighed):
     n = 120
     layers = compile_constraints(LONG[name], free_space(n))
     assert layers is not None
@@ -289,7 +289,7 @@ def test_runs_of_known_bases_cut_a_draw_without_changing_it(name: str, weighed: 
     assert False in close
 
 
-def test_no_error_below_what_is_called_close_changes_a_draw() -> None:
+def test_no_error_below_what_is_called_close_changes_a_draw():
     layers = compile_constraints(WORLD, free_space(8))
     assert layers is not None
     rng = np.random.default_rng(11)
@@ -322,7 +322,7 @@ def find_worst(layers: Layers, logp: np.ndarray, f: int) -> np.ndarray:
     return np.sign(sides[0] - sides[1])
 
 
-def test_equal_layers_are_one_table() -> None:
+def test_equal_layers_are_one_table():
     layers = compile_constraints(Avoid(("GAATTC", "TATA")), free_space(200))
     assert layers is not None
     assert len({id(moves) for moves in layers.moves}) < 20
@@ -337,9 +337,7 @@ def test_equal_layers_are_one_table() -> None:
 @pytest.mark.parametrize("strand", [1, -1])
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize(("first", "table"), [("TTG", 1), ("CTG", 11), ("GTG", 11), ("GTG", 1)])
-def test_a_start_codon_stays_for_the_checker_as_for_the_automaton(
-    first: str, table: int, keep: bool, strand: int
-) -> None:
+def test_a_start_codon_stays_for_the_checker_as_for_the_automaton(first, table, keep, strand):
     """TTG and CTG are leucine's and GTG is valine's, and each may start a protein in some codes."""
     letters = first + "AAA" if strand == 1 else "TTT" + str(Seq(first).reverse_complement())
     space = DesignSpace(letters.encode(), np.ones(6, bool), 0, 6)
@@ -352,7 +350,7 @@ def test_a_start_codon_stays_for_the_checker_as_for_the_automaton(
     assert len(accepted) == 2 * codons  # lysine has two
 
 
-def test_a_kept_site_is_a_conflict_of_that_rule_alone() -> None:
+def test_a_kept_site_is_a_conflict_of_that_rule_alone():
     text = b"ACGAATTCGTA"
     space = DesignSpace(text, np.isin(np.arange(11), [0, 10]), 0, 11)
     rules = MaxRun(5) & AvoidSites(("EcoRI", "BamHI")) & GcContent(0, 1)
@@ -363,7 +361,7 @@ def test_a_kept_site_is_a_conflict_of_that_rule_alone() -> None:
     assert find_conflict(rules, aside) == []
 
 
-def test_nothing_free_and_nothing_there() -> None:
+def test_nothing_free_and_nothing_there():
     assert compile_constraints(AllOf(), free_space(0)) is not None
     assert compile_constraints(Require(("A",)), free_space(0)) is None
     assert find_conflict(Require(("A",)), free_space(0)) == [Require(("A",))]

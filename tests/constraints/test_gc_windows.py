@@ -34,7 +34,7 @@ def count_explored(rule: Constraint, space: DesignSpace, monkeypatch: pytest.Mon
     return seen[0]
 
 
-def test_settled_windows_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settled_windows_are_forgotten(monkeypatch):
     space = make_space(120, 1)
     few = GcContent(0.3, 0.7, window=50) & MaxEdits(2)
     assert count_explored(few, space, monkeypatch) < 3000  # 7,381 sets of two edits, each base
@@ -44,7 +44,7 @@ def test_settled_windows_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("span", [None, (2, 9)], ids=["everywhere", "in a span"])
 @pytest.mark.parametrize("most", [0, 1, 2, 3])
-def test_limits_of_edits_keep_the_law(most: int, span: tuple[int, int] | None) -> None:
+def test_limits_of_edits_keep_the_law(most, span):
     for seed in range(3):
         letters = bytearray(make_space(12, seed).letters)
         letters[5] = ord("N")
@@ -58,16 +58,14 @@ def test_limits_of_edits_keep_the_law(most: int, span: tuple[int, int] | None) -
         assert found == enumerate_designs(rule, space)
 
 
-def test_rows_whose_numbers_collide_are_still_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_whose_numbers_collide_are_still_told_apart(monkeypatch):
     rows = np.random.default_rng(1).integers(-1, 3, (200, 4)).astype(np.int32)
     first, ids = gc_windows._merge_rows(rows, np.zeros(4, np.int64))
     assert (first[ids] == rows).all()
     assert len(np.unique(first, axis=0)) == len(first)
 
 
-def test_what_needs_too_many_states_is_refused_with_its_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_needs_too_many_states_is_refused_with_its_size(monkeypatch):
     monkeypatch.setattr(gc_windows, "MOST_NUMBERS", 1 << 17)
     with pytest.raises(UsageError, match=r"windows of 40 every 1 needs more than [0-9,]+ states"):
         compile_constraints(GcContent(0.3, 0.7, window=40), free_space(60))

@@ -1,7 +1,6 @@
 """Repeats of a genome: numbers against slices, the automaton of what stood there, designs."""
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +13,7 @@ from genodiff.constraints.bases import MaxEdits
 from genodiff.constraints.check import find_conflict, find_violations
 from genodiff.constraints.constraint import DesignSpace, free_space
 from genodiff.constraints.layers import is_feasible
-from genodiff.constraints.repeats import (
-    NoGenomeRepeats,
-    _sort_once,
-    hash_stretches,
-    read_repeats,
-)
+from genodiff.constraints.repeats import NoGenomeRepeats, _sort_once, hash_stretches, read_repeats
 from genodiff.constraints.words import NoRepeats
 
 TURN = str.maketrans("ACGT", "TGCA")
@@ -35,7 +29,7 @@ def of_text(text: str, longest: int) -> NoGenomeRepeats:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 21, 31, 32, 33, 50, 64])
-def test_equal_stretches_have_equal_numbers_and_others_do_not(size: int) -> None:
+def test_equal_stretches_have_equal_numbers_and_others_do_not(size):
     text = random_text(300) + random_text(80, 1) + "N" + random_text(80, 1).lower() + "RT"
     hashes, known = hash_stretches(text.encode(), size)
     parts = [text[i : i + size].upper() for i in range(len(text) - size + 1)]
@@ -47,7 +41,7 @@ def test_equal_stretches_have_equal_numbers_and_others_do_not(size: int) -> None
 
 
 @pytest.mark.parametrize("longest", [3, 6, 40])
-def test_repeats_are_those_that_slices_find_on_both_strands(longest: int) -> None:
+def test_repeats_are_those_that_slices_find_on_both_strands(longest):
     genome, size = random_text(200), longest + 1
     turned = genome.translate(TURN)[::-1]
     text = random_text(60, 5) + genome[50:100] + random_text(20, 6) + turned[20:70]
@@ -58,7 +52,7 @@ def test_repeats_are_those_that_slices_find_on_both_strands(longest: int) -> Non
     assert found
 
 
-def test_a_small_file_is_an_automaton_and_a_genome_is_numbers(tmp_path: Path) -> None:
+def test_a_small_file_is_an_automaton_and_a_genome_is_numbers(tmp_path):
     (tmp_path / "small.fa").write_text(f">v\n{random_text(400)}\n")
     (tmp_path / "large.fa").write_text(f">c\n{random_text(30_000)}\n>d\nNNACGT\n")
     assert isinstance(read_repeats(str(tmp_path / "small.fa"), 12), NoRepeats)
@@ -69,7 +63,7 @@ def test_a_small_file_is_an_automaton_and_a_genome_is_numbers(tmp_path: Path) ->
     assert repr(one) == repr(of_text(text, 12)).replace("the FASTA file", one.source)
 
 
-def test_what_stood_there_is_forbidden_before_anything_is_drawn() -> None:
+def test_what_stood_there_is_forbidden_before_anything_is_drawn():
     genome = random_text(500)
     rule, letters = of_text(genome, 9), genome[100:140]
     free = np.zeros(40, bool)
@@ -90,11 +84,11 @@ def test_what_stood_there_is_forbidden_before_anything_is_drawn() -> None:
 
 
 @pytest.fixture(scope="module")
-def model(run: Path) -> genodiff.Model:
+def model(run):
     return genodiff.load(run, device="cpu")
 
 
-def test_designs_of_a_genome_do_not_repeat_it(model: genodiff.Model, tmp_path: Path) -> None:
+def test_designs_of_a_genome_do_not_repeat_it(model, tmp_path):
     (tmp_path / "g.fa").write_text(genome_text() + f">more\n{random_text(30_000, 3)}\n")
     text = genome_text().split("\n")[1].upper()
     before = text[1000:1080]
@@ -114,9 +108,7 @@ def test_designs_of_a_genome_do_not_repeat_it(model: genodiff.Model, tmp_path: P
 
 
 @pytest.mark.slow
-def test_designs_follow_the_law_without_repeats_in_a_world_of_eight_bases(
-    model: genodiff.Model, tmp_path: Path
-) -> None:
+def test_designs_follow_the_law_without_repeats_in_a_world_of_eight_bases(model, tmp_path):
     """In one step the network's law is a product; what repeats the genome has no part in it."""
     n, genome = 2500, random_text(12, 1) * 2000
     (tmp_path / "g.fa").write_text(f">g\n{genome}\n")
@@ -144,9 +136,7 @@ def test_designs_follow_the_law_without_repeats_in_a_world_of_eight_bases(
         assert chisquare(observed, np.bincount(bins, expected)).pvalue > 1e-3
 
 
-def test_repeats_of_a_circular_file_go_round_its_origin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repeats_of_a_circular_file_go_round_its_origin(tmp_path, monkeypatch):
     path = tmp_path / "v.fa"
     path.write_text(">v [topology=circular]\nAACCGG\n>w\nTATATT\n")
     listed = repeats.read_repeats(str(path), 3)

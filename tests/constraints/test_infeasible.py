@@ -160,15 +160,13 @@ class Uncalled(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def model(tmp_path_factory):
     loaded = genodiff.load(write_run(tmp_path_factory.mktemp("run")))
     return type(loaded)(loaded.trained._replace(backbone=Uncalled()))
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_what_cannot_be_met_is_named_before_any_evaluation(
-    name: str, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_met_is_named_before_any_evaluation(name, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("all.fa").write_text(">a\nAACAGATCCGCTGGTTA\n")
     Path("some.fa").write_text(">a\nACGGATGCAATC\n")
@@ -188,7 +186,7 @@ def test_what_cannot_be_met_is_named_before_any_evaluation(
     assert sorted(parts.split("; ")) == sorted(asked.parts)
 
 
-def test_there_are_30_and_each_kind_of_constraint_is_in_some() -> None:
+def test_there_are_30_and_each_kind_of_constraint_is_in_some():
     assert len(REQUESTS) >= 30
     kinds = {name for asked in REQUESTS.values() for name in asked.rules}
     assert kinds >= {

@@ -15,7 +15,7 @@ from stranger import find_faults
 from violations import draw, list_sets, write_before
 
 
-def test_designs_of_30_sets_violate_nothing(tmp_path: Path) -> None:
+def test_designs_of_30_sets_violate_nothing(tmp_path):
     model = genodiff.load(write_run(tmp_path))
     sets = list_sets(tmp_path / "v.fa")
     assert len(sets) == 30
@@ -27,7 +27,7 @@ def test_designs_of_30_sets_violate_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(30))
-def test_the_checker_finds_fault_with_random_bases(number: int, tmp_path: Path) -> None:
+def test_the_checker_finds_fault_with_random_bases(number, tmp_path):
     asked = list_sets(tmp_path / "v.fa")[number]
     kinds = set()
     for seed in range(300):
@@ -46,7 +46,7 @@ def test_the_checker_finds_fault_with_random_bases(number: int, tmp_path: Path) 
         assert any(kind.isdecimal() for kind in kinds)
 
 
-def test_a_change_beyond_the_regions_is_seen() -> None:
+def test_a_change_beyond_the_regions_is_seen():
     before = "ACGTACGTAC"
     assert find_faults(before, "ACGTTCGTAC", [(4, 6)], {}) == []
     assert find_faults(before, "ACCTACGTAC", [(4, 6)], {}) == ["kept base"]

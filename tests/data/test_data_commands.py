@@ -11,18 +11,12 @@ from genomes import random_dna, write_fasta
 from tests.commands import command
 
 
-def test_list_names_every_recipe_and_says_that_the_toy_is_built_in(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_list_names_every_recipe_and_says_that_the_toy_is_built_in(capsys):
     code, out, _ = command(capsys, "data", "list")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} >= {
-        "hg38",
-        "mm39",
-        "sacCer3",
-        "ecoli_k12",
-        "toy",
-    }
+        "hg38", "mm39", "sacCer3", "ecoli_k12", "toy",
+    }  # fmt: skip
     assert "built in" in next(line for line in out.splitlines() if line.startswith("toy"))
     _, out, _ = command(capsys, "data", "list", "--json")
     rows = {row["name"]: row for row in map(json.loads, out.splitlines())}
@@ -32,18 +26,14 @@ def test_list_names_every_recipe_and_says_that_the_toy_is_built_in(
 
 
 @pytest.mark.parametrize("verb", ["get", "build"])
-def test_without_network_and_file_one_line_says_what_is_missing_and_how_to_give_it(
-    capsys: pytest.CaptureFixture[str], verb: str
-) -> None:
+def test_without_network_and_file_one_line_says_what_is_missing_and_how_to_give_it(capsys, verb):
     code, out, err = command(capsys, "data", verb, "hg38", "--offline")
     assert (code, out) == (3, "")
     assert err.count("\n") == 1
     assert all(part in err for part in ("hg38.fa.gz", "https://", "--fasta"))
 
 
-def test_build_counts_windows_and_reports_what_was_skipped(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_build_counts_windows_and_reports_what_was_skipped(capsys, tmp_path):
     contigs = {
         "chr1": random_dna(5000) + "N" * 5000,
         "chr13": random_dna(700),
@@ -65,9 +55,7 @@ def test_build_counts_windows_and_reports_what_was_skipped(
     assert "50 windows with more than 50% N" in out
 
 
-def test_build_honours_a_bed_and_refuses_one_that_leaks(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_build_honours_a_bed_and_refuses_one_that_leaks(capsys, tmp_path):
     path, bed = write_fasta(tmp_path / "in.fa", {"a": random_dna(1000)}), tmp_path / "in.bed"
     bed.write_text("a\t0\t500\ttrain\na\t500\t700\ttest\n")
     code, out, _ = command(
@@ -96,9 +84,7 @@ def test_build_honours_a_bed_and_refuses_one_that_leaks(
         ({"gap": "N" * 5000}, "record gap"),
     ],
 )
-def test_build_refuses_a_genome_that_cannot_train(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, sequence: dict[str, str], told: str
-) -> None:
+def test_build_refuses_a_genome_that_cannot_train(capsys, tmp_path, sequence, told):
     path = write_fasta(tmp_path / "in.fa", sequence)
     code, _, err = command(capsys, "data", "build", "hg38", "--fasta", path, "--seq-len", 128)
     assert code == 3

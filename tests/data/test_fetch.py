@@ -4,9 +4,7 @@ whole and right.
 
 import hashlib
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
@@ -62,7 +60,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
+def server(monkeypatch, tmp_path):
     monkeypatch.setattr(fetch, "SCHEMES", ("http",))
     monkeypatch.setattr(fetch, "PAUSE", 0.01)
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
@@ -97,9 +95,7 @@ def leftovers(recipe: Recipe) -> list[str]:
 @pytest.mark.parametrize(
     "plan", [("good",), ("500", "good"), ("cut", "cut", "good"), ("wrong", "500", "good")]
 )
-def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(
-    server: Server, plan: tuple[str, ...]
-) -> None:
+def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(server, plan):
     server.plan = plan
     recipe = recipe_for(server.url)
     (path,) = fetch.fetch(recipe)
@@ -113,9 +109,7 @@ def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(
 @pytest.mark.parametrize(
     "fault", ["500", "cut", "wrong", "->file:///etc/hostname", "->https://127.0.0.1:1/x"]
 )
-def test_three_failures_are_one_line_with_url_and_remedy_and_leave_nothing(
-    server: Server, fault: str
-) -> None:
+def test_three_failures_are_one_line_with_url_and_remedy_and_leave_nothing(server, fault):
     server.plan = (fault,)
     recipe = recipe_for(server.url)
     with pytest.raises(DataError) as told:
@@ -128,7 +122,7 @@ def test_three_failures_are_one_line_with_url_and_remedy_and_leave_nothing(
     assert server.served == fetch.TRIES
 
 
-def test_a_redirect_within_the_allowed_scheme_is_followed(server: Server) -> None:
+def test_a_redirect_within_the_allowed_scheme_is_followed(server):
     other = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=other.serve_forever, args=(0.01,))
     thread.start()
@@ -142,9 +136,7 @@ def test_a_redirect_within_the_allowed_scheme_is_followed(server: Server) -> Non
 
 
 @pytest.mark.parametrize("right", [True, False])
-def test_a_hash_that_the_server_names_is_compared_with_what_came(
-    server: Server, right: bool
-) -> None:
+def test_a_hash_that_the_server_names_is_compared_with_what_came(server, right):
     server.stated = f'"{HASH if right else "0" * 64}"'
     for plan in (("good",), (f"->{server.url}", "good")):
         server.plan, server.served = plan * fetch.TRIES, 0
@@ -158,26 +150,24 @@ def test_a_hash_that_the_server_names_is_compared_with_what_came(
 
 
 @pytest.mark.parametrize("stated", ['"5d41402abc4b2a76b9719d911017c592"', "W/", "x" * 64])
-def test_a_header_that_is_no_sha256_is_not_compared(server: Server, stated: str) -> None:
+def test_a_header_that_is_no_sha256_is_not_compared(server, stated):
     server.stated = stated
     assert fetch.fetch(recipe_for(server.url, None))[0].read_bytes() == FASTA
 
 
-def test_plain_http_is_refused_before_a_byte_is_asked_for(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plain_http_is_refused_before_a_byte_is_asked_for(server, monkeypatch):
     monkeypatch.setattr(fetch, "SCHEMES", ("https",))
     with pytest.raises(DataError, match=r"http:// is not https"):
         fetch.fetch(recipe_for(server.url))
     assert server.served == 0
 
 
-def test_no_server_is_told_as_no_connection(server: Server) -> None:
+def test_no_server_is_told_as_no_connection(server):
     with pytest.raises(DataError, match="no connection"):
         fetch.fetch(recipe_for("http://127.0.0.1:9/genome.fa"))
 
 
-def test_offline_says_what_is_missing_and_how_to_give_it(server: Server) -> None:
+def test_offline_says_what_is_missing_and_how_to_give_it(server):
     with pytest.raises(DataError) as told:
         build_dna_store(load_recipe("hg38"), offline=True)
     for part in ("hg38.fa.gz of the recipe hg38", "--offline", "https://", "--fasta hg38.fa.gz"):
@@ -185,9 +175,7 @@ def test_offline_says_what_is_missing_and_how_to_give_it(server: Server) -> None
 
 
 @pytest.mark.parametrize("pinned", [HASH, None], ids=["pinned", "unpinned"])
-def test_a_fetched_file_that_changed_on_disk_is_fetched_again(
-    server: Server, pinned: str | None
-) -> None:
+def test_a_fetched_file_that_changed_on_disk_is_fetched_again(server, pinned):
     recipe = recipe_for(server.url, pinned)
     (path,) = fetch.fetch(recipe)
     path.write_bytes(FASTA.replace(b"A", b"G"))
@@ -197,9 +185,7 @@ def test_a_fetched_file_that_changed_on_disk_is_fetched_again(
         fetch.fetch(recipe, offline=True)
 
 
-def test_a_file_without_a_pinned_hash_must_have_the_recipes_contigs_or_is_forgotten(
-    server: Server,
-) -> None:
+def test_a_file_without_a_pinned_hash_must_have_the_recipes_contigs_or_is_forgotten(server):
     recipe = recipe_for(server.url, None)
     assert build_dna_store(recipe).contigs == {"a": 2000}
     server.plan = ("wrong",)
@@ -210,6 +196,6 @@ def test_a_file_without_a_pinned_hash_must_have_the_recipes_contigs_or_is_forgot
     assert not fetch.is_present(other.sources[0])
 
 
-def test_a_recipe_without_a_source_asks_for_a_file() -> None:
+def test_a_recipe_without_a_source_asks_for_a_file():
     with pytest.raises(DataError, match="--fasta"):
         fetch.fetch(Recipe(name="own"))

@@ -1,7 +1,6 @@
 """A list of genomes: what it may say, and one clear line for each line that is wrong."""
 
 import logging
-from pathlib import Path
 
 import pytest
 from many_genomes import write_list
@@ -11,13 +10,13 @@ from genodiff.errors import DataError
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     for name in ("a.fa", "b.fa.gz", "s.bed"):
         (tmp_path / name).write_text(">x\nACGT\n")
     return tmp_path
 
 
-def test_columns_in_any_order_comments_and_defaults(folder: Path) -> None:
+def test_columns_in_any_order_comments_and_defaults(folder):
     (folder / "list.tsv").write_text(
         "# ours\nweight\tpath\tspecies\tsplit\n\n2.5\tb.fa.gz\tHomo sapiens\ts.bed\n.\ta.fa\n"
     )
@@ -28,7 +27,7 @@ def test_columns_in_any_order_comments_and_defaults(folder: Path) -> None:
     assert b.split == str(folder / "s.bed")
 
 
-def test_the_order_of_lines_decides_nothing(folder: Path) -> None:
+def test_the_order_of_lines_decides_nothing(folder):
     rows = [{"path": "a.fa", "name": "z"}, {"path": "b.fa.gz", "name": "c"}]
     one = read_genome_list(write_list(folder / "l.tsv", rows)).rows
     two = read_genome_list(write_list(folder / "l.tsv", rows[::-1])).rows
@@ -52,9 +51,7 @@ def test_the_order_of_lines_decides_nothing(folder: Path) -> None:
         ({"path": "a.fa", "name": "GOOD"}, "stands in line 2 too"),
     ],
 )
-def test_each_bad_line_is_told_with_its_number(
-    folder: Path, row: dict[str, str], said: str
-) -> None:
+def test_each_bad_line_is_told_with_its_number(folder, row, said):
     full = {"path": "", "name": "", "weight": "", "species": "", "split": "", "sha256": ""}
     path = write_list(folder / "l.tsv", [full | {"path": "b.fa.gz", "name": "good"}, full | row])
     with pytest.raises(DataError) as raised:
@@ -65,13 +62,13 @@ def test_each_bad_line_is_told_with_its_number(
 
 
 @pytest.mark.parametrize("mark", [",", ";"])
-def test_a_list_with_another_separator_is_told_which(folder: Path, mark: str) -> None:
+def test_a_list_with_another_separator_is_told_which(folder, mark):
     (folder / "l.tsv").write_text(f"path{mark}species\na.fa{mark}A\n")
     with pytest.raises(DataError, match=f"line 1: .*not tabs; tr '{mark}'"):
         read_genome_list(folder / "l.tsv")
 
 
-def test_all_bad_lines_are_told_at_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_all_bad_lines_are_told_at_once(folder, caplog):
     path = write_list(folder / "l.tsv", [{"path": "x.fa"}, {"path": "a.fa"}, {"path": "y.fa"}])
     with caplog.at_level(logging.ERROR, "genodiff"), pytest.raises(DataError) as raised:
         read_genome_list(path)
@@ -91,7 +88,7 @@ def test_all_bad_lines_are_told_at_once(folder: Path, caplog: pytest.LogCaptureF
         ("path\na.fa\t1\n", "has 2 fields"),
     ],
 )
-def test_a_table_without_its_columns_is_refused(folder: Path, text: str, said: str) -> None:
+def test_a_table_without_its_columns_is_refused(folder, text, said):
     (folder / "l.tsv").write_text(text)
     with pytest.raises(DataError, match=r"line|names") as raised:
         read_genome_list(folder / "l.tsv")

@@ -27,7 +27,7 @@ def cut(folder: Path, weights: list[float]) -> GenomesWindows:
     return GenomesWindows(open_genomes(folder / "out"), Recipe(name="own"), "train", 100)
 
 
-def test_shares_are_weight_times_size_to_one_over_the_temperature() -> None:
+def test_shares_are_weight_times_size_to_one_over_the_temperature():
     sizes, weights = np.array([100, 400, 0, 1600]), np.array([1.0, 1.0, 5.0, 2.0])
     assert find_shares(weights, sizes, 1.0) == pytest.approx(np.array([100, 400, 0, 3200]) / 3700)
     assert find_shares(weights, sizes, 2.0) == pytest.approx(np.array([10, 20, 0, 80]) / 110)
@@ -35,7 +35,7 @@ def test_shares_are_weight_times_size_to_one_over_the_temperature() -> None:
     assert find_shares(np.full(2, 1e-300), np.array([1, 3]), 0.01)[1] == pytest.approx(1.0)
 
 
-def test_systematic_rounding_keeps_sum_and_mean() -> None:
+def test_systematic_rounding_keeps_sum_and_mean():
     shares = np.array([0.0, 0.3, 0.001, 0.699, 0.0])
     counts = np.array([round_systematically(shares, 77, u) for u in (np.arange(2000) + 0.5) / 2000])
     assert (counts.sum(1) == 77).all()
@@ -43,7 +43,7 @@ def test_systematic_rounding_keeps_sum_and_mean() -> None:
     assert counts.mean(0) == pytest.approx(77 * shares, abs=2e-3)
 
 
-def test_equal_weights_show_each_window_once_a_block(tmp_path: Path) -> None:
+def test_equal_weights_show_each_window_once_a_block(tmp_path):
     windows = cut(tmp_path, [1.0, 1.0, 1.0])
     mix = GenomeMix(windows, seed=1)
     n = windows.per_epoch
@@ -54,7 +54,7 @@ def test_equal_weights_show_each_window_once_a_block(tmp_path: Path) -> None:
         assert (lengths == 100).all()
 
 
-def test_weights_and_temperature_are_obeyed_and_windows_come_in_turn(tmp_path: Path) -> None:
+def test_weights_and_temperature_are_obeyed_and_windows_come_in_turn(tmp_path):
     windows = cut(tmp_path, [0.0, 1.0, 6.0])
     mix = GenomeMix(windows, seed=2, temperature=2.0)
     size = np.diff(windows.genome_ranks(0))
@@ -71,7 +71,7 @@ def test_weights_and_temperature_are_obeyed_and_windows_come_in_turn(tmp_path: P
     assert len(every) == 180
 
 
-def test_the_order_is_the_same_in_every_layout_and_from_everywhere(tmp_path: Path) -> None:
+def test_the_order_is_the_same_in_every_layout_and_from_everywhere(tmp_path):
     windows = cut(tmp_path, [1.0, 1.0, 3.0])
 
     def seen(first: int, ranks: int, accumulate: int) -> list[int]:
@@ -91,6 +91,6 @@ def test_the_order_is_the_same_in_every_layout_and_from_everywhere(tmp_path: Pat
     assert seen(33, 2, 1) == whole[33 * 8 :]
 
 
-def test_no_weight_above_zero_is_refused(tmp_path: Path) -> None:
+def test_no_weight_above_zero_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"no genome .* has a weight above 0"):
         GenomeMix(cut(tmp_path, [0.0, 0.0]), seed=1)

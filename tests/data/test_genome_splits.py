@@ -35,7 +35,7 @@ def names_of(manifest: dict) -> list[str]:
     return [f"{g['name']}/{c}" for g in manifest["genomes"] for c, _ in g["contigs"]]
 
 
-def test_copies_of_one_ancestor_stay_in_one_split(tmp_path: Path) -> None:
+def test_copies_of_one_ancestor_stay_in_one_split(tmp_path):
     family = dict(write_family(tmp_path / "fa"))
     manifest, rows, _ = build(tmp_path, [{"path": f"fa/{n}.fa"} for n in family])
     names, where = names_of(manifest), {}
@@ -48,7 +48,7 @@ def test_copies_of_one_ancestor_stay_in_one_split(tmp_path: Path) -> None:
     assert manifest["homology"]["test"]["shared_tiles"] == 0
 
 
-def test_a_stretch_that_train_has_too_is_left_out(tmp_path: Path) -> None:
+def test_a_stretch_that_train_has_too_is_left_out(tmp_path):
     """One stretch of 3 kb of a large contig is copied, turned and changed, into all others: too
     little to join them, and it may not be tested on."""
     rng = np.random.default_rng(1)
@@ -74,7 +74,7 @@ def test_a_stretch_that_train_has_too_is_left_out(tmp_path: Path) -> None:
     assert manifest["homology"]["test"]["left_out"] >= 3000
 
 
-def test_what_the_sample_misses_is_found_by_all_kmers(tmp_path: Path) -> None:
+def test_what_the_sample_misses_is_found_by_all_kmers(tmp_path):
     """Every fifth tile of a genome has 200 bases of train, on either strand: a sixth of its k-mers,
     which a sample of one in 32 misses in one of some forty tiles."""
     rng = np.random.default_rng(3)
@@ -105,7 +105,7 @@ def test_what_the_sample_misses_is_found_by_all_kmers(tmp_path: Path) -> None:
     assert leave_leaks_out(sampled, contigs, [True, False], reader)[0] == sampled
 
 
-def test_rules_of_a_list(tmp_path: Path) -> None:
+def test_rules_of_a_list(tmp_path):
     write_family(tmp_path / "fa", n=6)
     (tmp_path / "s.bed").write_text("c0\t0\t3000\ttrain\nc0\t3000\t6000\ttest\nc1\t0\t900\tvalid\n")
     rules = ["train", "valid", "test", "s.bed", "train", "train"]
@@ -119,7 +119,7 @@ def test_rules_of_a_list(tmp_path: Path) -> None:
     assert ("g00/c1", 0, 6000) in told[0]
 
 
-def test_chromosomes_of_a_name_and_whole_assemblies_are_held_out_together(tmp_path: Path) -> None:
+def test_chromosomes_of_a_name_and_whole_assemblies_are_held_out_together(tmp_path):
     rng = np.random.default_rng(0)
     rows = []
     for i in range(4):
@@ -142,14 +142,14 @@ def test_chromosomes_of_a_name_and_whole_assemblies_are_held_out_together(tmp_pa
     assert [len(one) for one in held] == [2, 1, 1]
 
 
-def test_a_family_that_cannot_be_parted_is_refused(tmp_path: Path) -> None:
+def test_a_family_that_cannot_be_parted_is_refused(tmp_path):
     write_family(tmp_path / "fa", n=4, ancestors=1)
     rows = [{"path": f"fa/g{i:02d}.fa"} for i in range(4)]
     with pytest.raises(DataError, match="cannot hold anything out of g00"):
         build(tmp_path, rows)
 
 
-def test_duplicates_are_found_and_told(tmp_path: Path) -> None:
+def test_duplicates_are_found_and_told(tmp_path):
     made = write_family(tmp_path / "fa", n=12)
     text = (tmp_path / "fa" / "g00.fa").read_text()
     (tmp_path / "fa" / "again.fa").write_text(text.replace(">c", ">other").lower())
@@ -165,7 +165,7 @@ def test_duplicates_are_found_and_told(tmp_path: Path) -> None:
     assert manifest["duplicates"] == {"contig": 2, "assembly": len(alike)}
 
 
-def test_a_sketch_in_pieces_is_the_sample_of_all_kmers(tmp_path: Path) -> None:
+def test_a_sketch_in_pieces_is_the_sample_of_all_kmers(tmp_path):
     rng = np.random.default_rng(2)
     ids = DNA.encode(LETTERS[rng.integers(0, 4, 30_000)].tobytes())
     ids[5000:5003] = DNA.tokens.index("N")
@@ -182,7 +182,7 @@ def test_a_sketch_in_pieces_is_the_sample_of_all_kmers(tmp_path: Path) -> None:
     assert len(truth) == pytest.approx(30_000 / 32, rel=0.15)
 
 
-def test_clusters_connect_what_shares_enough(tmp_path: Path) -> None:
+def test_clusters_connect_what_shares_enough(tmp_path):
     rng = np.random.default_rng(3)
     pools = [rng.integers(0, 1 << 62, 300).astype(np.uint64) for _ in range(4)]
     owners = [np.concatenate((pools[i % 4][: 200 + i], pools[(i + 1) % 4][:1])) for i in range(50)]
@@ -192,7 +192,7 @@ def test_clusters_connect_what_shares_enough(tmp_path: Path) -> None:
     assert all((label[i] == label[j]) == (i % 4 == j % 4) for i in range(50) for j in range(50))
 
 
-def test_units_are_dealt_whole_and_whatever_their_order() -> None:
+def test_units_are_dealt_whole_and_whatever_their_order():
     sizes = np.array([100] * 40 + [900, 30, 7])
     names = [f"u{i:02d}" for i in range(len(sizes))]
     splits = deal_units(sizes, names)
@@ -205,7 +205,7 @@ def test_units_are_dealt_whole_and_whatever_their_order() -> None:
     assert sorted(deal_units(np.array([5, 5, 5]), ["a", "b", "c"])) == ["test", "train", "valid"]
 
 
-def test_a_bad_genome_is_told_with_the_line_of_the_list(tmp_path: Path) -> None:
+def test_a_bad_genome_is_told_with_the_line_of_the_list(tmp_path):
     write_family(tmp_path / "fa", n=6)
     (tmp_path / "fa" / "bad.fa").write_text(">x\nACGTZ!\n")
     rows = [{"path": f"fa/g{i:02d}.fa"} for i in range(6)]
@@ -215,7 +215,7 @@ def test_a_bad_genome_is_told_with_the_line_of_the_list(tmp_path: Path) -> None:
     assert (tmp_path / "built" / "g05" / "genome.ids").is_file()
 
 
-def test_a_pinned_file_must_be_what_was_pinned(tmp_path: Path) -> None:
+def test_a_pinned_file_must_be_what_was_pinned(tmp_path):
     write_family(tmp_path / "fa", n=1)
     row = GenomeRow(str(tmp_path / "fa/g00.fa"), "g", 1.0, "", "train", "0" * 64, 2)
     with pytest.raises(DataError, match=f"not {'0' * 64}"):

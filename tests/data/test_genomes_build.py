@@ -4,7 +4,6 @@ changed is built again and nothing else; copies elsewhere; tables of datasets.""
 import os
 import signal
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import fsspec
@@ -29,14 +28,14 @@ OWN = Recipe(name="own")
 
 
 @pytest.fixture
-def listed(tmp_path: Path) -> Path:
+def listed(tmp_path):
     made = write_family(tmp_path / "fa")
     rows = [{"path": f"fa/{n}.fa", "species": f"s{a}", "weight": str(1 + a)} for n, a in made]
     return write_list(tmp_path / "l.tsv", rows)
 
 
 @pytest.mark.slow
-def test_bytes_depend_on_neither_order_nor_threads(listed: Path, tmp_path: Path) -> None:
+def test_bytes_depend_on_neither_order_nor_threads(listed, tmp_path):
     genomes = read_genome_list(listed)
     build_collection(genomes, tmp_path / "one")
     lines = listed.read_text().splitlines()
@@ -47,7 +46,7 @@ def test_bytes_depend_on_neither_order_nor_threads(listed: Path, tmp_path: Path)
     assert len(one) == 3 + 12 * 6
 
 
-def test_each_genome_is_stored_as_its_file_has_it(listed: Path, tmp_path: Path) -> None:
+def test_each_genome_is_stored_as_its_file_has_it(listed, tmp_path):
     build_collection(read_genome_list(listed), tmp_path / "one")
     store = open_genomes(tmp_path / "one")
     store.verify()
@@ -73,7 +72,7 @@ def test_each_genome_is_stored_as_its_file_has_it(listed: Path, tmp_path: Path) 
         open_genomes(tmp_path / "one").verify()
 
 
-def test_only_what_has_changed_is_built_again(listed: Path, tmp_path: Path) -> None:
+def test_only_what_has_changed_is_built_again(listed, tmp_path):
     genomes, out = read_genome_list(listed), tmp_path / "one"
     key = build_collection(genomes, out)["key"]
     before = {p.name: p.stat().st_mtime_ns for p in out.iterdir()}
@@ -92,9 +91,7 @@ def test_only_what_has_changed_is_built_again(listed: Path, tmp_path: Path) -> N
     }
 
 
-def test_files_that_are_not_as_listed_are_told_with_their_lines(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_files_that_are_not_as_listed_are_told_with_their_lines(tmp_path, caplog):
     write_family(tmp_path / "fa", n=4)
     (tmp_path / "fa" / "g02.fa").write_text(">x\nACGT!CGT\n")
     files = [tmp_path / "fa" / f"g{i:02d}.fa" for i in range(4)]
@@ -115,7 +112,7 @@ def test_files_that_are_not_as_listed_are_told_with_their_lines(
 
 
 @pytest.mark.slow
-def test_a_build_that_was_killed_ends_with_the_same_bytes(listed: Path, tmp_path: Path) -> None:
+def test_a_build_that_was_killed_ends_with_the_same_bytes(listed, tmp_path):
     build_collection(read_genome_list(listed), tmp_path / "calm")
     words = _BUILD, listed, tmp_path / "killed"
     for crash in (3, 30, 61):
@@ -137,9 +134,7 @@ if __name__ == "__main__":
 """
 
 
-def test_built_genomes_are_read_from_object_storage(
-    listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_built_genomes_are_read_from_object_storage(listed, tmp_path, monkeypatch):
     build_collection(read_genome_list(listed), tmp_path / "one")
     files = fsspec.filesystem("memory")
     files.put(str(tmp_path / "one"), "/bucket/many", recursive=True)
@@ -160,9 +155,7 @@ def test_built_genomes_are_read_from_object_storage(
     files.rm("/bucket/many", recursive=True)
 
 
-def test_built_genomes_are_read_from_a_web_server(
-    listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_built_genomes_are_read_from_a_web_server(listed, tmp_path, monkeypatch):
     build_collection(read_genome_list(listed), tmp_path / "one")
 
     class Quiet(SimpleHTTPRequestHandler):
@@ -189,12 +182,12 @@ def test_built_genomes_are_read_from_a_web_server(
         server.server_close()
 
 
-def test_a_manifest_may_not_name_files_outside_its_folder() -> None:
+def test_a_manifest_may_not_name_files_outside_its_folder():
     with pytest.raises(DataError, match="names a file outside of it"):
         RemoteFolder("memory://x").fetch("../../evil", "0" * 64)
 
 
-def test_tables_of_datasets_in_and_out(listed: Path, tmp_path: Path) -> None:
+def test_tables_of_datasets_in_and_out(listed, tmp_path):
     built = build_genomes(listed, jobs=1, seq_len=400, parquet=tmp_path / "pq")
     frame = pl.read_parquet(tmp_path / "pq" / "train-00000.parquet")
     assert frame.columns == ["genome", "species", "contig", "start", "end", "sequence"]
@@ -221,9 +214,7 @@ def test_tables_of_datasets_in_and_out(listed: Path, tmp_path: Path) -> None:
         (None, "is no parquet file"),
     ],
 )
-def test_a_bad_table_is_told_with_its_row(
-    tmp_path: Path, columns: dict[str, list[str]] | None, said: str
-) -> None:
+def test_a_bad_table_is_told_with_its_row(tmp_path, columns, said):
     if columns is None:
         (tmp_path / "t.parquet").write_bytes(b"PAR1 but not really")
     else:

@@ -41,9 +41,7 @@ def kmers(text: str, k: int) -> list[str]:
     st.lists(SMALL, max_size=4),
     st.sampled_from([1, 2, 3, 5, 7, 12, 16]),
 )
-def test_the_cover_is_that_of_shared_words_on_either_strand(
-    windows: list[str], train: list[str], k: int
-) -> None:
+def test_the_cover_is_that_of_shared_words_on_either_strand(windows, train, k):
     known = {
         w
         for t in train
@@ -60,9 +58,7 @@ def test_the_cover_is_that_of_shared_words_on_either_strand(
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 7, 8, 15, 16, 23, 24, 30, 31])
-def test_a_code_is_the_number_of_the_word_or_of_its_other_strand_whichever_is_smaller(
-    k: int,
-) -> None:
+def test_a_code_is_the_number_of_the_word_or_of_its_other_strand_whichever_is_smaller(k):
     text = "".join("ACGT"[i] for i in np.random.default_rng(k).integers(0, 4, 60))
     words, valid = canonical_kmers(codes_of(text), k)
     number = {c: str(i) for i, c in enumerate("ACGT")}
@@ -76,7 +72,7 @@ def test_a_code_is_the_number_of_the_word_or_of_its_other_strand_whichever_is_sm
     ]
 
 
-def test_words_with_an_n_match_nothing() -> None:
+def test_words_with_an_n_match_nothing():
     text = "ACGTACGTNNACGTACGTA"
     assert len(shared_kmers([codes_of("ACGTNNACG")], [codes_of(text)], 8)) == 0
     _, valid = canonical_kmers(codes_of(text), 4)
@@ -84,9 +80,7 @@ def test_words_with_an_n_match_nothing() -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 50])
-def test_the_result_does_not_depend_on_how_stretches_are_read(
-    chunk: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_result_does_not_depend_on_how_stretches_are_read(chunk, monkeypatch):
     rng = np.random.default_rng(5)
     train, scored = ("".join("ACGT"[i] for i in rng.integers(0, 4, n)) for n in (2000, 300))
     whole = shared_kmers([codes_of(scored)], [codes_of(train)], K)
@@ -96,7 +90,7 @@ def test_the_result_does_not_depend_on_how_stretches_are_read(
     )
 
 
-def test_a_planted_copy_is_found_on_either_strand_and_one_base_less_is_not() -> None:
+def test_a_planted_copy_is_found_on_either_strand_and_one_base_less_is_not():
     rng = np.random.default_rng(6)
     train = rng.integers(0, 4, 100_000).astype(np.uint8)
     windows = [rng.integers(0, 4, 500).astype(np.uint8) for _ in range(4)]
@@ -112,7 +106,7 @@ def test_a_planted_copy_is_found_on_either_strand_and_one_base_less_is_not() -> 
 
 
 @pytest.mark.slow
-def test_about_one_yeast_window_in_fourteen_is_mostly_copied_and_one_in_six_touched() -> None:
+def test_about_one_yeast_window_in_fourteen_is_mostly_copied_and_one_in_six_touched():
     genome = yeast_codes()
     train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]
     test = genome["chrXIV"]
@@ -129,9 +123,7 @@ def test_about_one_yeast_window_in_fourteen_is_mostly_copied_and_one_in_six_touc
     st.integers(24, 60),
     st.booleans(),
 )
-def test_streamed_fractions_are_those_of_sets_of_words(
-    train: list[str], start: int, length: int, turned: bool
-) -> None:
+def test_streamed_fractions_are_those_of_sets_of_words(train, start, length, turned):
     piece = "".join(train)[start : start + length]
     query = [other_strand(piece) if turned else piece, train[0] + "A" * 30, "ACGT", "N" * 30]
     known = {w for t in train for strand in (t, other_strand(t)) for w in kmers(strand, K24)}

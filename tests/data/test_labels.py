@@ -23,12 +23,12 @@ def write(folder: Path, *rows: str) -> Path:
 
 
 @pytest.fixture
-def windows(tmp_path: Path) -> DnaWindows:
+def windows(tmp_path):
     store, recipe = store_of(tmp_path, CONTIGS, recipe_of(CONTIGS, valid=("v",)))
     return DnaWindows(store, recipe, "train", 32)
 
 
-def test_a_window_has_the_label_of_its_middle_base(windows: DnaWindows, tmp_path: Path) -> None:
+def test_a_window_has_the_label_of_its_middle_base(windows, tmp_path):
     file = write(tmp_path, "a 100 300 high", "a 300 400 low", "a 350 420 low", "b 0 640 high")
     table = read_labels(file)
     assert table.classes == ("high", "low")
@@ -41,9 +41,7 @@ def test_a_window_has_the_label_of_its_middle_base(windows: DnaWindows, tmp_path
     assert found.tolist() == truth[middle].tolist()
 
 
-def test_a_table_labels_contigs_whole_and_quantiles_are_of_rows(
-    windows: DnaWindows, tmp_path: Path
-) -> None:
+def test_a_table_labels_contigs_whole_and_quantiles_are_of_rows(windows, tmp_path):
     table = read_labels(write(tmp_path, "b yeast", "a human", "elsewhere fly"))
     assert table.classes == ("fly", "human", "yeast")
     labels = place_labels(table, windows.store)
@@ -67,9 +65,7 @@ def test_a_table_labels_contigs_whole_and_quantiles_are_of_rows(
         (("a 1", "b 1", "v 2"), {"quantiles": 3}, "q2 is empty"),
     ],
 )
-def test_a_faulty_file_is_refused(
-    tmp_path: Path, rows: tuple[str, ...], how: dict[str, int], said: str
-) -> None:
+def test_a_faulty_file_is_refused(tmp_path, rows, how, said):
     with pytest.raises(DataError, match=said):
         read_labels(write(tmp_path, *rows), **how)
 
@@ -84,12 +80,8 @@ def test_a_faulty_file_is_refused(
     ],
 )
 def test_a_line_of_names_is_no_class_and_its_passing_over_is_told(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    text: str,
-    classes: tuple[str, ...],
-    line: int,
-) -> None:
+    tmp_path, caplog, text, classes, line
+):
     (tmp_path / "l").write_text(text)
     table = read_labels(tmp_path / "l")
     assert (table.classes, table.contigs) == (classes, ("a", "b"))
@@ -97,9 +89,7 @@ def test_a_line_of_names_is_no_class_and_its_passing_over_is_told(
     assert f"line {line}: column names, passed over" in caplog.text
 
 
-def test_names_of_columns_that_nobody_knows_are_refused_by_the_genome(
-    windows: DnaWindows, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_names_of_columns_that_nobody_knows_are_refused_by_the_genome(windows, tmp_path, caplog):
     table = read_labels(write(tmp_path, "molecule clade", "a x", "b y"))
     with pytest.raises(DataError, match=r"line 2: .*'molecule'.*'clade': are these column names"):
         place_labels(table, windows.store)
@@ -122,14 +112,12 @@ def test_names_of_columns_that_nobody_knows_are_refused_by_the_genome(
         (("a x", "b 1-Sep"), "line 3: label '1-Sep' is a date"),
     ],
 )
-def test_a_row_that_cannot_be_what_its_columns_say_is_refused(
-    tmp_path: Path, rows: tuple[str, ...], said: str
-) -> None:
+def test_a_row_that_cannot_be_what_its_columns_say_is_refused(tmp_path, rows, said):
     with pytest.raises(DataError, match=said):
         read_labels(write(tmp_path, *rows))
 
 
-def test_labels_that_do_not_fit_the_genome_are_refused(windows: DnaWindows, tmp_path: Path) -> None:
+def test_labels_that_do_not_fit_the_genome_are_refused(windows, tmp_path):
     for rows, said in (
         (("a 0 100 x", "a 50 80 y"), "overlaps line 2"),
         (("a 0 100 x", "a 900 1001 y"), "ends at 1001, beyond a"),
@@ -141,9 +129,7 @@ def test_labels_that_do_not_fit_the_genome_are_refused(windows: DnaWindows, tmp_
         read_labels(write(tmp_path, "a x"), column=1)
 
 
-def test_dropout_hides_a_share_and_is_the_same_in_every_layout(
-    windows: DnaWindows, tmp_path: Path
-) -> None:
+def test_dropout_hides_a_share_and_is_the_same_in_every_layout(windows, tmp_path):
     labels = place_labels(read_labels(write(tmp_path, "a x", "b y")), windows.store)
     plain = TrainBatches(windows, 5, 400)
     batches = TrainBatches(windows, 5, 400, labels=labels, label_dropout=0.25)

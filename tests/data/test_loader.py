@@ -3,7 +3,6 @@ restarts.
 """
 
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from genodiff.data.loader import (
     complement_rows,
     golden_stride,
 )
-from genodiff.data.windows import Windows
 from genodiff.errors import UsageError
 from genodiff.runs.inputs import make_inputs
 
@@ -38,7 +36,7 @@ CONTIGS = {
 
 
 @pytest.fixture(scope="module")
-def windows(tmp_path_factory: pytest.TempPathFactory) -> Windows:
+def windows(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
         recipe = recipe_of(CONTIGS, valid=("v",))
@@ -63,14 +61,14 @@ def together(parts: list[Batch]) -> Batch:
     return Batch(*columns)
 
 
-def test_a_batch_does_not_depend_on_what_was_asked_before(windows: Windows) -> None:
+def test_a_batch_does_not_depend_on_what_was_asked_before(windows):
     one = TrainBatches(windows, 3, 8)
     forwards = [one.batch(k) for k in range(30)]
     two = TrainBatches(windows, 3, 8)
     assert all(same(two.batch(k), forwards[k]) for k in (29, 3, 17, 0))
 
 
-def test_seeds_and_steps_give_other_batches(windows: Windows) -> None:
+def test_seeds_and_steps_give_other_batches(windows):
     batches = [TrainBatches(windows, seed, 8).batch(k) for seed in (1, 2) for k in (0, 1)]
     for field in ("u_mask", "u_time", "x0"):
         assert len({getattr(b, field).numpy().tobytes() for b in batches}) == 4
@@ -80,9 +78,7 @@ def test_seeds_and_steps_give_other_batches(windows: Windows) -> None:
 @pytest.mark.parametrize(
     ("accumulate", "world_size"), [(1, 2), (2, 1), (4, 1), (2, 2), (1, 4), (3, 4)]
 )
-def test_micro_batches_and_ranks_deal_out_the_same_steps(
-    windows: Windows, accumulate: int, world_size: int
-) -> None:
+def test_micro_batches_and_ranks_deal_out_the_same_steps(windows, accumulate, world_size):
     whole = TrainBatches(windows, 5, 24, rc_augment=True)
     ranks = [
         TrainBatches(windows, 5, 24, accumulate, rank, world_size, rc_augment=True)
@@ -98,9 +94,7 @@ def test_micro_batches_and_ranks_deal_out_the_same_steps(
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
-def test_any_number_of_workers_gives_the_batches_in_one_order(
-    windows: Windows, workers: int
-) -> None:
+def test_any_number_of_workers_gives_the_batches_in_one_order(windows, workers):
     batches = TrainBatches(windows, 5, 4, accumulate=2)
     loaded = DataLoader(batches.from_batch(3, 10), batch_size=None, num_workers=workers)
     found = list(loaded)
@@ -108,7 +102,7 @@ def test_any_number_of_workers_gives_the_batches_in_one_order(
     assert all(same(Batch(*b), batches.batch(3 + i)) for i, b in enumerate(found))
 
 
-def test_a_restart_goes_on_where_the_run_stopped(windows: Windows) -> None:
+def test_a_restart_goes_on_where_the_run_stopped(windows):
     batches = TrainBatches(windows, 5, 4)
     calm = list(batches.from_batch(0, 12))
     again = list(TrainBatches(windows, 5, 4).from_batch(5, 12))
@@ -116,8 +110,8 @@ def test_a_restart_goes_on_where_the_run_stopped(windows: Windows) -> None:
 
 
 def test_ranks_draw_different_masks_and_the_times_of_a_step_are_stratified_over_all_of_them(
-    windows: Windows,
-) -> None:
+    windows,
+):
     ranks = [TrainBatches(windows, 5, 8, 1, rank, 2).batch(0) for rank in (0, 1)]
     assert not torch.equal(ranks[0].u_mask, ranks[1].u_mask)
     assert ranks[0].u_shared == ranks[1].u_shared
@@ -126,7 +120,7 @@ def test_ranks_draw_different_masks_and_the_times_of_a_step_are_stratified_over_
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_an_epoch_sees_no_base_twice_and_nearly_all_of_them(windows: Windows, seed: int) -> None:
+def test_an_epoch_sees_no_base_twice_and_nearly_all_of_them(windows, seed):
     batches = TrainBatches(windows, seed, 1)
     for epoch in (0, 1, 5):
         index = np.arange(windows.per_epoch) + epoch * windows.per_epoch
@@ -135,13 +129,13 @@ def test_an_epoch_sees_no_base_twice_and_nearly_all_of_them(windows: Windows, se
         assert count.sum() > 0.85 * windows.intervals.n_bases
 
 
-def test_epochs_differ_in_order_and_phase(windows: Windows) -> None:
+def test_epochs_differ_in_order_and_phase(windows):
     orders = [_epoch(1, epoch, windows) for epoch in range(12)]
     assert len({phase for _, phase in orders}) > 4
     assert not (orders[0][0][:20] == orders[1][0][:20]).all()
 
 
-def test_n_padding_and_specials_are_visible_and_never_maskable(windows: Windows) -> None:
+def test_n_padding_and_specials_are_visible_and_never_maskable(windows):
     batches = TrainBatches(windows, 5, 16, rc_augment=True)
     seen: set[int] = set()
     for k in range(windows.per_epoch // 16 + 1):
@@ -157,7 +151,7 @@ def test_n_padding_and_specials_are_visible_and_never_maskable(windows: Windows)
     assert seen == {*DNA.targets, N_ID, DNA.pad_id}
 
 
-def test_the_bases_and_their_case_are_the_genomes(windows: Windows) -> None:
+def test_the_bases_and_their_case_are_the_genomes(windows):
     batches = TrainBatches(windows, 9, 16)
     batch = batches.batch(2)
     starts, lengths = batches.place(batch.index.numpy())
@@ -167,9 +161,7 @@ def test_the_bases_and_their_case_are_the_genomes(windows: Windows) -> None:
         assert batch.soft[row, :n].tolist() == (stored >= SOFT).tolist()
 
 
-def test_augmentation_turns_about_half_of_the_windows_whole_and_leaves_the_draws_alone(
-    windows: Windows,
-) -> None:
+def test_augmentation_turns_about_half_of_the_windows_whole_and_leaves_the_draws_alone(windows):
     plain, turned = TrainBatches(windows, 5, 64), TrainBatches(windows, 5, 64, rc_augment=True)
     n_turned = 0
     for k in range(4):
@@ -190,9 +182,7 @@ def test_augmentation_turns_about_half_of_the_windows_whole_and_leaves_the_draws
         min_size=1,
     )
 )
-def test_the_other_strand_of_the_other_strand_is_the_window_with_n_case_and_padding(
-    rows: list[list[int]],
-) -> None:
+def test_the_other_strand_of_the_other_strand_is_the_window_with_n_case_and_padding(rows):
     width = max(map(len, rows))
     data = np.full((len(rows), width), DNA.pad_id, np.uint8)
     for i, row in enumerate(rows):
@@ -208,7 +198,7 @@ def test_the_other_strand_of_the_other_strand_is_the_window_with_n_case_and_padd
         )
 
 
-def test_soft_masked_bases_weigh_what_they_are_told_to(windows: Windows) -> None:
+def test_soft_masked_bases_weigh_what_they_are_told_to(windows):
     batch = TrainBatches(windows, 5, 64).batch(0)
     assert batch.soft.any()
     assert make_inputs(batch, torch.nn.Identity(), "cpu").clean.weight is None
@@ -223,8 +213,8 @@ def test_soft_masked_bases_weigh_what_they_are_told_to(windows: Windows) -> None
 @pytest.mark.parametrize("repeats", [1, 3])
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
 def test_evaluation_sees_every_window_once_a_repeat_in_order_with_its_own_slot(
-    windows: Windows, batch_size: int, repeats: int
-) -> None:
+    windows, batch_size, repeats
+):
     batches = EvalBatches(windows, batch_size, 4, repeats)
     found = list(batches)
     assert len(found) == len(batches)
@@ -236,13 +226,13 @@ def test_evaluation_sees_every_window_once_a_repeat_in_order_with_its_own_slot(
     assert {b.u_shared for b in found} == {found[0].u_shared}
 
 
-def test_evaluation_draws_do_not_depend_on_the_batch_size(windows: Windows) -> None:
+def test_evaluation_draws_do_not_depend_on_the_batch_size(windows):
     one, two = list(EvalBatches(windows, 5, 4)), list(EvalBatches(windows, 1000, 4))
     for field in ("x0", "u_mask", "u_time", "slot", "maskable"):
         assert torch.equal(torch.cat([getattr(b, field) for b in one]), getattr(two[0], field))
 
 
-def test_the_slots_of_one_windows_repeats_and_of_its_neighbours_lie_apart(windows: Windows) -> None:
+def test_the_slots_of_one_windows_repeats_and_of_its_neighbours_lie_apart(windows):
     found = list(EvalBatches(windows, 1000, 4, 3))
     slots = torch.stack([b.slot for b in found])
     n = found[0].n_slots
@@ -251,13 +241,13 @@ def test_the_slots_of_one_windows_repeats_and_of_its_neighbours_lie_apart(window
 
 
 @given(st.integers(1, 3000))
-def test_slots_of_neighbours_are_spread_and_none_is_taken_twice(n: int) -> None:
+def test_slots_of_neighbours_are_spread_and_none_is_taken_twice(n):
     slots = np.arange(n) * golden_stride(n) % n
     assert len(set(slots.tolist())) == n
 
 
 @pytest.mark.parametrize("n", [512, 765, 1144, 7188, 10090])
-def test_every_stretch_of_windows_meets_all_times_evenly(n: int) -> None:
+def test_every_stretch_of_windows_meets_all_times_evenly(n):
     slots = np.arange(n) * golden_stride(n) % n
     for first in range(0, n - 64, 97):
         gaps = np.diff(np.sort(slots[first : first + 64]))
@@ -267,22 +257,18 @@ def test_every_stretch_of_windows_meets_all_times_evenly(n: int) -> None:
 @pytest.mark.parametrize(
     "layout", [(0, 1, 0, 1), (8, 3, 0, 1), (8, 1, 2, 2), (8, 1, 0, 3), (8, 0, 0, 1)]
 )
-def test_a_batch_that_cannot_be_dealt_evenly_is_a_usage_error(
-    windows: Windows, layout: tuple
-) -> None:
+def test_a_batch_that_cannot_be_dealt_evenly_is_a_usage_error(windows, layout):
     with pytest.raises(UsageError):
         TrainBatches(windows, 1, *layout)
 
 
-def test_rows_of_uniforms_are_the_single_draws() -> None:
+def test_rows_of_uniforms_are_the_single_draws():
     rows = uniform_rows(7, Purpose.MASK, [3, 0, 2**40], 5, sub_index=1)
     for row, index in zip(rows, [3, 0, 2**40], strict=True):
         assert row.tolist() == uniforms(7, Purpose.MASK, index, 5, sub_index=1).tolist()
 
 
-def test_the_loader_takes_less_than_a_fiftieth_of_a_cpu_training_step(
-    windows: Windows, tmp_path: Path
-) -> None:
+def test_the_loader_takes_less_than_a_fiftieth_of_a_cpu_training_step(windows, tmp_path):
     """A step costs about 50 µs a base on one core: 2 % are 1 µs a base."""
     store, recipe = store_of(tmp_path, {"a": random_dna(300_000)})
     batches = TrainBatches(DnaWindows(store, recipe, "train", 1024), 1, 32, rc_augment=True)

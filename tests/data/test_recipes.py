@@ -1,7 +1,6 @@
 """Recipes: what stands in the YAML files, and how faults in them are told."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,7 @@ from genodiff.settings import to_yaml
 
 
 @pytest.mark.parametrize("name", ["ecoli_k12", "hg38", "mm39", "sacCer3", "toy"])
-def test_every_promised_recipe_loads_under_its_own_name_and_says_where_it_comes_from(
-    name: str,
-) -> None:
+def test_every_promised_recipe_loads_under_its_own_name_and_says_where_it_comes_from(name):
     recipe = load_recipe(name)
     assert recipe.name == name
     assert name in list_recipe_names()
@@ -27,21 +24,19 @@ def test_every_promised_recipe_loads_under_its_own_name_and_says_where_it_comes_
 @pytest.mark.parametrize(
     ("name", "total", "n"), [("hg38", 3_088_269_832, 24), ("mm39", 2_723_414_844, 21)]
 )
-def test_the_primary_chromosomes_have_the_assemblys_known_total_length(
-    name: str, total: int, n: int
-) -> None:
+def test_the_primary_chromosomes_have_the_assemblys_known_total_length(name, total, n):
     recipe = load_recipe(name)
     assert sum(recipe.contigs.values()) == total
     assert len(recipe.contigs) == n
 
 
-def test_hg38_agrees_with_the_chromosome_sizes_of_an_independent_source(shared: Path) -> None:
+def test_hg38_agrees_with_the_chromosome_sizes_of_an_independent_source(shared):
     lines = (shared / "data/genomes/hg38.chrom.sizes").read_text().splitlines()
     sizes = {name: int(n) for name, n in (line.split("\t") for line in lines)}
     assert load_recipe("hg38").contigs == {c: n for c, n in sizes.items() if c != "chrM"}
 
 
-def test_hg38_holds_out_whole_chromosomes_and_ignores_what_is_no_chromosome() -> None:
+def test_hg38_holds_out_whole_chromosomes_and_ignores_what_is_no_chromosome():
     recipe = load_recipe("hg38")
     assert recipe.splits is not None
     assert (recipe.splits.valid, recipe.splits.test) == (("chr13", "chr20"), ("chr8", "chr21"))
@@ -56,23 +51,23 @@ def test_hg38_holds_out_whole_chromosomes_and_ignores_what_is_no_chromosome() ->
     assert not any(re.search(recipe.ignore, contig) for contig in recipe.contigs)
 
 
-def test_the_toy_recipe_names_the_contigs_of_the_toy_source() -> None:
+def test_the_toy_recipe_names_the_contigs_of_the_toy_source():
     lengths = {f"toy{i + 1}": n for i, n in enumerate(ToySource().lengths)}
     assert load_recipe("toy").contigs == lengths
 
 
-def test_a_recipe_written_as_yaml_is_read_back_unchanged(tmp_path: Path) -> None:
+def test_a_recipe_written_as_yaml_is_read_back_unchanged(tmp_path):
     recipe = load_recipe("ecoli_k12")
     (tmp_path / "again.yaml").write_text(to_yaml(recipe))
     assert load_recipe(tmp_path / "again.yaml") == recipe
 
 
-def test_an_unknown_recipe_answers_with_the_nearest_name() -> None:
+def test_an_unknown_recipe_answers_with_the_nearest_name():
     with pytest.raises(UsageError, match="did you mean 'sacCer3'"):
         load_recipe("saccer3")
 
 
-def test_a_sequence_file_in_a_recipes_place_is_told_to_come_with_fasta(tmp_path: Path) -> None:
+def test_a_sequence_file_in_a_recipes_place_is_told_to_come_with_fasta(tmp_path):
     (tmp_path / "x.fa").write_text(">a\nACGT\n")
     with pytest.raises(UsageError, match="--fasta"):
         load_recipe(tmp_path / "x.fa")
@@ -91,9 +86,7 @@ def test_a_sequence_file_in_a_recipes_place_is_told_to_come_with_fasta(tmp_path:
         ("colour: red", "colour"),
     ],
 )
-def test_a_faulty_recipe_is_refused_with_its_file_and_the_setting(
-    tmp_path: Path, change: str, told: str
-) -> None:
+def test_a_faulty_recipe_is_refused_with_its_file_and_the_setting(tmp_path, change, told):
     path = tmp_path / "mine.yaml"
     path.write_text(f"name: mine\ncontigs: {{a: 10}}\n{change}\n")
     with pytest.raises(UsageError, match=told) as fault:
@@ -101,9 +94,7 @@ def test_a_faulty_recipe_is_refused_with_its_file_and_the_setting(
     assert fault.value.file == path
 
 
-def test_the_digest_changes_with_the_split_and_the_beds_content_but_not_with_words(
-    tmp_path: Path,
-) -> None:
+def test_the_digest_changes_with_the_split_and_the_beds_content_but_not_with_words(tmp_path):
     recipe = load_recipe("hg38")
     assert recipe.digest() == recipe.model_copy(update={"description": "other words"}).digest()
     assert recipe.digest() != recipe.model_copy(update={"max_n_fraction": 0.4}).digest()
@@ -116,11 +107,11 @@ def test_the_digest_changes_with_the_split_and_the_beds_content_but_not_with_wor
     assert recipe.with_bed(tmp_path / "b.bed").digest() == recipe.with_bed(bed).digest()
 
 
-def test_a_missing_bed_is_a_data_error_that_names_it(tmp_path: Path) -> None:
+def test_a_missing_bed_is_a_data_error_that_names_it(tmp_path):
     with pytest.raises(DataError, match=r"none\.bed"):
         load_recipe("hg38", bed=tmp_path / "none.bed").digest()
 
 
 @pytest.mark.parametrize("name", ["my genome.fa.gz", "-x.fa", "ä.fasta", "...", "x.fna"])
-def test_any_file_name_makes_a_recipe_of_ones_own(name: str) -> None:
+def test_any_file_name_makes_a_recipe_of_ones_own(name):
     assert isinstance(make_user_recipe(name), Recipe)

@@ -45,7 +45,7 @@ def rows(splits: Splits, split: str) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("name", ["ecoli_k12", "hg38", "mm39", "sacCer3", "toy"])
-def test_the_splits_of_every_recipe_are_disjoint_and_not_empty(name: str) -> None:
+def test_the_splits_of_every_recipe_are_disjoint_and_not_empty(name):
     recipe = load_recipe(name)
     splits = resolve(recipe, recipe.contigs, "x.fa", exact=True)
     parts = [set(rows(splits, s)) for s in SPLITS]
@@ -56,7 +56,7 @@ def test_the_splits_of_every_recipe_are_disjoint_and_not_empty(name: str) -> Non
         assert c != c2 or end <= start
 
 
-def test_the_parts_of_ecoli_lie_ten_thousand_bases_apart_around_the_circle() -> None:
+def test_the_parts_of_ecoli_lie_ten_thousand_bases_apart_around_the_circle():
     recipe = load_recipe("ecoli_k12")
     spans = sorted(rows(resolve(recipe, recipe.contigs, "x"), s)[0] for s in SPLITS)
     gaps = [b[1] - a[2] for a, b in pairwise(spans)]
@@ -69,15 +69,13 @@ def test_the_parts_of_ecoli_lie_ten_thousand_bases_apart_around_the_circle() -> 
         st.text("abc", min_size=1), st.integers(0, 3000), min_size=1, max_size=60
     ).filter(lambda d: sum(d.values()))
 )
-def test_a_file_without_a_rule_is_split_without_overlap_and_nothing_is_lost(
-    contigs: dict[str, int],
-) -> None:
+def test_a_file_without_a_rule_is_split_without_overlap_and_nothing_is_lost(contigs):
     splits = resolve(Recipe(name="x"), contigs, "in.fa")
     assert (occupied(splits, contigs) == 1).all()
     assert any("split without a rule" in note for note in splits.notes)
 
 
-def test_a_file_that_a_recipe_knows_is_told_which_and_how_it_was_split() -> None:
+def test_a_file_that_a_recipe_knows_is_told_which_and_how_it_was_split():
     """Yeast has 17 contigs with the mitochondrion, so each is cut at its end."""
     contigs = load_recipe("sacCer3").contigs | {"chrM": 85_779}
     cut, known = resolve(Recipe(name="own"), contigs, "genome.fa.gz").notes
@@ -93,9 +91,7 @@ def test_a_file_that_a_recipe_knows_is_told_which_and_how_it_was_split() -> None
 
 
 @given(st.integers(20, 400), st.integers(100, 1000))
-def test_many_contigs_are_dealt_whole_with_about_a_twentieth_held_out_each(
-    n: int, length: int
-) -> None:
+def test_many_contigs_are_dealt_whole_with_about_a_twentieth_held_out_each(n, length):
     contigs = {f"c{i}": length + i for i in range(n)}
     splits = resolve(Recipe(name="x"), contigs, "in.fa")
     total = sum(contigs.values())
@@ -104,7 +100,7 @@ def test_many_contigs_are_dealt_whole_with_about_a_twentieth_held_out_each(
         assert all(e - s == contigs[f"c{c}"] for c, s, e in rows(splits, split))
 
 
-def test_a_partial_genome_is_accepted_and_what_it_lacks_is_noted() -> None:
+def test_a_partial_genome_is_accepted_and_what_it_lacks_is_noted():
     splits = resolve(
         load_recipe("hg38"), {"chr1": 1_000_000, "chr13": 200_000, "chr21": 46_709_983}, "part.fa"
     )
@@ -115,7 +111,7 @@ def test_a_partial_genome_is_accepted_and_what_it_lacks_is_noted() -> None:
     assert "chr1 1,000,000 of 248,956,422" in splits.notes[1]
 
 
-def test_held_out_splits_without_a_contig_are_cut_from_the_ends_of_train() -> None:
+def test_held_out_splits_without_a_contig_are_cut_from_the_ends_of_train():
     splits = resolve(load_recipe("hg38"), {"chr1": 10_000, "chr21": 500}, "part.fa")
     assert rows(splits, "train") == [(0, 0, 9_500)]
     assert rows(splits, "valid") == [(0, 9_500, 10_000)]
@@ -123,13 +119,13 @@ def test_held_out_splits_without_a_contig_are_cut_from_the_ends_of_train() -> No
     assert "chr13, chr20" in splits.notes[-1]
 
 
-def test_a_genome_of_its_own_in_a_recipes_place_is_split_by_itself_with_a_note() -> None:
+def test_a_genome_of_its_own_in_a_recipes_place_is_split_by_itself_with_a_note():
     splits = resolve(load_recipe("hg38"), {"scaffold_1": 10_000}, "mine.fa")
     assert [len(splits.intervals[s]) for s in SPLITS] == [1, 1, 1]
     assert "none of its contigs (scaffold_1)" in splits.notes[0]
 
 
-def test_contigs_that_are_not_of_the_recipe_are_left_out_and_named() -> None:
+def test_contigs_that_are_not_of_the_recipe_are_left_out_and_named():
     splits = resolve(
         load_recipe("hg38"), {"chr1": 1000, "phage": 500, "chr13": 1000, "chr8": 1000}, "in.fa"
     )
@@ -137,14 +133,14 @@ def test_contigs_that_are_not_of_the_recipe_are_left_out_and_named() -> None:
     assert any("phage" in note for note in splits.notes)
 
 
-def test_a_longer_contig_is_another_assembly() -> None:
+def test_a_longer_contig_is_another_assembly():
     with pytest.raises(
         DataError, match=r"in\.fa \(record chr1\): has 249,250,621 bases, but 248,956,422 in hg38"
     ):
         resolve(load_recipe("hg38"), {"chr1": 249_250_621}, "in.fa")
 
 
-def test_the_same_contigs_under_other_names_are_refused_with_the_recipes_name() -> None:
+def test_the_same_contigs_under_other_names_are_refused_with_the_recipes_name():
     with pytest.raises(
         DataError, match=r"record 1\): this contig is 'chr1' in the recipe hg38; rename"
     ):
@@ -152,12 +148,12 @@ def test_the_same_contigs_under_other_names_are_refused_with_the_recipes_name() 
 
 
 @pytest.mark.parametrize("contigs", [{"chrI": 230_218}, {"chrI": 230_217}, {}])
-def test_a_fetched_genome_must_be_the_whole_recipe_exactly(contigs: dict[str, int]) -> None:
+def test_a_fetched_genome_must_be_the_whole_recipe_exactly(contigs):
     with pytest.raises(DataError):
         resolve(load_recipe("sacCer3"), contigs, "in.fa", exact=True)
 
 
-def test_a_fetched_genome_is_compared_with_the_recipe_under_a_bed_too(tmp_path: Path) -> None:
+def test_a_fetched_genome_is_compared_with_the_recipe_under_a_bed_too(tmp_path):
     (tmp_path / "in.bed").write_text("chrI\t0\t100\ttrain\n")
     recipe = load_recipe("sacCer3")
     resolve(recipe.with_bed(tmp_path / "in.bed"), recipe.contigs, "in.fa", exact=True)
@@ -170,12 +166,12 @@ def test_a_fetched_genome_is_compared_with_the_recipe_under_a_bed_too(tmp_path: 
         )
 
 
-def test_a_file_of_held_out_contigs_only_cannot_train() -> None:
+def test_a_file_of_held_out_contigs_only_cannot_train():
     with pytest.raises(DataError, match="none of its contigs trains"):
         resolve(load_recipe("hg38"), {"chr13": 1000, "chr8": 1000}, "in.fa")
 
 
-def test_bed_intervals_are_honoured_exactly(tmp_path: Path) -> None:
+def test_bed_intervals_are_honoured_exactly(tmp_path):
     text = "b\t100\t300\ttest\na\t0\t1000\ttrain\na\t1000\t1500\tvalid\nb\t0\t90\ttrain\n"
     splits = bed_splits(tmp_path, text, {"a": 5000, "b": 400})
     assert rows(splits, "train") == [(0, 0, 1000), (1, 0, 90)]
@@ -184,8 +180,8 @@ def test_bed_intervals_are_honoured_exactly(tmp_path: Path) -> None:
 
 
 def test_rows_that_overlap_within_a_split_are_merged_and_counted_and_rows_that_touch_stay_apart(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     text = (
         "a\t0\t100\ttrain\na\t0\t100\ttrain\na\t50\t200\ttrain\n"
         "a\t200\t300\ttrain\na\t400\t500\tvalid\n"
@@ -196,9 +192,7 @@ def test_rows_that_overlap_within_a_split_are_merged_and_counted_and_rows_that_t
 
 
 @pytest.mark.parametrize("held_out", ["valid", "test"])
-def test_a_train_row_that_overlaps_a_held_out_row_is_refused_naming_both(
-    tmp_path: Path, held_out: str
-) -> None:
+def test_a_train_row_that_overlaps_a_held_out_row_is_refused_naming_both(tmp_path, held_out):
     text = f"a\t0\t100\ttrain\nb\t10\t20\ttrain\nb\t50\t90\t{held_out}\nb\t85\t99\ttrain\n"
     with pytest.raises(DataError) as fault:
         bed_splits(tmp_path, text, {"a": 100, "b": 100})
@@ -206,9 +200,7 @@ def test_a_train_row_that_overlaps_a_held_out_row_is_refused_naming_both(
         assert part in str(fault.value)
 
 
-def test_one_shared_base_between_valid_and_test_is_refused_and_touching_is_not(
-    tmp_path: Path,
-) -> None:
+def test_one_shared_base_between_valid_and_test_is_refused_and_touching_is_not(tmp_path):
     good = "a\t0\t10\ttrain\na\t10\t20\tvalid\na\t20\t30\ttest\n"
     bed_splits(tmp_path, good, {"a": 30})
     with pytest.raises(DataError, match="overlaps"):
@@ -219,9 +211,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1,
 
 
 @given(SPANS, SPANS, SPANS)
-def test_splits_are_refused_exactly_when_two_of_them_share_a_base(
-    train: list, valid: list, test: list
-) -> None:
+def test_splits_are_refused_exactly_when_two_of_them_share_a_base(train, valid, test):
     spans = [[(c, s, s + n) for c, s, n in split] for split in (train, valid, test)]
     bases = [{(c, x) for c, s, e in split for x in range(s, e)} for split in spans]
     shared = bool(bases[0] & bases[1] or bases[0] & bases[2] or bases[1] & bases[2])
@@ -245,16 +235,14 @@ def test_splits_are_refused_exactly_when_two_of_them_share_a_base(
         ("", r"in\.bed"),
     ],
 )
-def test_a_bed_that_gives_no_split_is_refused_with_its_line(
-    tmp_path: Path, text: str, told: str
-) -> None:
+def test_a_bed_that_gives_no_split_is_refused_with_its_line(tmp_path, text, told):
     with pytest.raises(DataError, match=told) as fault:
         bed_splits(tmp_path, text, {"a": 30})
     assert "in.bed" in str(fault.value)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(1, 20)), max_size=12))
-def test_merging_keeps_the_bases_and_leaves_no_overlap(spans: list[tuple[int, int, int]]) -> None:
+def test_merging_keeps_the_bases_and_leaves_no_overlap(spans):
     merged = merge(Intervals.of([(c, s, s + n) for c, s, n in spans]))
     wanted = {(c, x) for c, s, n in spans for x in range(s, s + n)}
     found = [
@@ -274,7 +262,7 @@ def test_merging_keeps_the_bases_and_leaves_no_overlap(spans: list[tuple[int, in
         {"train": ("b",), "valid": ("a",), "test": ("a",)},
     ],
 )
-def test_a_recipe_whose_own_splits_overlap_is_refused(values: dict) -> None:
+def test_a_recipe_whose_own_splits_overlap_is_refused(values):
     recipe = Recipe(name="x", contigs={"a": 100, "b": 100}, splits=SplitRule(**values))
     with pytest.raises(
         DataError, match=r"recipe x: the .* interval a:.* overlaps the .* interval a:"
@@ -282,14 +270,14 @@ def test_a_recipe_whose_own_splits_overlap_is_refused(values: dict) -> None:
         resolve(recipe, recipe.contigs, "in.fa")
 
 
-def test_legacy_tiling_stretches_to_a_mebibase_and_stops_at_the_contigs_end() -> None:
+def test_legacy_tiling_stretches_to_a_mebibase_and_stops_at_the_contigs_end():
     before = Intervals.of([(0, 100, 131_172), (0, 2_000_000, 2_131_072)])
     after = stretch_intervals(before, np.array([2_500_000]))
     assert list(after.start) == [100, 2_000_000]
     assert list(after.end) == [100 + 2**20, 2_500_000]
 
 
-def test_a_rule_of_intervals_is_cut_where_a_partial_contig_ends() -> None:
+def test_a_rule_of_intervals_is_cut_where_a_partial_contig_ends():
     rule = SplitRule(train=(("a", 0, 50),), valid=(("a", 50, 70),), test=(("a", 80, 100),))
     recipe = Recipe(name="x", contigs={"a": 100}, splits=rule)
     splits = resolve(recipe, {"a": 60}, "in.fa")

@@ -9,7 +9,6 @@ import pickle
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,9 +32,7 @@ CONTIGS = {"a": "ACGTNacgtnRYSWKMBDHVrysw", "b": random_dna(300)}
         st.text("ACGTNacgtnRYSWKMBDHVryswkmbdhv", min_size=1, max_size=50), min_size=1, max_size=4
     )
 )
-def test_every_letter_and_its_case_come_back_from_the_store(
-    tmp_path_factory: pytest.TempPathFactory, sequences: list[str]
-) -> None:
+def test_every_letter_and_its_case_come_back_from_the_store(tmp_path_factory, sequences):
     contigs = {f"c{i}": s for i, s in enumerate(sequences)}
     store, _ = store_of(tmp_path_factory.mktemp("s"), contigs)
     for name, sequence in contigs.items():
@@ -46,7 +43,7 @@ def test_every_letter_and_its_case_come_back_from_the_store(
     assert store.contigs == {name: len(s) for name, s in contigs.items()}
 
 
-def test_the_encoding_table_agrees_with_the_alphabet_for_every_byte() -> None:
+def test_the_encoding_table_agrees_with_the_alphabet_for_every_byte():
     for byte, stored in enumerate(make_encoding_table()):
         try:
             wanted = int(DNA.encode(bytes([byte]))[0]) | (SOFT if chr(byte).islower() else 0)
@@ -55,20 +52,20 @@ def test_the_encoding_table_agrees_with_the_alphabet_for_every_byte() -> None:
         assert stored == wanted
 
 
-def test_ambiguity_codes_and_n_are_counted_per_contig(tmp_path: Path) -> None:
+def test_ambiguity_codes_and_n_are_counted_per_contig(tmp_path):
     store, _ = store_of(tmp_path, CONTIGS)
     first = store.manifest["contigs"][0]
     assert first == {"name": "a", "length": 24, "n": 16, "soft": 9, "ambiguous": 14}
     assert store.n_runs.tolist() == [[4, 5], [9, 24]]
 
 
-def test_a_run_of_n_ends_with_its_contig(tmp_path: Path) -> None:
+def test_a_run_of_n_ends_with_its_contig(tmp_path):
     store, _ = store_of(tmp_path, {"a": "ACNN", "b": "nNNT", "c": "ANA"})
     assert store.n_runs.tolist() == [[2, 4], [4, 7], [9, 10]]
 
 
 @pytest.mark.parametrize("form", ["plain", "gzip", "crlf"])
-def test_the_same_bases_come_out_of_gzip_and_of_dos_line_ends(tmp_path: Path, form: str) -> None:
+def test_the_same_bases_come_out_of_gzip_and_of_dos_line_ends(tmp_path, form):
     path = write_fasta(tmp_path / "in.fa", CONTIGS)
     reference = build_dna_store(recipe_of(CONTIGS), path)
     data = path.read_bytes()
@@ -81,7 +78,7 @@ def test_the_same_bases_come_out_of_gzip_and_of_dos_line_ends(tmp_path: Path, fo
     assert (other.fingerprint == reference.fingerprint) == (form == "plain")
 
 
-def test_a_store_is_built_once_and_found_again_under_any_name(tmp_path: Path) -> None:
+def test_a_store_is_built_once_and_found_again_under_any_name(tmp_path):
     one, recipe = store_of(tmp_path, CONTIGS)
     stamp = (one.path / "genome.ids").stat().st_mtime_ns
     moved = tmp_path / "moved.fa"
@@ -93,21 +90,21 @@ def test_a_store_is_built_once_and_found_again_under_any_name(tmp_path: Path) ->
     assert two.fingerprint == one.fingerprint
 
 
-def test_two_recipes_share_one_copy_of_the_bases_but_not_their_fingerprint(tmp_path: Path) -> None:
+def test_two_recipes_share_one_copy_of_the_bases_but_not_their_fingerprint(tmp_path):
     one, _ = store_of(tmp_path, CONTIGS)
     two, _ = store_of(tmp_path, CONTIGS, recipe_of(CONTIGS, valid=("b",)))
     assert one.path == two.path
     assert one.fingerprint != two.fingerprint
 
 
-def test_ignored_contigs_are_not_stored(tmp_path: Path) -> None:
+def test_ignored_contigs_are_not_stored(tmp_path):
     store, _ = store_of(tmp_path, CONTIGS, Recipe(name="x", ignore="^a$"))
     assert [*store.contigs] == ["b"]
     with pytest.raises(KeyError):
         store.ids("a")
 
 
-def test_a_bed_may_name_a_contig_that_the_recipe_ignores(tmp_path: Path) -> None:
+def test_a_bed_may_name_a_contig_that_the_recipe_ignores(tmp_path):
     (tmp_path / "in.bed").write_text("chrM\t0\t200\ttrain\n")
     store, _ = store_of(
         tmp_path, {"chrM": random_dna(300)}, load_recipe("hg38", bed=tmp_path / "in.bed")
@@ -118,7 +115,7 @@ def test_a_bed_may_name_a_contig_that_the_recipe_ignores(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "damage", ["cut", "grown", "manifest", "no ids", "empty", "runs", "more runs"]
 )
-def test_a_damaged_store_is_built_again(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_store_is_built_again(tmp_path, damage):
     store, recipe = store_of(
         tmp_path, {**CONTIGS, "own": "ACGT" * len(damage) + damage[:1].translate(LETTER)}
     )
@@ -143,7 +140,7 @@ def test_a_damaged_store_is_built_again(tmp_path: Path, damage: str) -> None:
     assert (np.asarray(build_dna_store(recipe, tmp_path / "in.fa").flat) == good).all()
 
 
-def test_a_flipped_bit_is_found_by_verify_and_cured_by_force(tmp_path: Path) -> None:
+def test_a_flipped_bit_is_found_by_verify_and_cured_by_force(tmp_path):
     store, recipe = store_of(tmp_path, {"flip": random_dna(200, 9)})
     store.verify()
     data = bytearray((store.path / "genome.ids").read_bytes())
@@ -154,7 +151,7 @@ def test_a_flipped_bit_is_found_by_verify_and_cured_by_force(tmp_path: Path) -> 
     build_dna_store(recipe, tmp_path / "in.fa", force=True).verify()
 
 
-def test_a_store_travels_to_a_worker_by_its_path(tmp_path: Path) -> None:
+def test_a_store_travels_to_a_worker_by_its_path(tmp_path):
     store, _ = store_of(tmp_path, CONTIGS)
     assert len(store.flat)
     sent = pickle.dumps(store)
@@ -163,9 +160,7 @@ def test_a_store_travels_to_a_worker_by_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["replaced", "appended", "truncated"])
-def test_a_resumed_run_refuses_a_source_that_was_changed_naming_both_hashes(
-    tmp_path: Path, change: str
-) -> None:
+def test_a_resumed_run_refuses_a_source_that_was_changed_naming_both_hashes(tmp_path, change):
     store, recipe = store_of(
         tmp_path, {"chr1": random_dna(2000), "chr2": random_dna(900, 1)}, Recipe(name="x")
     )
@@ -186,7 +181,7 @@ def test_a_resumed_run_refuses_a_source_that_was_changed_naming_both_hashes(
     assert str(path) in str(fault.value)
 
 
-def test_a_resumed_run_refuses_other_splits_of_the_same_file(tmp_path: Path) -> None:
+def test_a_resumed_run_refuses_other_splits_of_the_same_file(tmp_path):
     store, _ = store_of(tmp_path, CONTIGS)
     other, _ = store_of(tmp_path, CONTIGS, recipe_of(CONTIGS, valid=("b",)))
     with pytest.raises(DataError, match="splits have changed"):
@@ -194,9 +189,7 @@ def test_a_resumed_run_refuses_other_splits_of_the_same_file(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("change", ["removed", "truncated", "replaced"])
-def test_reading_goes_on_when_the_source_is_changed_while_in_use(
-    tmp_path: Path, change: str
-) -> None:
+def test_reading_goes_on_when_the_source_is_changed_while_in_use(tmp_path, change):
     store, _ = store_of(tmp_path, {"chr1": random_dna(2000)})
     path = tmp_path / "in.fa"
     before = np.array(store.flat)
@@ -210,13 +203,13 @@ def test_reading_goes_on_when_the_source_is_changed_while_in_use(
     assert (store.flat == before).all()
 
 
-def test_a_touched_but_equal_source_is_no_change(tmp_path: Path) -> None:
+def test_a_touched_but_equal_source_is_no_change(tmp_path):
     store, recipe = store_of(tmp_path, {"chr1": random_dna(2000)})
     os.utime(tmp_path / "in.fa", (1, 1))
     build_dna_store(recipe, tmp_path / "in.fa").check_same(store.identity())
 
 
-def test_a_clock_that_runs_backwards_does_not_hide_another_genome(tmp_path: Path) -> None:
+def test_a_clock_that_runs_backwards_does_not_hide_another_genome(tmp_path):
     one, recipe = store_of(tmp_path, {"chr1": random_dna(2000)})
     stat = os.stat(tmp_path / "in.fa")
     write_fasta(tmp_path / "in.fa", {"chr1": random_dna(2000, 1)})
@@ -224,7 +217,7 @@ def test_a_clock_that_runs_backwards_does_not_hide_another_genome(tmp_path: Path
     assert build_dna_store(recipe, tmp_path / "in.fa").fingerprint != one.fingerprint
 
 
-def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path, own_cache: Path) -> None:
+def test_a_build_that_fails_leaves_nothing_behind(tmp_path, own_cache):
     stores = own_cache / "stores"
     (tmp_path / "in.fa").write_text(">a\nACGT\n>b\nACQT\n")
     before = {p for p in stores.glob("*") if p.suffix != ".lock"}
@@ -233,14 +226,14 @@ def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path, own_cache: Pat
     assert {p for p in stores.glob("*") if p.suffix != ".lock"} == before
 
 
-def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe.fa")
     for name in ("pipe.fa", "none.fa", "."):
         with pytest.raises(DataError):
             build_dna_store(Recipe(name="x"), tmp_path / name)
 
 
-def test_the_toy_store_needs_no_file_and_no_network() -> None:
+def test_the_toy_store_needs_no_file_and_no_network():
     store = build_dna_store(load_recipe("toy"), offline=True)
     assert store.source.path is None
     assert sum(store.contigs.values()) == 655_360
@@ -258,7 +251,7 @@ print(store.fingerprint)
 
 
 @pytest.mark.slow
-def test_processes_that_build_one_store_at_once_all_get_it_whole(tmp_path: Path) -> None:
+def test_processes_that_build_one_store_at_once_all_get_it_whole(tmp_path):
     path = write_fasta(tmp_path / "in.fa", {"a": random_dna(200_000, 77), "b": "N" * 50_000})
     start = str(time.time() + 3)
     command = [sys.executable, "-c", BUILD, str(path), start]
@@ -272,7 +265,7 @@ def test_processes_that_build_one_store_at_once_all_get_it_whole(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_building_keeps_up_with_a_hundred_million_bases_a_second_or_near_it(tmp_path: Path) -> None:
+def test_building_keeps_up_with_a_hundred_million_bases_a_second_or_near_it(tmp_path):
     path = tmp_path / "in.fa"
     line = (random_dna(5_000_000, 3) + "\n").encode()
     path.write_bytes(b"".join(b">c%d\n" % i + line for i in range(4)))

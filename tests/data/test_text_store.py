@@ -40,8 +40,8 @@ def text_of(store: TextStore, part: str | None = None) -> str:
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("at_a_time", [7, 1 << 20])
 def test_a_text_file_stands_in_the_store_byte_for_byte_and_ends_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int, zipped: bool
-) -> None:
+    tmp_path, monkeypatch, at_a_time, zipped
+):
     monkeypatch.setattr(text_build, "_CHARACTERS_AT_A_TIME", at_a_time)
     path = write_song(tmp_path, 3 + at_a_time % 5)
     raw = path.read_bytes()
@@ -57,7 +57,7 @@ def test_a_text_file_stands_in_the_store_byte_for_byte_and_ends_once(
     store.verify()
 
 
-def test_one_text_is_cut_by_position_and_the_splits_cover_it_once(tmp_path: Path) -> None:
+def test_one_text_is_cut_by_position_and_the_splits_cover_it_once(tmp_path):
     store = store_of(write_song(tmp_path))
     spans = sorted((int(i.start[0]), int(i.end[0])) for i in store.splits.intervals.values())
     assert spans[0][0] == 0
@@ -68,9 +68,7 @@ def test_one_text_is_cut_by_position_and_the_splits_cover_it_once(tmp_path: Path
     assert sizes["valid"] == sizes["test"] == int(0.05 * store.lengths[0])
 
 
-def test_rows_are_dealt_by_the_hash_of_their_text_so_that_copies_stay_together(
-    tmp_path: Path,
-) -> None:
+def test_rows_are_dealt_by_the_hash_of_their_text_so_that_copies_stay_together(tmp_path):
     path = write_rows(tmp_path)
     twice = tmp_path / "twice.jsonl"
     lines = path.read_text().splitlines(keepends=True)
@@ -83,15 +81,15 @@ def test_rows_are_dealt_by_the_hash_of_their_text_so_that_copies_stay_together(
     }
 
 
-def test_few_rows_are_cut_by_position(tmp_path: Path) -> None:
+def test_few_rows_are_cut_by_position(tmp_path):
     store = store_of(write_rows(tmp_path, 20))
     assert store.names == ("all",)
     assert len(store.splits.intervals["test"])
 
 
 def test_files_named_for_splits_go_to_them_and_duplicates_across_are_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, caplog, monkeypatch
+):
     monkeypatch.setattr(
         logging.getLogger("genodiff"), "propagate", True
     )  # a command may have run before, and quietly
@@ -109,7 +107,7 @@ def test_files_named_for_splits_go_to_them_and_duplicates_across_are_counted(
     assert text_of(store, "test") == "only in the test"
 
 
-def test_a_recipe_without_a_file_of_train_trains_on_valid_and_says_so(tmp_path: Path) -> None:
+def test_a_recipe_without_a_file_of_train_trains_on_valid_and_says_so(tmp_path):
     (tmp_path / "wiki.valid.tokens").write_text(
         "\n".join(f" = Title {i} = \n {v}" for i in range(20) for v in VERSES)
     )
@@ -121,7 +119,7 @@ def test_a_recipe_without_a_file_of_train_trains_on_valid_and_says_so(tmp_path: 
     assert train[-1] + 1 == valid[0]
 
 
-def test_a_cut_falls_between_documents(tmp_path: Path) -> None:
+def test_a_cut_falls_between_documents(tmp_path):
     store = store_of(
         write_rows(tmp_path, 100), split_by_hash=False, cut={"valid": 500, "test": 0.1}
     )
@@ -131,7 +129,7 @@ def test_a_cut_falls_between_documents(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["jsonl", "parquet", "csv", "tsv"])
-def test_the_same_documents_are_read_from_every_format(tmp_path: Path, how: str) -> None:
+def test_the_same_documents_are_read_from_every_format(tmp_path, how):
     texts = [f'{v} "{i}"' for i in range(8) for v in VERSES]
     path = tmp_path / f"in.{how}"
     if how == "jsonl":
@@ -148,7 +146,7 @@ def test_the_same_documents_are_read_from_every_format(tmp_path: Path, how: str)
     assert found == texts
 
 
-def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+def test_lines_end_at_line_feeds_alone(tmp_path):
     path = tmp_path / "in.txt"
     path.write_bytes("one\u2028still\x85one\r\ntwo\n\n   \nthree".encode())
     store = store_of(path, documents="line")
@@ -157,7 +155,7 @@ def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
     assert found == ["one\u2028still\x85one", "two", "three"]
 
 
-def test_a_byte_order_mark_is_no_text_and_a_control_token_is_only_text(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_text_and_a_control_token_is_only_text(tmp_path):
     path = tmp_path / "in.txt"
     path.write_bytes(b"\xef\xbb\xbf[MASK] <|endoftext|> [PAD]")
     assert text_of(store_of(path)) == "[MASK] <|endoftext|> [PAD]"
@@ -183,8 +181,8 @@ def test_a_byte_order_mark_is_no_text_and_a_control_token_is_only_text(tmp_path:
     ],
 )
 def test_a_bad_file_is_named_in_one_line_and_leaves_no_store(
-    tmp_path: Path, own_cache: Path, name: str, content: bytes, says: str
-) -> None:
+    tmp_path, own_cache, name, content, says
+):
     path = tmp_path / name
     path.write_bytes(content)
     before = set((own_cache / "stores").glob("*/manifest.json"))
@@ -196,7 +194,7 @@ def test_a_bad_file_is_named_in_one_line_and_leaves_no_store(
     assert set((own_cache / "stores").glob("*/manifest.json")) == before
 
 
-def test_a_folder_without_text_and_a_missing_file_are_errors(tmp_path: Path) -> None:
+def test_a_folder_without_text_and_a_missing_file_are_errors(tmp_path):
     (tmp_path / "picture.png").write_bytes(b"x")
     with pytest.raises(DataError, match="holds no file of text"):
         store_of(tmp_path)
@@ -204,7 +202,7 @@ def test_a_folder_without_text_and_a_missing_file_are_errors(tmp_path: Path) -> 
         store_of(tmp_path / "none.txt")
 
 
-def test_a_store_is_found_again_and_its_identity_notices_what_has_changed(tmp_path: Path) -> None:
+def test_a_store_is_found_again_and_its_identity_notices_what_has_changed(tmp_path):
     path = write_song(tmp_path)
     store = store_of(path)
     assert store_of(path).path == store.path
@@ -218,7 +216,7 @@ def test_a_store_is_found_again_and_its_identity_notices_what_has_changed(tmp_pa
         store.check_same(store.identity() | {"fingerprint": "x", "tokenizer_sha256": "0" * 64})
 
 
-def test_an_open_store_travels_to_a_worker_without_its_text(tmp_path: Path) -> None:
+def test_an_open_store_travels_to_a_worker_without_its_text(tmp_path):
     store = store_of(write_song(tmp_path))
     assert store.flat.sum()
     assert len(store.hashes)
@@ -227,14 +225,14 @@ def test_an_open_store_travels_to_a_worker_without_its_text(tmp_path: Path) -> N
     assert np.array_equal(pickle.loads(sent).flat, store.flat)
 
 
-def test_a_damaged_store_is_built_again(tmp_path: Path) -> None:
+def test_a_damaged_store_is_built_again(tmp_path):
     path = write_song(tmp_path)
     store = store_of(path)
     (store.path / "tokens.ids").write_bytes(b"short")
     assert text_of(store_of(path)).encode() == path.read_bytes()
 
 
-def test_bytes_of_windows_are_counted_exactly(tmp_path: Path) -> None:
+def test_bytes_of_windows_are_counted_exactly(tmp_path):
     store = store_of(write_rows(tmp_path))
     starts = np.asarray(store.starts)
     found = store.bytes_of(starts[:-1], np.diff(starts))
@@ -250,7 +248,7 @@ def test_bytes_of_windows_are_counted_exactly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", list_text_recipe_names())
-def test_every_text_recipe_says_where_it_comes_from_and_how_it_is_cut(name: str) -> None:
+def test_every_text_recipe_says_where_it_comes_from_and_how_it_is_cut(name):
     recipe = load_text_recipe(name)
     assert recipe.name == name
     assert find_domain(name) == "text"
@@ -264,18 +262,9 @@ def test_every_text_recipe_says_where_it_comes_from_and_how_it_is_cut(name: str)
     ) or recipe.documents == "file"
 
 
-def test_the_promised_text_recipes_are_there() -> None:
-    promised = {
-        "text8",
-        "enwik8",
-        "lm1b-packed",
-        "lm1b-padded",
-        "openwebtext",
-        "wikitext2",
-        "wikitext103",
-        "ptb",
-        "lambada",
-    }
+def test_the_promised_text_recipes_are_there():
+    promised = {"text8", "enwik8", "lm1b-packed", "lm1b-padded", "openwebtext", "wikitext2",
+                "wikitext103", "ptb", "lambada"}  # fmt: skip
     assert promised | {"ag_news", "c4", "pubmed", "arxiv", "tinyshakespeare"} <= set(
         list_text_recipe_names()
     )
@@ -283,14 +272,14 @@ def test_the_promised_text_recipes_are_there() -> None:
     assert load_text_recipe("c4").sources[7].filename == "c4-train.00007-of-01024.json.gz"
 
 
-def test_a_recipe_of_the_other_domain_is_refused() -> None:
+def test_a_recipe_of_the_other_domain_is_refused():
     with pytest.raises(UsageError, match="is a recipe of DNA"):
         load_text_recipe("hg38")
     with pytest.raises(UsageError, match="unknown detokenizer 'ptp'; did you mean 'ptb'"):
         TextRecipe.parse({"name": "x", "detokenizer": "ptp"})
 
 
-def test_an_archive_gives_up_the_files_that_are_asked_for_and_no_others(tmp_path: Path) -> None:
+def test_an_archive_gives_up_the_files_that_are_asked_for_and_no_others(tmp_path):
     archive = tmp_path / "a.zip"
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("deep/../text8", "the text")
@@ -305,7 +294,7 @@ def test_an_archive_gives_up_the_files_that_are_asked_for_and_no_others(tmp_path
         unpack(tmp_path / "c.zip", "x")
 
 
-def test_an_archive_that_unpacks_without_end_is_refused(tmp_path: Path) -> None:
+def test_an_archive_that_unpacks_without_end_is_refused(tmp_path):
     archive = tmp_path / "bomb.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("text8", bytes(1 << 25))
@@ -314,7 +303,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir() if p.suffix != ".lock"] == ["bomb.zip"]
 
 
-def test_own_recipes_know_rows_from_texts(tmp_path: Path) -> None:
+def test_own_recipes_know_rows_from_texts(tmp_path):
     assert not make_text_recipe("x/my text.txt.gz").split_by_hash
     assert make_text_recipe("x/rows.jsonl").split_by_hash
     assert make_text_recipe(tmp_path).split_by_hash

@@ -24,7 +24,7 @@ def padded(path: Path, split: str = "train", seq_len: int = 48) -> PaddedWindows
     return PaddedWindows(store_of(path), make_text_recipe(path), split, seq_len)
 
 
-def test_packed_evaluation_windows_are_the_text_in_order(tmp_path: Path) -> None:
+def test_packed_evaluation_windows_are_the_text_in_order(tmp_path):
     windows = packed(write_rows(tmp_path))
     got = torch.cat([b.x0[b.maskable] for b in EvalBatches(windows, 7, seed=1)])
     i = windows.store.splits.intervals["train"]
@@ -34,7 +34,7 @@ def test_packed_evaluation_windows_are_the_text_in_order(tmp_path: Path) -> None
     assert windows.bytes().sum() == (want < 256).sum()
 
 
-def test_padded_windows_hold_one_document_each_and_its_end(tmp_path: Path) -> None:
+def test_padded_windows_hold_one_document_each_and_its_end(tmp_path):
     windows = padded(write_rows(tmp_path))
     store = windows.store
     documents = store.documents("train")
@@ -52,7 +52,7 @@ def test_padded_windows_hold_one_document_each_and_its_end(tmp_path: Path) -> No
     assert windows.dropped["tokens_beyond_window"] == whole - int(maskable.sum())
 
 
-def test_a_start_token_is_given_and_never_scored(tmp_path: Path) -> None:
+def test_a_start_token_is_given_and_never_scored(tmp_path):
     pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "mill"]
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
@@ -71,9 +71,7 @@ def test_a_start_token_is_given_and_never_scored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [packed, padded])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_are_functions_of_seed_and_number_whoever_makes_them(
-    tmp_path: Path, make: object, workers: int
-) -> None:
+def test_batches_are_functions_of_seed_and_number_whoever_makes_them(tmp_path, make, workers):
     windows = make(write_rows(tmp_path))  # type: ignore[operator]
     batches = TrainBatches(windows, 5, 4)
     loaded = DataLoader(batches.from_batch(3, 9), batch_size=None, num_workers=workers)
@@ -83,7 +81,7 @@ def test_batches_are_functions_of_seed_and_number_whoever_makes_them(
             assert torch.equal(mine, theirs) if isinstance(mine, torch.Tensor) else mine == theirs
 
 
-def test_an_epoch_of_packed_windows_shows_no_token_twice(tmp_path: Path) -> None:
+def test_an_epoch_of_packed_windows_shows_no_token_twice(tmp_path):
     windows = packed(write_song(tmp_path), seq_len=16)
     batches = TrainBatches(windows, 1, 1)
     for epoch in range(3):
@@ -94,7 +92,7 @@ def test_an_epoch_of_packed_windows_shows_no_token_twice(tmp_path: Path) -> None
         assert seen.max() < windows.store.splits.intervals["train"].end[0]
 
 
-def test_a_part_of_the_windows_reads_as_the_whole_does(tmp_path: Path) -> None:
+def test_a_part_of_the_windows_reads_as_the_whole_does(tmp_path):
     for windows in (packed(write_rows(tmp_path)), padded(write_rows(tmp_path))):
         some = windows.spread(5)
         assert type(some) is type(windows)
@@ -105,7 +103,7 @@ def test_a_part_of_the_windows_reads_as_the_whole_does(tmp_path: Path) -> None:
         assert some.bytes().sum() < windows.bytes().sum()
 
 
-def test_segments_number_the_documents_of_a_window(tmp_path: Path) -> None:
+def test_segments_number_the_documents_of_a_window(tmp_path):
     windows = packed(write_rows(tmp_path), seq_len=128, by_document=True)
     batch = next(iter(EvalBatches(windows, 4, seed=1)))
     assert batch.segments is not None
@@ -122,7 +120,7 @@ def test_segments_number_the_documents_of_a_window(tmp_path: Path) -> None:
     assert next(iter(EvalBatches(packed(write_rows(tmp_path)), 4, seed=1))).segments is None
 
 
-def test_the_recipe_says_how_windows_are_packed_unless_one_is_asked_for(tmp_path: Path) -> None:
+def test_the_recipe_says_how_windows_are_packed_unless_one_is_asked_for(tmp_path):
     path = write_rows(tmp_path)
     store, recipe = store_of(path), make_text_recipe(path)
     assert isinstance(open_text_windows(store, recipe, "train", 32), PackedWindows)
@@ -139,7 +137,7 @@ def test_the_recipe_says_how_windows_are_packed_unless_one_is_asked_for(tmp_path
         )
 
 
-def test_too_short_a_text_names_the_file_and_the_remedy(tmp_path: Path) -> None:
+def test_too_short_a_text_names_the_file_and_the_remedy(tmp_path):
     path = write_song(tmp_path, 1)
     with pytest.raises(
         DataError,

@@ -4,7 +4,6 @@ line.
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ ODD = "Grüße, 世界! 👩‍👩‍👧 é é [MASK] <|endoftext|> [PAD] \x1b
 
 
 @pytest.fixture(scope="module")
-def bpe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bpe(tmp_path_factory):
     """The folder of a byte-level BPE of 400 tokens."""
     folder = tmp_path_factory.mktemp("bpe")
     (folder / "tokenizer.json").write_bytes(train_bpe([SONG] * 3, 400))
@@ -38,32 +37,16 @@ def bpe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bert(tmp_path: Path) -> Path:
+def bert(tmp_path):
     """A vocab.txt of a few words."""
-    words = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "the",
-        "mill",
-        "stood",
-        "##s",
-        "s",
-        "m",
-        "##ill",
-        ",",
-        "[",
-        "]",
-        "mask",
-    ]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "mill", "stood", "##s", "s", "m",
+             "##ill", ",", "[", "]", "mask"]  # fmt: skip
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
     return tmp_path
 
 
 @given(st.text())
-def test_bytes_give_back_every_text(text: str) -> None:
+def test_bytes_give_back_every_text(text):
     tokenizer = ByteTokenizer()
     ids = tokenizer.encode([text])[0]
     assert tokenizer.decode(ids) == text.encode()
@@ -71,7 +54,7 @@ def test_bytes_give_back_every_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [ODD, SONG, "", " ", "a" * 500])
-def test_byte_level_bpe_gives_back_every_text_and_its_bytes_add_up(bpe: Path, text: str) -> None:
+def test_byte_level_bpe_gives_back_every_text_and_its_bytes_add_up(bpe, text):
     tokenizer = open_tokenizer(str(bpe))
     ids = tokenizer.encode([text])[0]
     size = tokenizer.token_bytes()
@@ -83,7 +66,7 @@ def test_byte_level_bpe_gives_back_every_text_and_its_bytes_add_up(bpe: Path, te
     assert not {v.mask_id, v.pad_id, v.end_id} & set(ids.tolist())
 
 
-def test_bpe_is_the_same_whoever_trains_it(bpe: Path) -> None:
+def test_bpe_is_the_same_whoever_trains_it(bpe):
     assert train_bpe([SONG] * 3, 400) == (bpe / "tokenizer.json").read_bytes()
     assert (
         open_tokenizer(str(bpe / "tokenizer.json")).vocabulary
@@ -91,7 +74,7 @@ def test_bpe_is_the_same_whoever_trains_it(bpe: Path) -> None:
     )
 
 
-def test_wordpiece_reads_words_and_a_mask_in_the_text_is_no_mask(bert: Path) -> None:
+def test_wordpiece_reads_words_and_a_mask_in_the_text_is_no_mask(bert):
     tokenizer = open_tokenizer(str(bert))
     v = tokenizer.vocabulary
     assert (v.mask_id, v.pad_id, v.end_id, v.start_id, v.unk_id) == (4, 0, 3, 2, 1)
@@ -102,7 +85,7 @@ def test_wordpiece_reads_words_and_a_mask_in_the_text_is_no_mask(bert: Path) -> 
     assert v.targets == tuple(i for i in range(16) if i not in (0, 2, 4))
 
 
-def test_letters_of_text8_and_nothing_else() -> None:
+def test_letters_of_text8_and_nothing_else():
     tokenizer = LetterTokenizer()
     text = "the quick brown fox jumps over the lazy dog"
     ids = tokenizer.encode([text])[0]
@@ -112,9 +95,7 @@ def test_letters_of_text8_and_nothing_else() -> None:
         tokenizer.encode(["caféz"])
 
 
-def test_the_published_vocabularies_are_known_without_their_files_and_agree_with_them(
-    shared: Path,
-) -> None:
+def test_the_published_vocabularies_are_known_without_their_files_and_agree_with_them(shared):
     for name, folder in (("gpt2", "gpt2"), ("bert-base-uncased", "bert-base-uncased")):
         there = open_tokenizer(str(shared / "data/tokenizers" / folder))
         assert there.vocabulary == read_vocabulary(name)
@@ -130,12 +111,12 @@ def test_the_published_vocabularies_are_known_without_their_files_and_agree_with
     assert bert.encode(["Hello, Wörld!"])[0].tolist() == [7592, 1010, 2088, 999]
 
 
-def test_a_tokenizer_json_with_added_tokens_reads_text_as_text(shared: Path) -> None:
+def test_a_tokenizer_json_with_added_tokens_reads_text_as_text(shared):
     tokenizer = open_tokenizer(str(shared / "data/tokenizers/gena_lm_human_bpe32k"))
     assert tokenizer.vocabulary.mask_id not in tokenizer.encode(["ACGT[MASK]ACGT"])[0]
 
 
-def test_a_run_takes_back_its_own_tokenizer_and_no_other(bpe: Path, tmp_path: Path) -> None:
+def test_a_run_takes_back_its_own_tokenizer_and_no_other(bpe, tmp_path):
     tokenizer = open_tokenizer(str(bpe))
     assert (
         rebuild_tokenizer(tokenizer.files, tokenizer.vocabulary, tmp_path).vocabulary
@@ -150,7 +131,7 @@ def test_a_run_takes_back_its_own_tokenizer_and_no_other(bpe: Path, tmp_path: Pa
     assert rebuild_tokenizer({}, BYTES, tmp_path).vocabulary == BYTES
 
 
-def test_what_is_no_tokenizer_is_said(tmp_path: Path) -> None:
+def test_what_is_no_tokenizer_is_said(tmp_path):
     with pytest.raises(UsageError, match="did you mean 'gpt2'"):
         open_tokenizer("gpt-2")
     with pytest.raises(UsageError, match="holds no tokenizer"):
@@ -165,9 +146,7 @@ def test_what_is_no_tokenizer_is_said(tmp_path: Path) -> None:
         open_tokenizer("gpt2", offline=True)
 
 
-def test_a_missing_package_is_one_line_with_the_remedy(
-    bpe: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_one_line_with_the_remedy(bpe, monkeypatch):
     files = {"tokenizer.json": (bpe / "tokenizer.json").read_bytes()}
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(
@@ -176,7 +155,7 @@ def test_a_missing_package_is_one_line_with_the_remedy(
         FileTokenizer(files, "mine", "here")
 
 
-def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe: Path) -> None:
+def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe):
     mine = open_tokenizer(str(bpe)).vocabulary
     for vocabulary in (BYTES, TEXT8, mine, read_vocabulary("gpt2")):
         again = Vocabulary.from_json(json.loads(json.dumps(vocabulary.to_json())))
@@ -224,11 +203,11 @@ def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe
         ("lambada", " “ no , ” she said . ", '" no, " she said.'),
     ],
 )
-def test_detokenisers_bring_running_text_back(name: str, before: str, after: str) -> None:
+def test_detokenisers_bring_running_text_back(name, before, after):
     assert DETOKENIZERS[name](before) == after
 
 
-def test_detokenisers_leave_running_text_alone() -> None:
+def test_detokenisers_leave_running_text_alone():
     for name, detokenize in DETOKENIZERS.items():
         for verse in VERSES:
             assert detokenize(verse) == verse, name

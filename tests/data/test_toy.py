@@ -56,9 +56,7 @@ def forward(source: ToySource, bases: NDArray) -> float:
 
 @SOURCES
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 11, 12, 13, 40, 300])
-def test_the_likelihood_is_that_of_the_plain_forward_algorithm(
-    source: ToySource, length: int
-) -> None:
+def test_the_likelihood_is_that_of_the_plain_forward_algorithm(source, length):
     for index in range(3):
         ids = source.sample(length, 7, index)
         assert float(source.log_likelihood(ids)) == pytest.approx(
@@ -68,21 +66,19 @@ def test_the_likelihood_is_that_of_the_plain_forward_algorithm(
 
 @SOURCES
 @pytest.mark.parametrize("length", [1, 2, 4, 7])
-def test_the_probabilities_of_all_sequences_of_a_length_add_up_to_one(
-    source: ToySource, length: int
-) -> None:
+def test_the_probabilities_of_all_sequences_of_a_length_add_up_to_one(source, length):
     everything = np.array(list(itertools.product(DNA.targets, repeat=length)), np.uint8)
     assert np.exp(source.log_likelihood(everything)).sum() == pytest.approx(1, abs=1e-12)
 
 
 @given(st.lists(st.sampled_from(DNA.targets), min_size=1, max_size=200))
-def test_a_sequence_and_its_other_strand_are_equally_probable(ids: list[int]) -> None:
+def test_a_sequence_and_its_other_strand_are_equally_probable(ids):
     forward_, reverse = TOY.log_likelihood(np.array([ids, DNA.rc(np.array(ids))], np.uint8))
     assert forward_ == pytest.approx(reverse, rel=1e-12)
 
 
 @given(st.lists(st.sampled_from([*DNA.targets, 11]), min_size=1, max_size=6), st.integers(0, 9))
-def test_unknown_letters_and_padding_are_summed_over(ids: list[int], pad: int) -> None:
+def test_unknown_letters_and_padding_are_summed_over(ids, pad):
     row = np.array([*ids, *[DNA.pad_id] * pad], np.uint8)
     options = [[i] if i in DNA.targets else DNA.targets for i in ids]
     everything = np.array(list(itertools.product(*options)), np.uint8)
@@ -90,7 +86,7 @@ def test_unknown_letters_and_padding_are_summed_over(ids: list[int], pad: int) -
     assert float(SMALL.log_likelihood(row)) == pytest.approx(total, rel=1e-10)
 
 
-def test_soft_mask_bits_and_wider_integers_change_nothing() -> None:
+def test_soft_mask_bits_and_wider_integers_change_nothing():
     ids = TOY.sample(300, 3)
     assert (
         TOY.log_likelihood(ids | SOFT)
@@ -100,14 +96,14 @@ def test_soft_mask_bits_and_wider_integers_change_nothing() -> None:
     assert TOY.bits_per_base(ids | SOFT) == TOY.bits_per_base(ids)
 
 
-def test_a_batch_of_windows_is_scored_row_by_row() -> None:
+def test_a_batch_of_windows_is_scored_row_by_row():
     rows = TOY.sample(6 * 50, 3).reshape(2, 3, 50)
     one_by_one = [[float(TOY.log_likelihood(row)) for row in group] for group in rows]
     assert TOY.log_likelihood(rows).tolist() == pytest.approx(np.array(one_by_one), rel=1e-13)
 
 
 @SOURCES
-def test_samples_have_the_sources_law_from_their_first_base_on(source: ToySource) -> None:
+def test_samples_have_the_sources_law_from_their_first_base_on(source):
     stationary, _, emit = chain(source)
     expected = stationary @ emit
     draws = np.stack([source.sample(40, 11, i) for i in range(2000)]) - 7
@@ -116,13 +112,13 @@ def test_samples_have_the_sources_law_from_their_first_base_on(source: ToySource
         assert np.abs(share - expected).max() < 4.5 * np.sqrt(0.25 / len(draws))
 
 
-def test_a_sample_is_a_function_of_its_seed_and_index() -> None:
+def test_a_sample_is_a_function_of_its_seed_and_index():
     assert (TOY.sample(500, 1, 0) == TOY.sample(500, 1, 0)).all()
     assert (TOY.sample(500, 1, 0) != TOY.sample(500, 1, 1)).any()
     assert (TOY.sample(500, 1, 0) != TOY.sample(500, 2, 0)).any()
 
 
-def test_no_other_source_codes_its_samples_in_fewer_bits() -> None:
+def test_no_other_source_codes_its_samples_in_fewer_bits():
     """Gibbs' inequality, with every neighbour of the parameters in the place of "other"."""
     ids = TOY.sample(20_000, 5).reshape(-1, 500)
     best = TOY.bits_per_base(ids)
@@ -136,7 +132,7 @@ def test_no_other_source_codes_its_samples_in_fewer_bits() -> None:
         assert ToySource(**change).bits_per_base(ids) > best + 0.004
 
 
-def test_the_toy_genome_has_about_two_bits_by_letters_and_one_and_a_quarter_in_truth() -> None:
+def test_the_toy_genome_has_about_two_bits_by_letters_and_one_and_a_quarter_in_truth():
     ids = np.concatenate([ids for _, ids in TOY.contigs()][:4])
     p = np.bincount(ids, minlength=11)[7:11] / len(ids)
     assert 1.97 < -(p * np.log2(p)).sum() < 1.99
@@ -148,7 +144,7 @@ def test_the_toy_genome_has_about_two_bits_by_letters_and_one_and_a_quarter_in_t
     )
 
 
-def test_the_genome_is_the_same_on_every_machine() -> None:
+def test_the_genome_is_the_same_on_every_machine():
     contigs = dict(TOY.contigs())
     assert [*contigs] == [f"toy{i + 1}" for i in range(10)]
     assert (
@@ -161,7 +157,7 @@ def test_the_genome_is_the_same_on_every_machine() -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(1, 200))
-def test_a_sample_has_the_length_asked_for_and_only_bases(length: int) -> None:
+def test_a_sample_has_the_length_asked_for_and_only_bases(length):
     ids = SMALL.sample(length, 1)
     assert ids.shape == (length,)
     assert set(ids.tolist()) <= set(DNA.targets)

@@ -21,9 +21,7 @@ STEPS, LENGTH, ROWS = 60, 256, 16
 
 
 @pytest.mark.slow
-def test_a_tiny_network_closes_a_third_of_the_gap_in_sixty_steps_and_never_beats_the_source() -> (
-    None
-):
+def test_a_tiny_network_closes_a_third_of_the_gap_in_sixty_steps_and_never_beats_the_source():
     recipe = load_recipe("toy")
     store = build_dna_store(recipe)
     train, test = (DnaWindows(store, recipe, split, LENGTH) for split in ("train", "test"))

@@ -1,7 +1,5 @@
 """Windows: against a brute force that walks base by base, and the user's genomes that hold none."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from genomes import covered, random_dna, recipe_of, store_of
@@ -27,31 +25,16 @@ def tilings(draw: st.DrawFn) -> tuple:
         draw(st.integers(1, (len(genome) - s - n) // stride + 1))
         for s, n in zip(starts, lengths, strict=True)
     ]
-    return (
-        genome,
-        starts,
-        lengths,
-        counts,
-        stride,
-        draw(st.sampled_from([0.0, 0.3, 0.5, 0.99, 1.0])),
-    )
+    return (genome, starts, lengths, counts, stride,
+            draw(st.sampled_from([0.0, 0.3, 0.5, 0.99, 1.0])))  # fmt: skip
 
 
 @given(tilings())
-def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_drops(
-    case: tuple,
-) -> None:
+def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_drops(case):
     genome, starts, lengths, counts, stride, most = case
     first = np.concatenate(([0], np.cumsum(counts)))
-    ranges = find_dropped_windows(
-        np.array(starts),
-        np.array(lengths),
-        np.array(counts),
-        first[:-1],
-        stride,
-        find_runs_of_n(genome),
-        most,
-    )
+    ranges = find_dropped_windows(np.array(starts), np.array(lengths), np.array(counts), first[:-1],
+                                  stride, find_runs_of_n(genome), most)  # fmt: skip
     found = [int(i) for low, high in ranges for i in range(low, high)]
     wanted = []
     for k, (s, n, c) in enumerate(zip(starts, lengths, counts, strict=True)):
@@ -64,7 +47,7 @@ def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_dr
 
 
 @given(st.lists(st.sampled_from([7, N_ID, N_ID | 0x80]), max_size=60), st.integers(1, 7))
-def test_runs_of_n_are_found_across_the_borders_of_pieces(ids: list[int], chunk: int) -> None:
+def test_runs_of_n_are_found_across_the_borders_of_pieces(ids, chunk):
     pieces = [np.array(ids[i : i + chunk], np.uint8) for i in range(0, len(ids), chunk)]
     found = [find_runs_of_n(piece) + i * chunk for i, piece in enumerate(pieces)]
     runs = join_runs(np.concatenate([np.zeros((0, 2), np.int64), *found]))
@@ -84,12 +67,8 @@ def test_runs_of_n_are_found_across_the_borders_of_pieces(ids: list[int], chunk:
     st.integers(0, 2**32),
 )
 def test_an_epochs_windows_share_no_base_and_stay_inside_their_intervals_at_every_phase(
-    tmp_path_factory: pytest.TempPathFactory,
-    lengths: list[int],
-    seq_len: int,
-    n_share: float,
-    seed: int,
-) -> None:
+    tmp_path_factory, lengths, seq_len, n_share, seed
+):
     rng = np.random.default_rng(seed)
     contigs = {}
     for i, n in enumerate([50, *lengths]):
@@ -117,16 +96,14 @@ def test_an_epochs_windows_share_no_base_and_stay_inside_their_intervals_at_ever
         assert (ends == np.searchsorted(store.offsets, starts, "right")).all()
 
 
-def test_phases_move_the_windows_of_a_long_interval_over_all_places(tmp_path: Path) -> None:
+def test_phases_move_the_windows_of_a_long_interval_over_all_places(tmp_path):
     store, recipe = store_of(tmp_path, {"a": random_dna(64 * 40)})
     windows = DnaWindows(store, recipe, "train", 32)
     starts = {int(windows.tiling(p).at(np.array([3]))[0][0]) % 32 for p in range(PHASES)}
     assert len(starts) == PHASES
 
 
-def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_start(
-    tmp_path: Path,
-) -> None:
+def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_start(tmp_path):
     contigs = {"a": random_dna(70), "b": random_dna(35), "c": random_dna(9)}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("c",)))
     windows = DnaWindows(store, recipe, "train", 16, stride=20)
@@ -136,15 +113,13 @@ def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_st
     assert len(windows) == 4
 
 
-def test_overlapping_windows_come_with_a_small_stride(tmp_path: Path) -> None:
+def test_overlapping_windows_come_with_a_small_stride(tmp_path):
     contigs = {"a": random_dna(40), "b": "A" * 20}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("b",)))
     assert DnaWindows(store, recipe, "train", 16, stride=8).start.tolist() == [0, 8, 16, 24]
 
 
-def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_away(
-    tmp_path: Path,
-) -> None:
+def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_away(tmp_path):
     contigs = {
         "a": random_dna(64),
         "b": random_dna(20, 1),
@@ -160,7 +135,7 @@ def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_a
     assert rows[2, :20].tolist() == store.ids("b").tolist()
 
 
-def test_the_windows_at_a_contigs_end_do_not_run_into_the_next(tmp_path: Path) -> None:
+def test_the_windows_at_a_contigs_end_do_not_run_into_the_next(tmp_path):
     contigs = {"a": "A" * 33, "b": "C" * 32, "c": "G" * 8}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("c",)))
     windows = DnaWindows(store, recipe, "train", 16)
@@ -169,7 +144,7 @@ def test_the_windows_at_a_contigs_end_do_not_run_into_the_next(tmp_path: Path) -
     assert windows.dropped["tail_bases"] == 1
 
 
-def test_windows_of_mostly_n_are_dropped_counted_and_told(tmp_path: Path) -> None:
+def test_windows_of_mostly_n_are_dropped_counted_and_told(tmp_path):
     sequence = "A" * 16 + "N" * 9 + "C" * 7 + "N" * 8 + "G" * 8 + "N" * 64
     contigs = {"a": sequence, "v": "ACGT" * 8}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
@@ -180,7 +155,7 @@ def test_windows_of_mostly_n_are_dropped_counted_and_told(tmp_path: Path) -> Non
     assert len(DnaWindows(store, recipe, "train", 16, max_n_fraction=0.6)) == 3
 
 
-def test_no_window_of_train_touches_a_held_out_base(tmp_path: Path) -> None:
+def test_no_window_of_train_touches_a_held_out_base(tmp_path):
     contigs = {"a": random_dna(400), "b": random_dna(300, 1)}
     rule = SplitRule(train="rest", valid=(("b", 10, 150),), test=(("b", 150, 290),))
     recipe = recipe_of(contigs).model_copy(update={"splits": rule})
@@ -192,7 +167,7 @@ def test_no_window_of_train_touches_a_held_out_base(tmp_path: Path) -> None:
     assert (sum(np.minimum(c, 1) for c in counts) <= 1).all()
 
 
-def test_legacy_tiling_walks_into_held_out_bases_and_only_on_request(tmp_path: Path) -> None:
+def test_legacy_tiling_walks_into_held_out_bases_and_only_on_request(tmp_path):
     bed = tmp_path / "s.bed"
     bed.write_text("a\t0\t64\ttrain\na\t64\t128\ttest\n")
     contigs = {"a": random_dna(256)}
@@ -202,7 +177,7 @@ def test_legacy_tiling_walks_into_held_out_bases_and_only_on_request(tmp_path: P
     assert legacy.start.tolist() == list(range(0, 256, 32))
 
 
-def test_a_subset_is_spread_evenly_and_lists_its_own_windows(tmp_path: Path) -> None:
+def test_a_subset_is_spread_evenly_and_lists_its_own_windows(tmp_path):
     contigs = {"a": random_dna(320), "v": random_dna(32)}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
     windows = DnaWindows(store, recipe, "train", 16)
@@ -213,7 +188,7 @@ def test_a_subset_is_spread_evenly_and_lists_its_own_windows(tmp_path: Path) -> 
     assert len(windows.spread(10**6)) == len(windows) == 20
 
 
-def test_every_contig_shorter_than_the_window_is_refused_with_both_lengths(tmp_path: Path) -> None:
+def test_every_contig_shorter_than_the_window_is_refused_with_both_lengths(tmp_path):
     contigs = {"s1": random_dna(40), "s2": random_dna(99)}
     store, recipe = store_of(tmp_path, contigs)
     with pytest.raises(DataError) as fault:
@@ -222,13 +197,13 @@ def test_every_contig_shorter_than_the_window_is_refused_with_both_lengths(tmp_p
         assert part in str(fault.value)
 
 
-def test_a_genome_of_only_n_is_refused_naming_file_and_record(tmp_path: Path) -> None:
+def test_a_genome_of_only_n_is_refused_naming_file_and_record(tmp_path):
     store, recipe = store_of(tmp_path, {"gap": "N" * 5000})
     with pytest.raises(DataError, match=r"in\.fa \(record gap\): no usable window.* N;"):
         DnaWindows(store, recipe, "train", 128)
 
 
-def test_islands_in_n_give_only_windows_with_bases(tmp_path: Path) -> None:
+def test_islands_in_n_give_only_windows_with_bases(tmp_path):
     contigs = {"gap": ("N" * 5940 + random_dna(60)) * 3}
     store, recipe = store_of(tmp_path, contigs)
     with pytest.raises(DataError, match="no usable window"):
@@ -242,16 +217,14 @@ def test_islands_in_n_give_only_windows_with_bases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "values", [{"seq_len": 0}, {"seq_len": 8, "stride": 0}, {"seq_len": 8, "split": "dev"}]
 )
-def test_sizes_and_names_that_cannot_be_meant_are_usage_errors(
-    tmp_path: Path, values: dict
-) -> None:
+def test_sizes_and_names_that_cannot_be_meant_are_usage_errors(tmp_path, values):
     store, recipe = store_of(tmp_path, {"a": random_dna(100)})
     with pytest.raises(UsageError):
         DnaWindows(store, recipe, **{"split": "train", **values})
 
 
 @pytest.mark.slow
-def test_the_sparse_human_genome_gives_train_valid_and_test_windows_quickly(shared: Path) -> None:
+def test_the_sparse_human_genome_gives_train_valid_and_test_windows_quickly(shared):
     from genodiff.data.dna_store import build_dna_store
     from genodiff.data.recipe import load_recipe
 

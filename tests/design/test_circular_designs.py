@@ -3,7 +3,6 @@
 import random
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,7 +69,7 @@ def avoids(*words: str) -> Callable[[str], bool]:
 PLASMID = "ACATTAGCCATGACCTAAGGGGTC"  # 24 bases; its last four, then TC, are BsaI's GGTCTC
 
 
-def test_a_gap_of_two_at_the_origin_makes_no_site_across_it_on_either_strand() -> None:
+def test_a_gap_of_two_at_the_origin_makes_no_site_across_it_on_either_strand():
     found = list_designs(PLASMID, [(0, 2)], enzymes=("BsaI",))
     every = {a + b + PLASMID[2:] for a, b in product("ACGT", repeat=2)}
     assert every - found == {"TC" + PLASMID[2:]}
@@ -80,7 +79,7 @@ def test_a_gap_of_two_at_the_origin_makes_no_site_across_it_on_either_strand() -
     assert {a + b for a, b in product("ACGT", repeat=2)} - {one[:2] for one in found} == {"CC"}
 
 
-def test_a_palindrome_is_not_made_from_both_sides_of_the_origin() -> None:
+def test_a_palindrome_is_not_made_from_both_sides_of_the_origin():
     text = "GGCATTAGCCATGACCTAAGGGAA"  # GAA stands before the origin, and TTC would end GAATTC
     found = list_designs(text, [(23, 26)], enzymes=("EcoRI",))  # the last base and the first two
     assert found == enumerate_circles(text, [23, 0, 1], avoids("GAATTC"))
@@ -93,7 +92,7 @@ def test_a_palindrome_is_not_made_from_both_sides_of_the_origin() -> None:
     ("text", "free"),
     [("GACTTGAC", [6, 7, 0, 1, 2]), ("GACTTG", [0, 1, 2, 3, 4, 5]), ("GACTTGAC", [1, 2, 4, 5, 7])],
 )
-def test_a_site_that_is_longer_than_what_is_kept_is_not_made(text: str, free: list[int]) -> None:
+def test_a_site_that_is_longer_than_what_is_kept_is_not_made(text, free):
     start = free[0]
     regions = [(i, i + 1) for i in free] if start == 1 else [(start, start + len(free))]
     assert list_designs(text, regions, avoid=("GAATTC", "GGTCTC")) == enumerate_circles(
@@ -101,7 +100,7 @@ def test_a_site_that_is_longer_than_what_is_kept_is_not_made(text: str, free: li
     )
 
 
-def test_a_record_without_a_kept_base_is_judged_round() -> None:
+def test_a_record_without_a_kept_base_is_judged_round():
     def holds(text: str) -> bool:
         runs = not any(base * 3 in text * 2 for base in "ACGT")
         windows = [(text * 2)[i : i + 4] for i in range(6)]
@@ -112,7 +111,7 @@ def test_a_record_without_a_kept_base_is_judged_round() -> None:
         assert list_designs("NNNNNN", regions, max_run=2, gc=("25-50%/4",)) == wanted
 
 
-def test_gc_windows_go_round_where_bases_are_kept() -> None:
+def test_gc_windows_go_round_where_bases_are_kept():
     def holds(text: str) -> bool:
         windows = [(text * 2)[i : i + 5] for i in range(0, 10, 2)]
         return all(1 <= sum(b in "GC" for b in one) <= 3 for one in windows)
@@ -124,7 +123,7 @@ def test_gc_windows_go_round_where_bases_are_kept() -> None:
     assert list_designs("ACNGTAANCG", None, gc=("20-60%/5:2",)) == wanted
 
 
-def test_a_linear_record_ends_where_it_ends() -> None:
+def test_a_linear_record_ends_where_it_ends():
     source = TemplateSource([Template("p", "", b"NNATTAGCCATGACCTAAGGGGTC")], "memory")
     rules = make_rules(RuleWords(enzymes=("BsaI",)), source.contigs)
     designer = Designer(source, None, rules, 6, 3, 1 << 20)
@@ -132,7 +131,7 @@ def test_a_linear_record_ends_where_it_ends() -> None:
     assert len(list_accepted(designer.compile(group), designer.space(group))) == 16
 
 
-def test_random_circles_allow_what_enumeration_does() -> None:
+def test_random_circles_allow_what_enumeration_does():
     draws = random.Random(5)
     some = 0
     for _ in range(60):
@@ -156,7 +155,7 @@ def test_random_circles_allow_what_enumeration_does() -> None:
 
 
 @pytest.mark.parametrize("strand", [1, -1])
-def test_a_protein_across_the_origin_is_kept(strand: int) -> None:
+def test_a_protein_across_the_origin_is_kept(strand):
     gene = "ATGCTGGGC" if strand == 1 else str(Seq("ATGCTGGGC").reverse_complement())
     text = gene[4:] + "AATAATTAAAT" + gene[:4]  # its frame is p:17-5
     word = f"p:17-5:{'+' if strand == 1 else '-'}"
@@ -175,15 +174,15 @@ def test_a_protein_across_the_origin_is_kept(strand: int) -> None:
     assert 1 < len(found) < 64
 
 
-def test_bases_kept_across_the_origin_stay() -> None:
+def test_bases_kept_across_the_origin_stay():
     found = list_designs("ACGTACGTAC", [(8, 13)], keep=("p:10-2",))
     assert {(one[9], one[0], one[1]) for one in found} == {("C", "A", "C")}
     assert len(found) == 4**2
 
 
 def test_a_genbank_file_is_designed_across_its_origin_and_the_vcf_is_in_order(
-    tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, run, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(3)
     text = "".join(rng.choice(list("ACGT"), 300))
@@ -216,9 +215,7 @@ def test_a_genbank_file_is_designed_across_its_origin_and_the_vcf_is_in_order(
     assert [int(row[1]) for row in bed] == sorted(int(row[1]) for row in bed)
 
 
-def test_a_window_round_the_origin_leaves_all_of_its_contig_out_of_a_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_window_round_the_origin_leaves_all_of_its_contig_out_of_a_memory(monkeypatch):
     monkeypatch.setattr(
         training_memory, "leave_out_locus", lambda _, name, start, end: (start, end)
     )
@@ -230,7 +227,7 @@ def test_a_window_round_the_origin_leaves_all_of_its_contig_out_of_a_memory(
     assert loci.leave_out(("p", 8, 12)) == (0, 10)
 
 
-def test_python_takes_a_circular_record_and_a_region_across_its_origin(tmp_path: Path) -> None:
+def test_python_takes_a_circular_record_and_a_region_across_its_origin(tmp_path):
     model = genodiff.load(write_run(tmp_path))
     record = SeqIO.SeqRecord(
         Seq("CATTAGCCATGACCTAAGGGGTCT"), "p", annotations={"topology": "circular"}

@@ -17,7 +17,7 @@ LETTERS = "CATTAGCCATGACCTAAGGGGTCTTACGATACGATTACAGATTACAGGCATTAGGACCCATAGGATACC
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("run"))
 
 
@@ -40,9 +40,7 @@ def read_genbank(path: str) -> list[SeqIO.SeqRecord]:
         return list(SeqIO.parse(file, "genbank"))
 
 
-def test_a_construct_keeps_its_annotation_and_marks_every_edit(
-    tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_construct_keeps_its_annotation_and_marks_every_edit(tmp_path, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
     features = write_plasmid(tmp_path / "p.gb")
     words = ["--fasta", "p.gb", "--region", "pX.1:66-4", "--region", "pX.1:20-30"]
@@ -72,9 +70,7 @@ def test_a_construct_keeps_its_annotation_and_marks_every_edit(
     ).read_text().splitlines()[4:]
 
 
-def test_sequences_and_filled_gaps_are_records(
-    tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sequences_and_filled_gaps_are_records(tmp_path, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("t.fa").write_text(">t one\nACGTNNNNACGT\n")
     words = ["--seed", "1", "--steps", "4", "--threads", "1", "-q"]
@@ -95,27 +91,20 @@ def test_sequences_and_filled_gaps_are_records(
         (["-o", "o.gb", "--screen", "true"], "--screen reads FASTA"),
     ],
 )
-def test_what_genbank_cannot_hold_is_refused(
-    words: list[str],
-    says: str,
-    tmp_path: Path,
-    run: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_genbank_cannot_hold_is_refused(words, says, tmp_path, run, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("t.fa").write_text(">t one\nACGTNNNNACGT\n")
     assert exit_code("sample", run, *words) == 2
     assert says in capsys.readouterr().err
 
 
-def test_a_record_of_another_length_is_refused() -> None:
+def test_a_record_of_another_length_is_refused():
     source = SeqIO.SeqRecord(Seq("ACGT"), "a")
     with pytest.raises(DataError, match="has 4 bases, its design 5"):
         format_genbank("a", "", b"ACGTA", source=source)
 
 
-def test_runs_of_edits_are_one_feature() -> None:
+def test_runs_of_edits_are_one_feature():
     marks = mark_changes(b"ACGTNA", b"TGGTAA", 10)
     assert [(m.start, m.end, m.qualifiers["replace"]) for m in marks] == [
         (10, 12, "ac"),
@@ -124,9 +113,7 @@ def test_runs_of_edits_are_one_feature() -> None:
     assert [m.qualifiers["note"] for m in marks] == ["edited", "filled"]
 
 
-def test_conserved_elements_stay(
-    tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_conserved_elements_stay(tmp_path, run, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("g.fa").write_text(f">c\n{LETTERS}\n>d\n{LETTERS}\n")
     Path("e.bed").write_text("c\t0\t25\nc\t40\t45\nd\t20\t60\nc\t66\t69\n")

@@ -40,7 +40,7 @@ RULES = {"max_edits": 2, "avoid": ["GATC"]}
 
 
 @pytest.fixture
-def genome(run: Path) -> Genome:
+def genome(run):
     return Genome(run.parent / "genome.fa")
 
 
@@ -64,9 +64,7 @@ def list_designs(drawing: DesignDrawing, seed: int = 1) -> list[str]:
 
 
 @pytest.mark.slow
-def test_designs_follow_the_law_of_the_network_that_remembers(
-    model: TrainedModel, genome: Genome
-) -> None:
+def test_designs_follow_the_law_of_the_network_that_remembers(model, genome):
     """All designs of three bases under constraints, against their enumeration."""
     n, whole = 3000, genome.fetch("c1", COPY[0] - 1, COPY[1] + 1).decode().upper()
     rules = {"avoid": [whole], "max_edits": 2}  # the copy itself is forbidden
@@ -142,9 +140,7 @@ def sharpen(backbone: Any) -> Any:
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("guidance", [None, "smc", "beam", "best-of-n", "cfg"])
-def test_a_memory_is_a_denoiser_to_constraints_and_guidance(
-    model: TrainedModel, genome: Genome, guidance: str | None
-) -> None:
+def test_a_memory_is_a_denoiser_to_constraints_and_guidance(model, genome, guidance):
     """The same bytes as of networks that remember by themselves, the own locus left out."""
     conditional = model._replace(backbone=sharpen(model.backbone))
     made = make_guiding(guidance, conditional)
@@ -164,9 +160,7 @@ def test_a_memory_is_a_denoiser_to_constraints_and_guidance(
     assert found != list_designs(ask(model, genome, [COPY], RULES, 3, made, steps=4))
 
 
-def test_a_memory_of_nothing_leaves_every_design(
-    run: Path, genome: Genome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_memory_of_nothing_leaves_every_design(run, genome, tmp_path, monkeypatch):
     empty = Memory.build([("c", 0, np.full(300, 4, np.uint8))])
     monkeypatch.setattr(
         training_memory,
@@ -201,9 +195,7 @@ def share_kept(path: Path, text: str) -> float:
 
 
 @pytest.mark.parametrize("verb", ["redesign", "sample"])
-def test_what_stood_in_a_region_is_not_copied_back(
-    run: Path, genome: Genome, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stood_in_a_region_is_not_copied_back(run, genome, verb, tmp_path, monkeypatch):
     """Of the training genome, under other names and in lower case."""
     other = tmp_path / "other.fa"
     other.write_text(genome_text().lower().replace(">c1\n", ">one\n"))
@@ -221,7 +213,7 @@ def test_what_stood_in_a_region_is_not_copied_back(
     assert abs(share_kept(tmp_path / "on", text) - share_kept(tmp_path / "off", text)) < 0.15
 
 
-def test_a_copy_elsewhere_fills_a_region(run: Path, genome: Genome, tmp_path: Path) -> None:
+def test_a_copy_elsewhere_fills_a_region(run, genome, tmp_path):
     text = genome.fetch("c1", 5740, 5760).decode().upper()
     for memory in ("on", "off"):
         genodiff.redesign(
@@ -237,9 +229,7 @@ def test_a_copy_elsewhere_fills_a_region(run: Path, genome: Genome, tmp_path: Pa
     assert [one[24:44].upper() for one in designs] == [text, text]
 
 
-def test_company_changes_no_byte_and_the_sidecar_names_the_memory(
-    run: Path, tmp_path: Path
-) -> None:
+def test_company_changes_no_byte_and_the_sidecar_names_the_memory(run, tmp_path):
     """Windows of different loci, each left out, in batches of 1 and of 5."""
     bed = tmp_path / "r.bed"
     bed.write_text("c1\t1030\t1040\nc1\t5740\t5750\nc2\t300\t309\nc2\t900\t1000\n")
@@ -262,9 +252,7 @@ def test_company_changes_no_byte_and_the_sidecar_names_the_memory(
     assert filled["memory"]["fingerprint"] == kept["memory"]["fingerprint"]
 
 
-def test_what_cannot_be_is_refused_in_one_line(
-    run: Path, model: TrainedModel, genome: Genome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_is_refused_in_one_line(run, model, genome, tmp_path, monkeypatch):
     fasta, region = run.parent / "genome.fa", ["c1:101-110"]
     for call, given in (
         (genodiff.redesign, {"fasta": fasta}),

@@ -1,7 +1,6 @@
 """The doctor: each check can fail, says how to mend it, and writes nothing."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,37 +13,22 @@ from genodiff.kernels.dispatch import select_provider
 
 
 @pytest.fixture(scope="module")
-def machine() -> list[Check]:
+def machine():
     """The checks of this machine, made once: packages are imported in processes of their own."""
     return doctor.check_machine()
 
 
-def test_here_everything_that_is_needed_works(machine: list[Check]) -> None:
+def test_here_everything_that_is_needed_works(machine):
     checks, scan = selftest.check_torch()
     found = [*machine, *checks]
     assert [c for c in found if c.status == "fail"] == []
     assert scan is not None
     assert scan.split("-")[0] == select_provider().name
-    assert {
-        "python",
-        "packages",
-        "cpu",
-        "memory",
-        "disk",
-        "cache",
-        "recipes",
-        "torch",
-        "gpu",
-        "scan",
-        "scan numbers",
-        "bound",
-        "strands",
-    } <= {c.name for c in found}
+    assert {"python", "packages", "cpu", "memory", "disk", "cache", "recipes", "torch", "gpu",
+            "scan", "scan numbers", "bound", "strands"} <= {c.name for c in found}  # fmt: skip
 
 
-def test_on_a_gpu_its_pace_is_forecast_from_the_bytes_that_it_copies(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_on_a_gpu_its_pace_is_forecast_from_the_bytes_that_it_copies(monkeypatch):
     """As benchmarks/gpu/QUEUE.md counts for an H200: 17.8 ps a channel and step for the scans."""
     assert selftest.check_forecast() == []
     scans = selftest.count_token_seconds(256, 528, 1.755e9, 1e30)
@@ -68,12 +52,12 @@ def test_on_a_gpu_its_pace_is_forecast_from_the_bytes_that_it_copies(
     assert (found.status, "out of memory" in found.detail) == ("warn", True)
 
 
-def test_names_are_unique_and_every_fault_has_a_remedy(machine: list[Check]) -> None:
+def test_names_are_unique_and_every_fault_has_a_remedy(machine):
     assert len({c.name for c in machine}) == len(machine)
     assert all(c.fix for c in machine if c.status != "ok")
 
 
-def test_the_object_is_json_with_the_documented_keys() -> None:
+def test_the_object_is_json_with_the_documented_keys():
     value = json.loads(
         json.dumps(doctor.report([Check("a", "ok", "b"), Check("c", "fail", "d", "e")], "torch"))
     )
@@ -89,13 +73,11 @@ def test_the_object_is_json_with_the_documented_keys() -> None:
 @pytest.mark.parametrize(
     ("version", "status"), [((3, 10), "fail"), ((3, 11), "ok"), ((3, 14), "ok"), ((3, 15), "warn")]
 )
-def test_only_pythons_that_are_tested_are_ok(version: tuple[int, int], status: str) -> None:
+def test_only_pythons_that_are_tested_are_ok(version, status):
     assert doctor.check_python(version).status == status
 
 
-def test_a_package_that_is_missing_old_new_or_malicious_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_package_that_is_missing_old_new_or_malicious_is_named(monkeypatch):
     here = {"numpy": "1.0", "polars": "9.0", "lightning": "2.6.3", "torch": "2.13.0+cpu"}
 
     def version(name: str) -> str:
@@ -104,13 +86,8 @@ def test_a_package_that_is_missing_old_new_or_malicious_is_named(
         return here[name]
 
     monkeypatch.setattr(doctor, "version", version)
-    lines = [
-        "numpy>=1.26",
-        "polars>=1.30,<3",
-        "lightning>=2.6.6",
-        "torch<2.14,>=2.6",
-        "jinja2>=3.1",
-    ]
+    lines = ["numpy>=1.26", "polars>=1.30,<3", "lightning>=2.6.6", "torch<2.14,>=2.6",
+             "jinja2>=3.1"]  # fmt: skip
     found = {c.name: c for c in doctor.check_packages(lines)}
     assert found["packages"].detail.startswith("4 required packages")
     assert {n: c.status for n, c in found.items()} == {
@@ -120,16 +97,14 @@ def test_a_package_that_is_missing_old_new_or_malicious_is_named(
     assert found["jinja2"].fix == "pip install 'jinja2>=3.1'"
 
 
-def test_extras_are_not_required() -> None:
+def test_extras_are_not_required():
     names = " ".join(doctor._required())
     assert "torch" in names
     assert "mamba-ssm" not in names
     assert "pytest" not in names
 
 
-def test_an_optional_package_that_cannot_be_imported_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_optional_package_that_cannot_be_imported_is_a_warning(tmp_path, monkeypatch):
     (tmp_path / "tokenizers.py").write_text("raise ImportError('undefined symbol: \\x1b[31m')\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -146,9 +121,7 @@ def test_an_optional_package_that_cannot_be_imported_is_a_warning(
     assert broken.fix
 
 
-def test_a_folder_that_cannot_hold_the_cache_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_hold_the_cache_fails(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "file" / "cache"))
     assert doctor.check_cache().status == "fail"
@@ -160,32 +133,28 @@ def test_a_folder_that_cannot_hold_the_cache_fails(
 @pytest.mark.parametrize(
     ("free", "status"), [(10 << 30, "ok"), (500 << 20, "warn"), (1 << 20, "fail")]
 )
-def test_a_disk_that_is_nearly_full_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, status: str
-) -> None:
+def test_a_disk_that_is_nearly_full_is_named(tmp_path, monkeypatch, free, status):
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free})())
     assert doctor.check_disk(tmp_path).status == status
 
 
 @pytest.mark.parametrize(("free", "status"), [(8 << 30, "ok"), (1 << 29, "warn")])
-def test_little_free_memory_is_named(
-    monkeypatch: pytest.MonkeyPatch, free: int, status: str
-) -> None:
+def test_little_free_memory_is_named(monkeypatch, free, status):
     monkeypatch.setattr(doctor, "read_memory", lambda: (16 << 30, free))
     assert doctor.check_memory().status == status
 
 
-def test_missing_recipes_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_recipes_fail(monkeypatch):
     monkeypatch.setattr(doctor, "list_recipe_names", list)
     assert doctor.check_recipes().status == "fail"
 
 
-def test_the_variable_that_kills_on_purpose_is_a_warning() -> None:
+def test_the_variable_that_kills_on_purpose_is_a_warning():
     assert doctor.check_environment({"GENODIFF_CRASH_AT": "3"}).status == "warn"
     assert doctor.check_environment({"PATH": "x"}).status == "ok"
 
 
-def test_a_scan_that_gives_other_numbers_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_that_gives_other_numbers_fails(monkeypatch):
     honest = selftest.selective_scan
 
     def wrong(*args: object, provider: str = "auto", **more: object) -> torch.Tensor:
@@ -198,7 +167,7 @@ def test_a_scan_that_gives_other_numbers_fails(monkeypatch: pytest.MonkeyPatch) 
     assert selftest.check_numbers("torch").status == "fail"
 
 
-def test_a_bound_that_shows_a_token_for_free_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bound_that_shows_a_token_for_free_fails(monkeypatch):
     honest = selftest.exact_count_loss
 
     def leaky(*args: object) -> object:
@@ -209,7 +178,7 @@ def test_a_bound_that_shows_a_token_for_free_fails(monkeypatch: pytest.MonkeyPat
     assert selftest.check_bound().status == "fail"
 
 
-def test_a_scan_that_cannot_be_had_fails_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_that_cannot_be_had_fails_with_a_remedy(monkeypatch):
     monkeypatch.setenv("GENODIFF_SCAN", "no-such-scan")
     checks, name = selftest.check_scans()
     assert name is None
@@ -217,7 +186,7 @@ def test_a_scan_that_cannot_be_had_fails_with_a_remedy(monkeypatch: pytest.Monke
     assert checks[0].fix
 
 
-def test_the_self_test_leaves_the_random_state_alone() -> None:
+def test_the_self_test_leaves_the_random_state_alone():
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
     selftest.check_strands()

@@ -71,9 +71,7 @@ def all_draws(x0: Tensor, block: int, n_blocks: int) -> tuple[Tensor, Tensor, Te
 @pytest.mark.parametrize("world", TALL, ids=NAMES)
 @pytest.mark.parametrize("block", [1, 2, 3, 4])
 @pytest.mark.parametrize("noise", [0.0, 0.7])
-def test_loss_and_bound_have_the_mean_of_the_enumerated_bound(
-    world: World, block: int, noise: float
-) -> None:
+def test_loss_and_bound_have_the_mean_of_the_enumerated_bound(world, block, noise):
     block = min(block, world.length)
     of, net = BlockDiffusion(world.diffusion(), block=block), in_blocks(world, noise)
     for x0 in world.sequences[:4]:
@@ -89,9 +87,7 @@ def test_loss_and_bound_have_the_mean_of_the_enumerated_bound(
 
 @pytest.mark.parametrize("world", TALL, ids=NAMES)
 @pytest.mark.parametrize("block", [1, 2, 3, 5])
-def test_of_the_perfect_denoiser_it_is_the_entropy_and_of_a_wrong_one_above(
-    world: World, block: int
-) -> None:
+def test_of_the_perfect_denoiser_it_is_the_entropy_and_of_a_wrong_one_above(world, block):
     perfect, wrong = (
         sum(
             float(p) * expect(world, x0, block, noise)
@@ -104,7 +100,7 @@ def test_of_the_perfect_denoiser_it_is_the_entropy_and_of_a_wrong_one_above(
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.7])
-def test_blocks_of_one_have_a_likelihood_that_no_draw_changes(noise: float) -> None:
+def test_blocks_of_one_have_a_likelihood_that_no_draw_changes(noise):
     world = random_world(3, 3, seed=1)
     of, net = BlockDiffusion(world.diffusion(), block=1), in_blocks(world, noise)
     x0 = torch.tensor(list(itertools.product(world.targets, repeat=3)))
@@ -121,7 +117,7 @@ def test_blocks_of_one_have_a_likelihood_that_no_draw_changes(noise: float) -> N
 
 
 @pytest.mark.parametrize("block", [5, 9])
-def test_one_block_is_mdlm(block: int) -> None:
+def test_one_block_is_mdlm(block):
     world = markov_chain(5)
     net, x0 = in_blocks(world, 0.7), world.sequences
     clean = Clean(x0, everywhere(x0))
@@ -139,7 +135,7 @@ def test_one_block_is_mdlm(block: int) -> None:
     )
 
 
-def test_counts_are_exact_and_what_cannot_be_masked_is_not() -> None:
+def test_counts_are_exact_and_what_cannot_be_masked_is_not():
     generator = torch.Generator().manual_seed(1)
     maskable = torch.rand(40, 11, generator=generator) < 0.6
     maskable[:, 8:] = False  # a block with nothing to mask
@@ -156,6 +152,6 @@ def test_counts_are_exact_and_what_cannot_be_masked_is_not() -> None:
         )
 
 
-def test_blocks_without_positions_are_refused() -> None:
+def test_blocks_without_positions_are_refused():
     with pytest.raises(UsageError, match="blocks of 0"):
         BlockDiffusion(markov_chain(3).diffusion(), block=0)

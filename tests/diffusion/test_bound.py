@@ -14,16 +14,8 @@ from strategies import seeds
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
-from genodiff.diffusion.likelihood import (
-    count_terms,
-    nelbo_discrete,
-    nelbo_exact,
-)
-from genodiff.diffusion.loss import (
-    continuous_time_loss,
-    discrete_time_loss,
-    exact_count_loss,
-)
+from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
+from genodiff.diffusion.loss import continuous_time_loss, discrete_time_loss, exact_count_loss
 from genodiff.diffusion.masked import Clean, counts, times
 from genodiff.diffusion.schedule import (
     Cosine,
@@ -84,7 +76,7 @@ def enumerated_nelbo(world: World, noise: Schedule, n_steps: int) -> float:
 # exact values
 
 
-def test_the_curve_of_the_markov_chain_is_the_published_one_and_sums_to_its_entropy() -> None:
+def test_the_curve_of_the_markov_chain_is_the_published_one_and_sums_to_its_entropy():
     terms = world_terms(F1)
     assert terms.tolist() == pytest.approx(
         [0, 0.25192772, 0.62208146, 1.23684142, 2.77258872], abs=5e-9
@@ -96,7 +88,7 @@ def test_the_curve_of_the_markov_chain_is_the_published_one_and_sums_to_its_entr
 
 
 @pytest.mark.parametrize("n_steps", F1_NELBO)
-def test_the_bound_of_t_steps_is_the_published_table_for_all_five_schedules(n_steps: int) -> None:
+def test_the_bound_of_t_steps_is_the_published_table_for_all_five_schedules(n_steps):
     terms = world_terms(F1)
     found = [nelbo_discrete(terms, noise, n_steps).item() for noise in FIVE]
     assert found == pytest.approx(F1_NELBO[n_steps], abs=5.1e-7)
@@ -104,9 +96,7 @@ def test_the_bound_of_t_steps_is_the_published_table_for_all_five_schedules(n_st
 
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
 @pytest.mark.parametrize("n_steps", [1, 2, 4, 10, 100])
-def test_the_bound_of_t_steps_equals_enumeration_by_hand_to_1e_minus_8(
-    noise: Schedule, n_steps: int
-) -> None:
+def test_the_bound_of_t_steps_equals_enumeration_by_hand_to_1e_minus_8(noise, n_steps):
     by_hand = enumerated_nelbo(F1, noise, n_steps)
     assert nelbo_discrete(world_terms(F1), noise, n_steps).item() == pytest.approx(
         by_hand, abs=1e-8
@@ -115,7 +105,7 @@ def test_the_bound_of_t_steps_equals_enumeration_by_hand_to_1e_minus_8(
 
 @pytest.mark.parametrize(("length", "n_symbols"), [(2, 3), (4, 2), (3, 5)])
 @pytest.mark.parametrize("n_steps", [1, 3, 50])
-def test_the_copy_task_costs_its_closed_form(length: int, n_symbols: int, n_steps: int) -> None:
+def test_the_copy_task_costs_its_closed_form(length, n_symbols, n_steps):
     world = copy_task(length, n_symbols)
     closed = (
         length
@@ -131,30 +121,28 @@ def test_the_copy_task_costs_its_closed_form(length: int, n_symbols: int, n_step
 
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
 @pytest.mark.parametrize("n_steps", [1, 2, 17])
-def test_independent_tokens_cost_their_entropy_whatever_the_schedule(
-    noise: Schedule, n_steps: int
-) -> None:
+def test_independent_tokens_cost_their_entropy_whatever_the_schedule(noise, n_steps):
     world = independent(3, (0.1, 0.2, 0.7))
     assert nelbo_discrete(world_terms(world), noise, n_steps).item() == pytest.approx(
         world.entropy, abs=1e-10
     )
 
 
-def test_uniform_bases_cost_two_bits_each() -> None:
+def test_uniform_bases_cost_two_bits_each():
     assert nelbo_exact(world_terms(F3)).item() / F3.length / math.log(2) == pytest.approx(
         2, abs=1e-12
     )
 
 
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
-def test_more_steps_never_cost_a_perfect_denoiser_more(noise: Schedule) -> None:
+def test_more_steps_never_cost_a_perfect_denoiser_more(noise):
     terms = world_terms(F1)
     bounds = [nelbo_discrete(terms, noise, 2**i).item() for i in range(10)]
     assert all(a >= b for a, b in itertools.pairwise(bounds))
     assert bounds[-1] > nelbo_exact(terms).item()
 
 
-def test_one_step_costs_the_total_correlation_more_than_the_entropy() -> None:
+def test_one_step_costs_the_total_correlation_more_than_the_entropy():
     excess = nelbo_discrete(world_terms(F1), Linear(), 1).item() - F1.entropy
     assert (
         excess
@@ -165,16 +153,11 @@ def test_one_step_costs_the_total_correlation_more_than_the_entropy() -> None:
 
 @settings(max_examples=50)
 @given(seeds, st.floats(0.1, 5))
-def test_no_denoiser_falls_below_the_entropy(seed: int, size: float) -> None:
+def test_no_denoiser_falls_below_the_entropy(seed, size):
     """The strongest single check: a deflated bound would."""
-    table = size * torch.randn(
-        F1.vocab_size,
-        4,
-        4,
-        F1.vocab_size,
-        generator=torch.Generator().manual_seed(seed),
-        dtype=torch.float64,
-    )
+    table = size * torch.randn(F1.vocab_size, 4, 4, F1.vocab_size,
+                               generator=torch.Generator().manual_seed(seed),
+                               dtype=torch.float64)  # fmt: skip
 
     def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
         return F1.denoiser(xt, sigma) + table[xt, torch.arange(4)].sum(1)
@@ -185,7 +168,7 @@ def test_no_denoiser_falls_below_the_entropy(seed: int, size: float) -> None:
         assert nelbo_discrete(terms, Cosine(), n_steps).item() >= F1.entropy
 
 
-def test_the_bound_is_the_likelihood_one_token_at_a_time_averaged_over_all_orders() -> None:
+def test_the_bound_is_the_likelihood_one_token_at_a_time_averaged_over_all_orders():
     diffusion, x0 = F1.diffusion(), F1.sequences[5]
 
     def in_order(order: tuple[int, ...]) -> float:
@@ -203,7 +186,7 @@ def test_the_bound_is_the_likelihood_one_token_at_a_time_averaged_over_all_order
     assert nelbo_exact(halved).item() == pytest.approx(sum(orders) / 24, abs=1e-12)
 
 
-def test_enumeration_refuses_what_it_cannot_finish() -> None:
+def test_enumeration_refuses_what_it_cannot_finish():
     with pytest.raises(ValueError, match="too many"):
         count_terms(
             F1.diffusion(), F1.denoiser, torch.full((17,), 4), torch.ones(17, dtype=torch.bool)
@@ -213,7 +196,7 @@ def test_enumeration_refuses_what_it_cannot_finish() -> None:
 # every estimate has the bound as its mean: exactly, by enumerating all its randomness
 
 
-def test_exact_count_averages_to_the_bound() -> None:
+def test_exact_count_averages_to_the_bound():
     mean = 0.0
     for k in range(1, 5):
         x0, u = F1.sequences.repeat_interleave(24, 0), all_orders(4).repeat(16, 1)
@@ -230,7 +213,7 @@ def test_exact_count_averages_to_the_bound() -> None:
 
 
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
-def test_continuous_time_integrates_to_the_bound(noise: Schedule) -> None:
+def test_continuous_time_integrates_to_the_bound(noise):
     x0, masked, u, p = everything(F1)
     ok, mean = torch.ones_like(masked), 0.0
     nodes, weights = np.polynomial.legendre.leggauss(24)
@@ -248,7 +231,7 @@ def test_continuous_time_integrates_to_the_bound(noise: Schedule) -> None:
 
 @pytest.mark.parametrize("noise", [Linear(), OneMinusCosine(), Geometric()], ids=repr)
 @pytest.mark.parametrize("n_steps", [1, 2, 5])
-def test_discrete_time_averages_to_the_bound_of_t_steps(noise: Schedule, n_steps: int) -> None:
+def test_discrete_time_averages_to_the_bound_of_t_steps(noise, n_steps):
     x0, masked, u, p = everything(F1)
     ok, mean = torch.ones_like(masked), 0.0
     for i in range(1, n_steps + 1):
@@ -264,9 +247,7 @@ def test_discrete_time_averages_to_the_bound_of_t_steps(noise: Schedule, n_steps
 @pytest.mark.few(3)
 @pytest.mark.parametrize("method", ["iid", "stratified", "systematic"])
 @pytest.mark.parametrize("estimate", ["exact count", "continuous", "discrete"])
-def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(
-    method: str, estimate: str
-) -> None:
+def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(method, estimate):
     """Batches of 8 with each way of drawing times; windows keep their slots throughout."""
     g = torch.Generator().manual_seed(11)
     batch, repeats = 8, 600

@@ -9,16 +9,8 @@ from enumerated import all_orders, chance_of, everything
 from torch import Tensor
 from worlds import World, independent, markov_chain
 
-from genodiff.diffusion.likelihood import (
-    count_terms,
-    nelbo_exact,
-    rate_curve,
-    window_nelbo,
-)
-from genodiff.diffusion.loss import (
-    decompose,
-    prior_kl,
-)
+from genodiff.diffusion.likelihood import count_terms, nelbo_exact, rate_curve, window_nelbo
+from genodiff.diffusion.loss import decompose, prior_kl
 from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.schedule import (
     Cosine,
@@ -28,7 +20,6 @@ from genodiff.diffusion.schedule import (
     LogLinear,
     OneMinusCosine,
     Polynomial,
-    Schedule,
     SigmaLinear,
 )
 
@@ -39,7 +30,7 @@ FIVE = [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial(power=
 # the three terms
 
 
-def test_a_closed_schedule_has_neither_a_reconstruction_nor_a_prior_term() -> None:
+def test_a_closed_schedule_has_neither_a_reconstruction_nor_a_prior_term():
     ok, x0 = torch.ones(1, 4, dtype=torch.bool), F1.sequences[:1]
     for noise in FIVE:
         terms = decompose(
@@ -53,9 +44,7 @@ def test_a_closed_schedule_has_neither_a_reconstruction_nor_a_prior_term() -> No
 @pytest.mark.parametrize(
     "noise", [LogLinear(), Cosine(eps=0.01), Geometric(), SigmaLinear(0.0, 10.0)], ids=repr
 )
-def test_the_prior_term_is_infinite_when_something_stays_visible_at_time_one(
-    noise: Schedule,
-) -> None:
+def test_the_prior_term_is_infinite_when_something_stays_visible_at_time_one(noise):
     maskable = torch.tensor([[True, True, False, False], [False] * 4])
     assert prior_kl(F1.diffusion(noise), Clean(F1.sequences[:2], maskable)).tolist() == [
         math.inf,
@@ -63,7 +52,7 @@ def test_the_prior_term_is_infinite_when_something_stays_visible_at_time_one(
     ]
 
 
-def test_a_factorised_prior_pays_for_the_visible_tokens() -> None:
+def test_a_factorised_prior_pays_for_the_visible_tokens():
     unigram = torch.tensor([0, 0, 0.25, 0, 0.75, 0])
     x0, maskable = torch.tensor([[4, 4, 2, 5]]), torch.tensor([[True, True, True, False]])
     paid = prior_kl(F1.diffusion(LogLinear(eps=0.1)), Clean(x0, maskable), unigram).item()
@@ -74,8 +63,8 @@ def test_a_factorised_prior_pays_for_the_visible_tokens() -> None:
     "noise", [Geometric(0.3, 2.0), LogLinear(0.2), SigmaLinear(0.5, 3.0)], ids=repr
 )
 def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_independent_tokens(
-    noise: Schedule,
-) -> None:
+    noise,
+):
     """Enumerated exactly: the mean over masks at t = 0, the integral over t, and the factorised
     prior.
     """
@@ -109,19 +98,14 @@ def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_i
 # the curve over mask rates
 
 
-def test_the_curve_over_mask_rates_is_c_k_over_k_and_its_mean_is_the_bound() -> None:
+def test_the_curve_over_mask_rates_is_c_k_over_k_and_its_mean_is_the_bound():
     ok = torch.ones(24, 4, dtype=torch.bool)
     x0 = F1.sequences[3]
     parts = [
-        window_nelbo(
-            F1.diffusion(),
-            F1.denoiser,
-            Clean(x0.expand(24, 4), ok),
-            torch.full((24,), k),
-            all_orders(4),
-        )
+        window_nelbo(F1.diffusion(), F1.denoiser, Clean(x0.expand(24, 4), ok), torch.full((24,), k),
+                     all_orders(4))
         for k in range(1, 5)
-    ]
+    ]  # fmt: skip
     masked_nats, k, n = (
         torch.cat([getattr(part, name) for part in parts]) for name in ("masked_nats", "k", "n")
     )
@@ -132,7 +116,7 @@ def test_the_curve_over_mask_rates_is_c_k_over_k_and_its_mean_is_the_bound() -> 
     assert curve.nats.mean().item() * 4 == pytest.approx(nelbo_exact(terms).item(), abs=1e-12)
 
 
-def test_the_curve_weights_windows_by_their_tokens_and_leaves_empty_ones_out() -> None:
+def test_the_curve_weights_windows_by_their_tokens_and_leaves_empty_ones_out():
     masked_nats = torch.tensor([1.0, 6.0, 0.0])
     k, n = torch.tensor([1, 3, 0]), torch.tensor([2, 6, 0])
     curve = rate_curve(masked_nats, k, n, n_bins=2)

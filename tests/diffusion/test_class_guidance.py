@@ -32,7 +32,7 @@ def run(strength: float, label: int, n: int) -> Guided:
 
 
 @pytest.mark.parametrize(("strength", "label"), [(0.0, 0), (1.0, 0), (2.5, 1), (-0.7, 1)])
-def test_samples_follow_the_mixture_of_the_class_and_of_all(strength: float, label: int) -> None:
+def test_samples_follow_the_mixture_of_the_class_and_of_all(strength, label):
     every, one = table(-1), table(label)
     assert (every - one).abs().max() > 0.5
     states = States(WORLD, every + strength * (one - every))
@@ -42,7 +42,7 @@ def test_samples_follow_the_mixture_of_the_class_and_of_all(strength: float, lab
     assert_counts(WORLD, run(strength, label, 3000).x0, states.of_sequences(law))
 
 
-def test_strength_zero_is_the_network_of_all_bit_for_bit() -> None:
+def test_strength_zero_is_the_network_of_all_bit_for_bit():
     options = SamplerOptions(**draws(200, 3), steps=2, refine=ExactNetwork(NET, PAD))
     denoiser = make_denoiser(NET, PAD)
     plain = SAMPLERS["ancestral"].draw(WORLD.diffusion(), denoiser, masks(200, 3), options)

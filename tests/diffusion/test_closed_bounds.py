@@ -4,7 +4,6 @@ and number of steps.
 
 import itertools
 import math
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -17,7 +16,7 @@ from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.objective import OBJECTIVES, Objective
 from genodiff.diffusion.objectives.d3pm import D3pm
 from genodiff.diffusion.objectives.mdlm import Mdlm
-from genodiff.diffusion.schedule import SCHEDULES, Schedule
+from genodiff.diffusion.schedule import SCHEDULES
 
 WORLD = independent(3)
 TWO_BITS = 2 * math.log(2)
@@ -58,18 +57,13 @@ def find_chances(masks: Tensor, share: float) -> Tensor:
     return torch.where(masks, share, 1 - share).double().prod(-1)
 
 
-NO_COUNTS = ("ar", "d3pm", "uniform")
-
-
 @pytest.mark.few(12)
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize(
     ("told", "steps"), [(False, 1), (False, 2), (False, 10), (False, 1000), (True, 1), (True, 6)]
 )
 @pytest.mark.parametrize("of", IN_STEPS.values(), ids=list(IN_STEPS))
-def test_uniform_tokens_cost_two_bits_in_any_number_of_steps(
-    schedule: type[Schedule], told: bool, steps: int, of: Callable[..., Mdlm]
-) -> None:
+def test_uniform_tokens_cost_two_bits_in_any_number_of_steps(schedule, told, steps, of):
     made = of(WORLD.diffusion(schedule(), told), time_steps=steps)
     grid = torch.arange(1, steps + 1, dtype=torch.float64) / steps
     shares = made.diffusion.schedule.masked(grid).tolist()
@@ -84,9 +78,7 @@ def test_uniform_tokens_cost_two_bits_in_any_number_of_steps(
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize("time", [1e-4, 0.3, 1.0])
-def test_uniform_tokens_cost_two_bits_in_continuous_time_without_zero_masking(
-    schedule: type[Schedule], time: float
-) -> None:
+def test_uniform_tokens_cost_two_bits_in_continuous_time_without_zero_masking(schedule, time):
     made = Mdlm(WORLD.diffusion(schedule()), zero_masking=False)
     nats, masks = find_bounds(made, time, time)
     mean = float((find_chances(masks, time) * nats).sum())
@@ -97,7 +89,7 @@ def test_uniform_tokens_cost_two_bits_in_continuous_time_without_zero_masking(
 @pytest.mark.parametrize(
     "name", [name for name in OBJECTIVES if name not in ("ar", "d3pm", "uniform")]
 )
-def test_uniform_tokens_cost_two_bits_by_exact_counts(schedule: type[Schedule], name: str) -> None:
+def test_uniform_tokens_cost_two_bits_by_exact_counts(schedule, name):
     made = OBJECTIVES[name](WORLD.diffusion(schedule()))
     found = exact_bound(made, denoise, WORLD.sequences[5]) / WORLD.length
     assert found == pytest.approx(TWO_BITS, abs=1e-6 * math.log(2))

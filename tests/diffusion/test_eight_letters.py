@@ -66,7 +66,7 @@ def differ(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.abs(one - other).sum() / 2)
 
 
-def test_the_world_is_what_it_says() -> None:
+def test_the_world_is_what_it_says():
     x = torch.tensor([[7, MASK, 9, 10, MASK, 7, 8, 9], [MASK] * 8])
     found = WORLD.denoiser(x, torch.zeros(2))[:, :, list(TARGETS)].softmax(-1)
     some = WORLD.p[0, :, 2, 3, :, 0, 1, 2]
@@ -78,7 +78,7 @@ def test_the_world_is_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_ancestral_samples_follow_the_law_of_their_steps(steps: int) -> None:
+def test_ancestral_samples_follow_the_law_of_their_steps(steps):
     law = walk(WORLD, reveal_by_steps(steps), np.zeros(steps))
     assert differ(law, PLAIN) > 0.05
     assert_follows(draw("ancestral", 40_000, steps), law)
@@ -93,13 +93,13 @@ def test_ancestral_samples_follow_the_law_of_their_steps(steps: int) -> None:
         and "masked" in one.fits
     ],
 )
-def test_one_position_at_a_time_is_the_law_of_the_data(name: str) -> None:
+def test_one_position_at_a_time_is_the_law_of_the_data(name):
     assert_follows(draw(name, 60_000, LENGTH), PLAIN)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REMASKING)
-def test_remasking_samples_follow_the_chain_over_all_states(name: str) -> None:
+def test_remasking_samples_follow_the_chain_over_all_states(name):
     make, settings = REMASKING[name]
     steps = 5 if name == "remdm-loop" else 4  # the fewest in which each takes tokens back
     made = make(revealed_share(Linear(), steps).numpy(), **settings)
@@ -111,7 +111,7 @@ def test_remasking_samples_follow_the_chain_over_all_states(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [2, 5])
-def test_strand_symmetric_samples_follow_the_law_of_pairs(steps: int) -> None:
+def test_strand_symmetric_samples_follow_the_law_of_pairs(steps):
     """Four pairs of positions, each revealed in a step of its own choice."""
     law = start()
     for reveal in reveal_by_steps(steps):
@@ -159,7 +159,7 @@ def law_of_bound(bound: float) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bound", [1.2, 2.5])
-def test_entropy_bounded_samples_follow_the_walk_over_all_states(bound: float) -> None:
+def test_entropy_bounded_samples_follow_the_walk_over_all_states(bound):
     law = law_of_bound(bound)
     assert differ(law, PLAIN) > 0.01
     assert_follows(draw("entropy-bounded", 100_000, bound=bound), law)
@@ -193,7 +193,7 @@ def law_of_planning(kept: list[int], eta: float) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("eta", [0.5, 2.0])
-def test_planned_samples_follow_the_walk_over_all_draws(eta: float) -> None:
+def test_planned_samples_follow_the_walk_over_all_draws(eta):
     kept = [3, 5, 8]  # of 8 in three steps
     assert_follows(draw("p2", 100_000, 3, eta=eta, noise=0.0), law_of_planning(kept, eta))
 
@@ -233,7 +233,7 @@ def guide(
 
 
 @pytest.mark.slow
-def test_exact_guidance_with_the_true_potential_follows_the_tilted_law() -> None:
+def test_exact_guidance_with_the_true_potential_follows_the_tilted_law():
     table = torch.from_numpy(np.log(sum_out(TILTED) / WORLD.mass).reshape(-1))
     place = 5 ** torch.arange(LENGTH - 1, -1, -1)
 
@@ -248,9 +248,7 @@ def test_exact_guidance_with_the_true_potential_follows_the_tilted_law() -> None
     ("sampler", "threshold"),
     [("ancestral", 0.5), pytest.param("first-hitting", 0.9, marks=pytest.mark.slow)],
 )
-def test_z_is_unbiased_within_three_standard_errors_over_200_runs(
-    sampler: str, threshold: float
-) -> None:
+def test_z_is_unbiased_within_three_standard_errors_over_200_runs(sampler, threshold):
     law = PLAIN
     if sampler == "ancestral":
         law = walk(WORLD, reveal_by_steps(2), np.zeros(2))
@@ -264,7 +262,7 @@ def test_z_is_unbiased_within_three_standard_errors_over_200_runs(
 
 
 @pytest.mark.slow
-def test_the_law_of_smc_comes_to_the_tilted_one_as_particles_grow() -> None:
+def test_the_law_of_smc_comes_to_the_tilted_one_as_particles_grow():
     wanted, off = TILTED.reshape(-1) / TILTED.sum(), []
     best = np.argsort(REWARD.r.reshape(-1))
     share = np.empty_like(wanted)
@@ -280,7 +278,7 @@ def test_the_law_of_smc_comes_to_the_tilted_one_as_particles_grow() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strength", [1.0, 2.5, -0.5])
-def test_cfg_follows_the_law_of_the_mixed_network(strength: float) -> None:
+def test_cfg_follows_the_law_of_the_mixed_network(strength):
     other = EightLetters(2)
     found = guide("cfg", 100_000, Aim(strength, conditional=other.denoiser), "ancestral")
     law = walk(Mixed(WORLD, other, strength), reveal_by_steps(2), np.zeros(2))
@@ -290,7 +288,7 @@ def test_cfg_follows_the_law_of_the_mixed_network(strength: float) -> None:
 
 @pytest.mark.parametrize("sampler", STEERED)
 @pytest.mark.parametrize("name", list(GUIDANCES))
-def test_strength_zero_is_the_sampler_bit_for_bit(name: str, sampler: str) -> None:
+def test_strength_zero_is_the_sampler_bit_for_bit(name, sampler):
     found = guide(name, 6, Aim(0.0, REWARD, conditional=EightLetters(2).denoiser), sampler)
     plain = draw(sampler, 6, 2)
     assert torch.equal(found.x0, plain)

@@ -58,7 +58,7 @@ def exact_law(states: States, bound: float) -> tuple[Tensor, float, float]:
 
 
 @pytest.mark.parametrize("bound", [0.0, 0.4, 1.3, 3.0, math.inf])
-def test_samples_follow_the_exact_law_and_its_evaluations(bound: float) -> None:
+def test_samples_follow_the_exact_law_and_its_evaluations(bound):
     world, n = random_world(seed=3, spread=1.5), 20_000
     law, evaluations, _ = exact_law(States(world), bound)
     found = run(world, n, bound)
@@ -68,7 +68,7 @@ def test_samples_follow_the_exact_law_and_its_evaluations(bound: float) -> None:
 
 
 @pytest.mark.parametrize("bound", [0.4, 1.3, 3.0])
-def test_the_divergence_is_at_most_the_bound_for_each_evaluation_of_several(bound: float) -> None:
+def test_the_divergence_is_at_most_the_bound_for_each_evaluation_of_several(bound):
     for seed in range(3):
         world = random_world(seed=seed, spread=1.5)
         law, evaluations, several = exact_law(States(world), bound)
@@ -77,24 +77,24 @@ def test_the_divergence_is_at_most_the_bound_for_each_evaluation_of_several(boun
         assert divergence(world.p, law) <= min(bound * evaluations, worst) + several * 1e-12
 
 
-def test_a_bound_of_nothing_is_one_position_at_a_time_and_the_law_of_the_data() -> None:
+def test_a_bound_of_nothing_is_one_position_at_a_time_and_the_law_of_the_data():
     world = random_world(seed=5)
     law, evaluations, several = exact_law(States(world), 0.0)
     assert (evaluations, several) == (pytest.approx(4), 0)
     assert divergence(world.p, law) == pytest.approx(0, abs=1e-12)
 
 
-def test_positions_without_entropy_come_along_for_free() -> None:
+def test_positions_without_entropy_come_along_for_free():
     found = run(copy_task(4, 3), 200, 0.0)
     assert (found.nfe == 2).all()  # one to choose the symbol, one for its three copies
     assert (found.x0 == found.x0[:, :1]).all()
 
 
-def test_all_at_once_without_a_bound() -> None:
+def test_all_at_once_without_a_bound():
     assert (run(markov_chain(), 50, math.inf).nfe == 1).all()
 
 
-def test_equal_entropies_go_by_the_uniform() -> None:
+def test_equal_entropies_go_by_the_uniform():
     u, seen = draws(1, 6), []
 
     def flat(x: Tensor, sigma: Tensor) -> Tensor:
@@ -107,6 +107,6 @@ def test_equal_entropies_go_by_the_uniform() -> None:
 
 
 @pytest.mark.parametrize("bound", [-0.1, math.nan])
-def test_an_impossible_bound_is_refused(bound: float) -> None:
+def test_an_impossible_bound_is_refused(bound):
     with pytest.raises(UsageError, match="entropy bound"):
         run(markov_chain(), 1, bound)

@@ -102,7 +102,7 @@ def true_potential(reward: Table) -> Callable[[int, Tensor, Tensor], Tensor]:
 # exact guidance at sites
 
 
-def test_with_the_true_potential_one_site_at_a_time_is_the_tilted_law_in_every_order() -> None:
+def test_with_the_true_potential_one_site_at_a_time_is_the_tilted_law_in_every_order():
     reward = Table(WORLD)
     sites = _Sites(true_potential(reward), 1)
     targets = torch.tensor(WORLD.targets)
@@ -122,7 +122,7 @@ def test_with_the_true_potential_one_site_at_a_time_is_the_tilted_law_in_every_o
         assert torch.allclose(found.double(), tilted(WORLD.p, reward.r), rtol=0, atol=1e-6)
 
 
-def test_samples_with_the_true_potential_follow_the_tilted_law() -> None:
+def test_samples_with_the_true_potential_follow_the_tilted_law():
     reward = Table(WORLD)
     aim = Aim(BETA, reward, potential=true_potential(reward))
     found = guide("exact", 800, aim)
@@ -130,7 +130,7 @@ def test_samples_with_the_true_potential_follow_the_tilted_law() -> None:
 
 
 @pytest.mark.slow
-def test_completions_are_exact_where_positions_are_independent() -> None:
+def test_completions_are_exact_where_positions_are_independent():
     """r is linear there, so e^(beta r) factorises and any completion gives the same tilt."""
     world, reward = independent(3, (0.1, 0.2, 0.3, 0.4)), Linear(3)
     options = SamplerOptions(**draws(600, 3), steps=2)
@@ -141,7 +141,7 @@ def test_completions_are_exact_where_positions_are_independent() -> None:
         assert_counts(world, found.x0, law)
 
 
-def test_first_order_is_exact_for_a_linear_reward() -> None:
+def test_first_order_is_exact_for_a_linear_reward():
     aim = Aim(BETA, Linear(3))
     one, other = (guide(name, 200, aim, drawn=3) for name in ("exact", "first-order"))
     assert torch.equal(one.x0, other.x0)
@@ -154,9 +154,7 @@ def test_first_order_is_exact_for_a_linear_reward() -> None:
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(("sampler", "steps"), [("first-hitting", 1), ("ancestral", 2)])
-def test_z_is_unbiased_within_three_standard_errors_over_200_runs(
-    threshold: float, sampler: str, steps: int
-) -> None:
+def test_z_is_unbiased_within_three_standard_errors_over_200_runs(threshold, sampler, steps):
     reward = Table(WORLD)
     law = WORLD.p
     if sampler == "ancestral":
@@ -165,16 +163,8 @@ def test_z_is_unbiased_within_three_standard_errors_over_200_runs(
             states = NET.move(states, reveal)
         law = NET.of_sequences(states)
     z = (law * (BETA * reward.r).exp()).sum().item()
-    found = guide(
-        "smc",
-        200,
-        Aim(BETA, reward),
-        sampler,
-        steps=steps,
-        particles=8,
-        drawn=8,
-        threshold=threshold,
-    )
+    found = guide("smc", 200, Aim(BETA, reward), sampler, steps=steps, particles=8, drawn=8,
+                  threshold=threshold)  # fmt: skip
     estimates = found.log_z.exp()
     error = estimates.std().item() / math.sqrt(200)
     assert abs(estimates.mean().item() - z) < 3 * error
@@ -182,7 +172,7 @@ def test_z_is_unbiased_within_three_standard_errors_over_200_runs(
 
 
 @pytest.mark.slow
-def test_the_law_of_smc_comes_to_the_tilted_one_as_particles_grow() -> None:
+def test_the_law_of_smc_comes_to_the_tilted_one_as_particles_grow():
     reward, target = Table(WORLD), tilted(WORLD.p, Table(WORLD).r, 1.5)
     off = []
     for particles in (1, 3, 24):
@@ -193,7 +183,7 @@ def test_the_law_of_smc_comes_to_the_tilted_one_as_particles_grow() -> None:
     assert_counts(WORLD, found.x0, target)
 
 
-def test_resampling_copies_each_as_often_as_its_weight_says() -> None:
+def test_resampling_copies_each_as_often_as_its_weight_says():
     weight = torch.tensor([0.1, 0.45, 0.0, 0.25, 0.2], dtype=torch.float64)
     grid = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
     copies = torch.stack([torch.bincount(resample(weight, float(u)), minlength=5) for u in grid])
@@ -207,7 +197,7 @@ def test_resampling_copies_each_as_often_as_its_weight_says() -> None:
 # CFG
 
 
-def test_cfg_is_the_mixture_of_logits() -> None:
+def test_cfg_is_the_mixture_of_logits():
     other = States(WORLD, NET.table + torch.randn(NET.table.shape, generator=torch.manual_seed(1)))
     for strength in (0.0, 1.0, 2.5, -0.5):
         aim = Aim(strength, conditional=other.denoiser)
@@ -232,7 +222,7 @@ def test_cfg_is_the_mixture_of_logits() -> None:
 # baselines
 
 
-def test_the_best_of_n_follows_its_law() -> None:
+def test_the_best_of_n_follows_its_law():
     reward, n = Table(WORLD), 4
     below = torch.stack([WORLD.p[reward.r < r].sum() for r in reward.r])
     law = (below + WORLD.p) ** n - below**n
@@ -242,7 +232,7 @@ def test_the_best_of_n_follows_its_law() -> None:
     assert reward(0, worst.x0).mean() < reward(0, found.x0[:200]).mean() - 1
 
 
-def test_a_beam_finds_what_is_best_more_often_than_as_many_samples() -> None:
+def test_a_beam_finds_what_is_best_more_often_than_as_many_samples():
     reward = Linear(3)
     best = reward(0, WORLD.sequences).max()
     beam = guide("beam", 200, Aim(1.0, reward), particles=16, width=4)
@@ -261,7 +251,7 @@ def aim_of(name: str, strength: float) -> Aim:
 
 @pytest.mark.parametrize("sampler", STEERED)
 @pytest.mark.parametrize("name", list(GUIDANCES))
-def test_strength_zero_is_the_sampler_bit_for_bit_and_asks_nothing(name: str, sampler: str) -> None:
+def test_strength_zero_is_the_sampler_bit_for_bit_and_asks_nothing(name, sampler):
     xt = masks(20, 3)
     xt[::3, 1] = 9
     found = guide(name, 20, Aim(0.0, Never(), Never()), sampler, xt=xt)
@@ -275,9 +265,7 @@ def test_strength_zero_is_the_sampler_bit_for_bit_and_asks_nothing(name: str, sa
 @pytest.mark.few(8)
 @pytest.mark.parametrize("sampler", STEERED)
 @pytest.mark.parametrize("name", list(GUIDANCES))
-def test_companions_change_nothing_what_is_given_stays_and_calls_are_bounded(
-    name: str, sampler: str
-) -> None:
+def test_companions_change_nothing_what_is_given_stays_and_calls_are_bounded(name, sampler):
     xt = masks(6, 3)
     xt[1, 1], xt[2] = 9, 8
     together = guide(name, 6, aim_of(name, 1.5), sampler, xt=xt)
@@ -311,6 +299,6 @@ def test_companions_change_nothing_what_is_given_stays_and_calls_are_bounded(
         ("best-of-n", {"particles": -1}),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(name: str, wrong: dict[str, float]) -> None:
+def test_settings_that_mean_nothing_are_refused(name, wrong):
     with pytest.raises(UsageError):
         guide(name, 1, Aim(1.0, Linear(3)), **wrong)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import Windows, seeds, windows
+from strategies import seeds, windows
 from torch import Tensor
 
 from genodiff.diffusion.likelihood import window_nelbo
@@ -25,7 +25,6 @@ from genodiff.diffusion.schedule import (
     LogLinear,
     OneMinusCosine,
     Polynomial,
-    Schedule,
 )
 
 FIVE = [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial(power=2.0)]
@@ -35,7 +34,7 @@ FIVE = [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial(power=
 
 
 @given(windows(), st.integers(1, 5))
-def test_padding_on_the_right_changes_nothing(case: Windows, pad: int) -> None:
+def test_padding_on_the_right_changes_nothing(case, pad):
     diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
     u, k = case.uniforms(*x0.shape), counts(case.uniforms(len(x0), stream=1), maskable.sum(-1))
 
@@ -55,7 +54,7 @@ def test_padding_on_the_right_changes_nothing(case: Windows, pad: int) -> None:
 
 
 @given(windows(max_batch=6), st.integers(0, 6))
-def test_a_batch_may_be_split_anywhere(case: Windows, at: int) -> None:
+def test_a_batch_may_be_split_anywhere(case, at):
     diffusion, logits = case.diffusion, case.logits
     u, t = case.uniforms(*case.x0.shape), 1 - case.uniforms(len(case.x0), stream=1)
     k, weight = counts(t, case.maskable.sum(-1)), case.uniforms(*case.x0.shape, stream=2)
@@ -80,7 +79,7 @@ def test_a_batch_may_be_split_anywhere(case: Windows, at: int) -> None:
             )
 
 
-def test_a_constant_cost_per_token_is_reported_as_that_cost_not_as_twice_it() -> None:
+def test_a_constant_cost_per_token_is_reported_as_that_cost_not_as_twice_it():
     """A mean over masked tokens only would be right here; a mean over all tokens without n/k would
     be half.
     """
@@ -97,7 +96,7 @@ def uniform(xt: Tensor, sigma: Tensor) -> Tensor:
     return torch.zeros(*xt.shape, 16, dtype=torch.float64, requires_grad=True)
 
 
-def test_windows_with_nothing_to_mask_contribute_nothing_and_no_nan() -> None:
+def test_windows_with_nothing_to_mask_contribute_nothing_and_no_nan():
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     x0 = torch.tensor([[7, 8, 9], [11, 11, 11]])
     maskable = torch.tensor([[True, True, True], [False] * 3])
@@ -120,9 +119,7 @@ def test_windows_with_nothing_to_mask_contribute_nothing_and_no_nan() -> None:
 
 
 @given(windows(), st.integers(-3, 20))
-def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(
-    case: Windows, k: int
-) -> None:
+def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(case, k):
     rows = torch.full((len(case.x0),), k)
     n = case.maskable.sum(-1)
     held = torch.minimum(rows.clamp(min=1), n)
@@ -138,9 +135,7 @@ def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(
 
 @settings(max_examples=30)
 @given(st.sampled_from([1, 2, 10, 50]), st.sampled_from([*FIVE, LogLinear(), Geometric()]), seeds)
-def test_discrete_time_is_finite_in_ten_thousand_draws(
-    n_steps: int, noise: Schedule, seed: int
-) -> None:
+def test_discrete_time_is_finite_in_ten_thousand_draws(n_steps, noise, seed):
     g = torch.Generator().manual_seed(seed)
     batch = 10_000
     x0, ok = torch.full((batch, 2), 8), torch.ones(batch, 2, dtype=torch.bool)
@@ -154,7 +149,7 @@ def test_discrete_time_is_finite_in_ten_thousand_draws(
     assert torch.isfinite(grad)
 
 
-def test_position_weights_scale_what_is_optimised_and_not_what_is_reported() -> None:
+def test_position_weights_scale_what_is_optimised_and_not_what_is_reported():
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     x0, ok = torch.full((1, 4), 7), torch.ones(1, 4, dtype=torch.bool)
     weight = torch.tensor([[1.0, 0.1, 0.1, 0.0]])
@@ -170,7 +165,7 @@ def test_position_weights_scale_what_is_optimised_and_not_what_is_reported() -> 
 # what the denoiser is called with
 
 
-def test_lengths_reach_a_denoiser_that_takes_them() -> None:
+def test_lengths_reach_a_denoiser_that_takes_them():
     seen: list[tuple[Tensor, ...]] = []
 
     def denoiser(*arguments: Tensor) -> Tensor:
@@ -194,7 +189,7 @@ def test_lengths_reach_a_denoiser_that_takes_them() -> None:
 
 
 @pytest.mark.parametrize("time_conditioning", [False, True])
-def test_sigma_reaches_the_denoiser_only_with_time_conditioning(time_conditioning: bool) -> None:
+def test_sigma_reaches_the_denoiser_only_with_time_conditioning(time_conditioning):
     seen: list[float] = []
 
     def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
@@ -214,7 +209,7 @@ def test_sigma_reaches_the_denoiser_only_with_time_conditioning(time_conditionin
 
 
 @given(windows())
-def test_window_estimates_add_up_to_the_loss(case: Windows) -> None:
+def test_window_estimates_add_up_to_the_loss(case):
     u, k = (
         case.uniforms(*case.x0.shape),
         counts(1 - case.uniforms(len(case.x0), stream=1), case.maskable.sum(-1)),
@@ -235,8 +230,8 @@ def test_window_estimates_add_up_to_the_loss(case: Windows) -> None:
 @settings(max_examples=40)
 @given(seeds, st.integers(1, 9))
 def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_the_same_loss(
-    seed: int, length: int
-) -> None:
+    seed, length
+):
     complement = torch.tensor([0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 15])
     g = torch.Generator().manual_seed(seed)
     near, far = torch.randn(2, 16, 16, generator=g, dtype=torch.float64)

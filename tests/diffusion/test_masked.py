@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import Windows, seeds, windows
+from strategies import seeds, windows
 
 from genodiff.diffusion.masked import (
     LARGEST_SIGMA,
@@ -16,7 +16,7 @@ from genodiff.diffusion.masked import (
     exact_count_mask,
     times,
 )
-from genodiff.diffusion.schedule import SCHEDULES, Geometric, Linear, Schedule, schedule
+from genodiff.diffusion.schedule import SCHEDULES, Geometric, Linear, schedule
 from genodiff.errors import UsageError
 
 DNA = MaskedDiffusion(Linear(), mask_id=3, targets=(7, 8, 9, 10))
@@ -32,7 +32,7 @@ def t_of(value: float, batch: int = 1) -> torch.Tensor:
 
 @pytest.mark.parametrize("noise", EACH_SCHEDULE, ids=repr)
 @pytest.mark.parametrize("t", [0.05, 0.5, 0.9])
-def test_the_masked_share_is_one_minus_alpha_within_four_sigma(noise: Schedule, t: float) -> None:
+def test_the_masked_share_is_one_minus_alpha_within_four_sigma(noise, t):
     n = 100_000
     x0 = torch.full((1, n), 7)
     u = torch.rand(1, n, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -42,9 +42,7 @@ def test_the_masked_share_is_one_minus_alpha_within_four_sigma(noise: Schedule, 
 
 
 @given(windows(), st.floats(0, 1))
-def test_corruption_changes_maskable_positions_only_and_only_to_masks(
-    case: Windows, t: float
-) -> None:
+def test_corruption_changes_maskable_positions_only_and_only_to_masks(case, t):
     diffusion, x0, maskable = case.diffusion, case.x0, case.maskable
     before = x0.clone()
     xt = diffusion.corrupt(x0, t_of(t, len(x0)), case.uniforms(*x0.shape), maskable)
@@ -55,14 +53,14 @@ def test_corruption_changes_maskable_positions_only_and_only_to_masks(
 
 
 @given(windows(), st.floats(0, 1), st.floats(0, 1))
-def test_what_is_masked_earlier_stays_masked_later(case: Windows, a: float, b: float) -> None:
+def test_what_is_masked_earlier_stays_masked_later(case, a, b):
     diffusion, x0, maskable = case.diffusion, case.x0, case.maskable
     u = case.uniforms(*x0.shape)
     early, late = (diffusion.draw_mask(t_of(t, len(x0)), u, maskable) for t in sorted((a, b)))
     assert not (early & ~late).any()
 
 
-def test_nothing_is_masked_at_time_zero_and_everything_at_time_one() -> None:
+def test_nothing_is_masked_at_time_zero_and_everything_at_time_one():
     x0, maskable = torch.full((1, 64), 8), torch.ones(1, 64, dtype=torch.bool)
     u = torch.linspace(0, 1 - 2**-53, 64, dtype=torch.float64)[None]
     assert (DNA.corrupt(x0, t_of(0.0), u, maskable) == 8).all()
@@ -80,8 +78,8 @@ def test_nothing_is_masked_at_time_zero_and_everything_at_time_one() -> None:
     st.floats(0, 1),
 )
 def test_every_row_is_a_distribution_over_the_targets_or_the_visible_token_itself(
-    case: Windows, dtype: torch.dtype, size: float, t: float
-) -> None:
+    case, dtype, size, t
+):
     diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
     logits = (logits.clamp(-3, 3) / 3 * size).to(dtype)
     xt = diffusion.corrupt(x0, t_of(t, len(x0)), case.uniforms(*x0.shape), maskable)
@@ -102,7 +100,7 @@ def test_every_row_is_a_distribution_over_the_targets_or_the_visible_token_itsel
     assert torch.equal(p[~masked], one_hot[~masked])
 
 
-def test_log_x0_is_the_softmax_of_the_target_logits() -> None:
+def test_log_x0_is_the_softmax_of_the_target_logits():
     logits = torch.full((1, 1, 12), 50.0, dtype=torch.float64)
     logits[..., 7:11] = torch.tensor([1.0, 2.0, 3.0, 4.0])
     p = DNA.log_x0(logits, torch.tensor([[3]]))[0, 0].exp()
@@ -111,7 +109,7 @@ def test_log_x0_is_the_softmax_of_the_target_logits() -> None:
     assert p[:7].sum() + p[11:].sum() == 0
 
 
-def test_the_mask_may_lie_outside_the_logits() -> None:
+def test_the_mask_may_lie_outside_the_logits():
     outside = MaskedDiffusion(Linear(), mask_id=4, targets=(0, 1, 2, 3))
     logp = outside.log_x0(torch.zeros(1, 2, 4), torch.tensor([[4, 2]]))
     assert logp[0].exp().tolist() == [[0.25] * 4, [0, 0, 1, 0]]
@@ -121,9 +119,7 @@ def test_the_mask_may_lie_outside_the_logits() -> None:
 
 
 @given(windows(), st.floats(0, 1))
-def test_the_nll_is_minus_log_x0_of_the_clean_token_and_free_where_visible(
-    case: Windows, t: float
-) -> None:
+def test_the_nll_is_minus_log_x0_of_the_clean_token_and_free_where_visible(case, t):
     diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
     masked = diffusion.draw_mask(t_of(t, len(x0)), case.uniforms(*x0.shape), maskable)
     logp = diffusion.log_x0(logits, diffusion.mask(x0, masked))
@@ -132,7 +128,7 @@ def test_the_nll_is_minus_log_x0_of_the_clean_token_and_free_where_visible(
     assert (diffusion.nll(logits, x0, masked)[~masked] == 0).all()
 
 
-def test_masking_what_can_never_be_predicted_costs_infinity_not_a_wrong_number() -> None:
+def test_masking_what_can_never_be_predicted_costs_infinity_not_a_wrong_number():
     nll = DNA.nll(
         torch.zeros(1, 5, 16),
         torch.tensor([[11, 15, 4, 8, 15]]),
@@ -142,9 +138,7 @@ def test_masking_what_can_never_be_predicted_costs_infinity_not_a_wrong_number()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_gradients_are_finite_and_reach_the_targets_of_masked_positions_only(
-    dtype: torch.dtype,
-) -> None:
+def test_gradients_are_finite_and_reach_the_targets_of_masked_positions_only(dtype):
     logits = (1e4 * torch.linspace(-1, 1, 2 * 5 * 12).reshape(2, 5, 12)).to(dtype).requires_grad_()
     x0 = torch.tensor([[7, 8, 9, 10, 11], [10, 9, 8, 7, 4]])
     masked = torch.tensor([[True, False, True, True, False], [False, True, True, False, False]])
@@ -160,7 +154,7 @@ def test_gradients_are_finite_and_reach_the_targets_of_masked_positions_only(
         assert (grad[masked][:, 7:11].abs().sum(-1) > 0).any()
 
 
-def test_the_gradient_is_probability_minus_truth() -> None:
+def test_the_gradient_is_probability_minus_truth():
     logits = torch.randn(
         1, 6, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
     ).requires_grad_()
@@ -172,7 +166,7 @@ def test_the_gradient_is_probability_minus_truth() -> None:
 
 
 @pytest.mark.parametrize("targets", [(7, 8, 9, 10), (9, 7)])
-def test_a_process_first_used_in_inference_mode_can_still_train(targets: tuple[int, ...]) -> None:
+def test_a_process_first_used_in_inference_mode_can_still_train(targets):
     x0, masked = torch.tensor([[7, 9]]), torch.tensor([[True, True]])
     for loss in (
         lambda diffusion, logits: diffusion.log_x0(logits, torch.full_like(x0, 3))[..., 9].sum(),
@@ -188,7 +182,7 @@ def test_a_process_first_used_in_inference_mode_can_still_train(targets: tuple[i
 
 
 @pytest.mark.parametrize("targets", [(), (7, 7), (7, 3)])
-def test_targets_that_make_no_sense_are_refused(targets: tuple[int, ...]) -> None:
+def test_targets_that_make_no_sense_are_refused(targets):
     with pytest.raises(UsageError, match="targets"):
         MaskedDiffusion(Linear(), 3, targets)
 
@@ -197,9 +191,7 @@ def test_targets_that_make_no_sense_are_refused(targets: tuple[int, ...]) -> Non
 
 
 @given(windows(), st.floats(0.01, 1), st.floats(0, 0.99))
-def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible(
-    case: Windows, t: float, share: float
-) -> None:
+def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible(case, t, share):
     diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
     at = t_of(t, len(x0))
     xt = diffusion.corrupt(x0, at, case.uniforms(*x0.shape), maskable)
@@ -218,7 +210,7 @@ def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible
 
 
 @pytest.mark.parametrize("noise", EACH_SCHEDULE, ids=repr)
-def test_two_reverse_steps_compose_to_one(noise: Schedule) -> None:
+def test_two_reverse_steps_compose_to_one(noise):
     diffusion = MaskedDiffusion(noise, 3, (7, 8, 9, 10))
     logits = torch.randn(1, 1, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
@@ -235,12 +227,12 @@ def test_two_reverse_steps_compose_to_one(noise: Schedule) -> None:
 @pytest.mark.parametrize(
     "noise", [s for s in EACH_SCHEDULE if s.masked(torch.zeros(1)) == 0], ids=repr
 )
-def test_the_last_step_reveals_everything(noise: Schedule) -> None:
+def test_the_last_step_reveals_everything(noise):
     assert MaskedDiffusion(noise, 3, (7,)).reveal(t_of(0.01), t_of(0.0)).item() == 1
 
 
 @pytest.mark.parametrize("noise", EACH_SCHEDULE, ids=repr)
-def test_the_chance_to_be_revealed_is_bayes_rule(noise: Schedule) -> None:
+def test_the_chance_to_be_revealed_is_bayes_rule(noise):
     alpha_t, alpha_s = noise.alpha(t_of(0.7)).item(), noise.alpha(t_of(0.3)).item()
     revealed = MaskedDiffusion(noise, 3, (7,)).reveal(t_of(0.7), t_of(0.3)).item()
     assert revealed == pytest.approx((alpha_s - alpha_t) / (1 - alpha_t), rel=1e-9)
@@ -249,11 +241,11 @@ def test_the_chance_to_be_revealed_is_bayes_rule(noise: Schedule) -> None:
 # what the denoiser is told of the time
 
 
-def test_without_time_conditioning_the_denoiser_sees_no_noise_level() -> None:
+def test_without_time_conditioning_the_denoiser_sees_no_noise_level():
     assert DNA.sigma(torch.tensor([0.1, 0.5, 1.0])).tolist() == [0, 0, 0]
 
 
-def test_with_time_conditioning_it_sees_sigma_and_never_infinity() -> None:
+def test_with_time_conditioning_it_sees_sigma_and_never_infinity():
     told = MaskedDiffusion(Linear(), 3, (7,), time_conditioning=True).sigma(
         torch.tensor([0.5, 1.0])
     )
@@ -268,7 +260,7 @@ def test_with_time_conditioning_it_sees_sigma_and_never_infinity() -> None:
 
 
 @given(windows(), st.integers(0, 14))
-def test_exactly_k_positions_are_masked_and_only_maskable_ones(case: Windows, k: int) -> None:
+def test_exactly_k_positions_are_masked_and_only_maskable_ones(case, k):
     x0, maskable = case.x0, case.maskable
     masked = exact_count_mask(maskable, torch.full((len(x0),), k), case.uniforms(*x0.shape))
     assert torch.equal(masked.sum(-1), maskable.sum(-1).clamp(max=k))
@@ -276,7 +268,7 @@ def test_exactly_k_positions_are_masked_and_only_maskable_ones(case: Windows, k:
 
 
 @given(windows(), st.integers(1, 12))
-def test_the_masked_are_those_with_the_smallest_uniforms(case: Windows, k: int) -> None:
+def test_the_masked_are_those_with_the_smallest_uniforms(case, k):
     x0, maskable = case.x0, case.maskable
     u = case.uniforms(*x0.shape)
     masked = exact_count_mask(maskable, torch.full((len(x0),), k), u)
@@ -286,13 +278,13 @@ def test_the_masked_are_those_with_the_smallest_uniforms(case: Windows, k: int) 
 
 
 @given(windows(), st.integers(0, 12))
-def test_equal_uniforms_still_give_exactly_k(case: Windows, k: int) -> None:
+def test_equal_uniforms_still_give_exactly_k(case, k):
     x0, maskable = case.x0, case.maskable
     masked = exact_count_mask(maskable, torch.full((len(x0),), k), torch.zeros(x0.shape))
     assert torch.equal(masked.sum(-1), maskable.sum(-1).clamp(max=k))
 
 
-def test_every_set_of_k_is_equally_likely() -> None:
+def test_every_set_of_k_is_equally_likely():
     """All orders of four uniforms, each once: each of the six pairs is masked by four of the 24."""
     u = torch.tensor(list(itertools.permutations((0.1, 0.3, 0.5, 0.7))))
     masked = exact_count_mask(torch.ones(24, 4, dtype=torch.bool), torch.full((24,), 2), u)
@@ -304,7 +296,7 @@ def test_every_set_of_k_is_equally_likely() -> None:
 
 
 @given(st.sampled_from(["iid", "stratified", "systematic"]), st.integers(1, 9), seeds)
-def test_times_lie_above_zero_and_up_to_one(method: str, n_slots: int, seed: int) -> None:
+def test_times_lie_above_zero_and_up_to_one(method, n_slots, seed):
     g = torch.Generator().manual_seed(seed)
     slot = torch.arange(n_slots)
     for u_own in (
@@ -317,9 +309,7 @@ def test_times_lie_above_zero_and_up_to_one(method: str, n_slots: int, seed: int
 
 
 @given(st.sampled_from(["stratified", "systematic"]), st.integers(1, 40), seeds)
-def test_every_stratum_of_the_turned_circle_holds_one_time(
-    method: str, n_slots: int, seed: int
-) -> None:
+def test_every_stratum_of_the_turned_circle_holds_one_time(method, n_slots, seed):
     g = torch.Generator().manual_seed(seed)
     u_own, shared = (
         torch.rand(n_slots, generator=g, dtype=torch.float64),
@@ -337,7 +327,7 @@ def test_every_stratum_of_the_turned_circle_holds_one_time(
 
 
 @pytest.mark.parametrize("method", ["iid", "stratified", "systematic"])
-def test_each_sample_is_uniform_by_itself_whatever_its_slot(method: str) -> None:
+def test_each_sample_is_uniform_by_itself_whatever_its_slot(method):
     """A slot tied to one part of [0, 1] would bias every window's own estimate."""
     g = torch.Generator().manual_seed(5)
     shared = torch.rand(4000, generator=g, dtype=torch.float64)
@@ -350,7 +340,7 @@ def test_each_sample_is_uniform_by_itself_whatever_its_slot(method: str) -> None
     assert ((deciles - expected).abs() < 4 * torch.sqrt(expected * (1 - expected) / 4000)).all()
 
 
-def test_a_part_of_a_global_batch_gets_its_part_of_the_strata() -> None:
+def test_a_part_of_a_global_batch_gets_its_part_of_the_strata():
     g = torch.Generator().manual_seed(2)
     own = torch.rand(8, generator=g, dtype=torch.float64)
     whole = times("stratified", own, 0.3, torch.arange(8), 8)
@@ -358,19 +348,19 @@ def test_a_part_of_a_global_batch_gets_its_part_of_the_strata() -> None:
     assert torch.equal(torch.stack(ranks, 1).flatten(), whole)
 
 
-def test_an_unknown_time_sampling_is_refused() -> None:
+def test_an_unknown_time_sampling_is_refused():
     with pytest.raises((UsageError, Exception), match="sobol"):
         times("sobol", torch.zeros(1), 0.0, torch.zeros(1, dtype=torch.int64), 1)
 
 
 @given(st.integers(1, 300), st.integers(1, 7))
-def test_a_uniform_time_gives_a_uniform_count(n: int, repeats: int) -> None:
+def test_a_uniform_time_gives_a_uniform_count(n, repeats):
     """Midpoints of n * repeats equal cells: each count from 1 to n exactly `repeats` times."""
     t = (torch.arange(n * repeats, dtype=torch.float64) + 0.5) / (n * repeats)
     k = counts(t, torch.full((n * repeats,), n))
     assert torch.equal(k.bincount(minlength=n + 1), torch.tensor([0] + [repeats] * n))
 
 
-def test_counts_stay_in_range_at_the_ends_and_without_anything_to_mask() -> None:
+def test_counts_stay_in_range_at_the_ends_and_without_anything_to_mask():
     t = torch.tensor([1e-300, 1.0, 0.5, 1.0], dtype=torch.float64)
     assert counts(t, torch.tensor([9, 9, 0, 1])).tolist() == [1, 9, 0, 1]

@@ -4,7 +4,6 @@ never too good.
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -22,7 +21,7 @@ from genodiff.diffusion.objectives.d3pm import D3pm
 from genodiff.diffusion.objectives.mdlm import Mdlm, log1mexp
 from genodiff.diffusion.objectives.mlm import Mlm
 from genodiff.diffusion.objectives.sedd import Sedd
-from genodiff.diffusion.schedule import Cosine, Linear, LogLinear, Schedule
+from genodiff.diffusion.schedule import Cosine, Linear, LogLinear
 from genodiff.errors import UsageError
 
 DNA = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
@@ -34,8 +33,8 @@ DNA = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
 @pytest.mark.parametrize("schedule", [Linear(), Cosine(), LogLinear()])
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_the_loss_of_t_steps_has_the_mean_of_the_chain_with_and_without_rao_blackwellisation(
-    world: World, schedule: Schedule, steps: int
-) -> None:
+    world, schedule, steps
+):
     denoiser, x0 = with_mask(world, 0.0, 0.5), world.sequences[1]
     diffusion = world.diffusion(schedule)
     drawn = mean_over_masks(Mdlm(diffusion, time_steps=steps), denoiser, x0, steps, schedule)
@@ -55,8 +54,8 @@ def test_the_loss_of_t_steps_has_the_mean_of_the_chain_with_and_without_rao_blac
 )
 @pytest.mark.parametrize("steps", [1, 6])
 def test_the_bound_of_t_steps_has_the_mean_of_their_loss_whichever_step_drew_a_mask(
-    world: World, schedule: Schedule, of: Callable[..., Mdlm], steps: int
-) -> None:
+    world, schedule, of, steps
+):
     denoiser, x0 = with_mask(world, 0.3, 0.5), world.sequences[1]
     made = of(world.diffusion(schedule), time_steps=steps)
     masks = torch.tensor(list(itertools.product([False, True], repeat=len(x0))))
@@ -79,17 +78,12 @@ def test_the_bound_of_t_steps_has_the_mean_of_their_loss_whichever_step_drew_a_m
         torch.testing.assert_close(found, by_step[0])
 
 
-def test_the_bound_of_many_steps_scatters_less_than_the_costs_of_the_steps_that_are_drawn() -> None:
+def test_the_bound_of_many_steps_scatters_less_than_the_costs_of_the_steps_that_are_drawn():
     world = independent(6)
     net, x0 = with_mask(world, -1.0), world.sequences[1].expand(1024, -1)
     seed = torch.Generator().manual_seed(2)
-    given = Draws(
-        torch.rand(x0.shape, generator=seed),
-        torch.rand(len(x0), generator=seed),
-        0.37,
-        torch.arange(len(x0)),
-        len(x0),
-    )
+    given = Draws(torch.rand(x0.shape, generator=seed), torch.rand(len(x0), generator=seed), 0.37,
+                  torch.arange(len(x0)), len(x0))  # fmt: skip
     of = D3pm(world.diffusion(), carry_over=True)
     bound = of.bound(net, Clean(x0, everywhere(x0)), given).ce.sum(-1)
     drawn = of._costs(net, Clean(x0, everywhere(x0)), given.times("systematic"), given.u_mask).sum(
@@ -102,9 +96,7 @@ def test_the_bound_of_many_steps_scatters_less_than_the_costs_of_the_steps_that_
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
-def test_d3pm_of_a_network_that_never_says_mask_and_copies_what_it_sees_is_mdlm_in_steps(
-    steps: int,
-) -> None:
+def test_d3pm_of_a_network_that_never_says_mask_and_copies_what_it_sees_is_mdlm_in_steps(steps):
     world = markov_chain(3)
     for noise in (0.0, 0.5):
         denoiser, x0 = with_mask(world, NEVER, noise), world.sequences[2]
@@ -128,7 +120,7 @@ def test_d3pm_of_a_network_that_never_says_mask_and_copies_what_it_sees_is_mdlm_
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
-def test_next_token_is_the_exact_likelihood_of_every_sequence(world: World) -> None:
+def test_next_token_is_the_exact_likelihood_of_every_sequence(world):
     def causal(xt: Tensor, sigma: Tensor) -> Tensor:
         assert bool((xt[:, 0] == world.mask_id).all())
         rows = [
@@ -147,7 +139,7 @@ def test_next_token_is_the_exact_likelihood_of_every_sequence(world: World) -> N
     assert Ar.figure == "exact"
 
 
-def test_the_next_token_follows_from_those_before_it_and_what_does_not_count_is_free() -> None:
+def test_the_next_token_follows_from_those_before_it_and_what_does_not_count_is_free():
     x0 = torch.tensor([[7, 8, 11, 9]])
     assert shifted(x0, 3).tolist() == [[3, 7, 8, 11]]
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
@@ -166,7 +158,7 @@ def test_the_next_token_follows_from_those_before_it_and_what_does_not_count_is_
 # MLM
 
 
-def test_bert_selects_fifteen_per_cent_and_shows_the_mask_a_random_token_or_the_truth() -> None:
+def test_bert_selects_fifteen_per_cent_and_shows_the_mask_a_random_token_or_the_truth():
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     n = 200_000
     x0, seen = torch.full((1, n), 8), []
@@ -192,9 +184,7 @@ CURVES = [name for name in OBJECTIVES if objective(name, DNA).curve]
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_the_figure_of_a_perfect_network_is_the_worlds_entropy_and_of_a_wrong_one_it_is_above(
-    name: str,
-) -> None:
+def test_the_figure_of_a_perfect_network_is_the_worlds_entropy_and_of_a_wrong_one_it_is_above(name):
     for world in WORLDS:
         of = objective(name, world.diffusion())
         perfect, wrong = with_mask(world, 0.0), with_mask(world, 0.0, 1.0)
@@ -222,7 +212,7 @@ def _as_ratios(world: World, net):  # type: ignore[no-untyped-def]
     return ratios
 
 
-def test_d3pm_never_falls_below_the_entropy_and_tends_to_it_with_many_steps() -> None:
+def test_d3pm_never_falls_below_the_entropy_and_tends_to_it_with_many_steps():
     world = markov_chain(2)
     means = []
     for steps in (1, 4, 16):
@@ -239,7 +229,7 @@ def test_d3pm_never_falls_below_the_entropy_and_tends_to_it_with_many_steps() ->
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_padding_and_batch_mates_change_nothing(name: str) -> None:
+def test_padding_and_batch_mates_change_nothing(name):
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     of = objective(name, diffusion)
     generator = torch.Generator().manual_seed(3)
@@ -275,7 +265,7 @@ def test_padding_and_batch_mates_change_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_a_window_with_nothing_to_predict_costs_nothing(name: str) -> None:
+def test_a_window_with_nothing_to_predict_costs_nothing(name):
     of = objective(name, MaskedDiffusion(Linear(), 3, (7, 8)))
     x0, given = (
         torch.full((1, 4), 11),
@@ -291,7 +281,7 @@ def test_a_window_with_nothing_to_predict_costs_nothing(name: str) -> None:
     assert float(of.bound(net, Clean(x0, nothing), given).ce.sum()) == 0
 
 
-def test_what_cannot_be_meant_is_one_clear_line() -> None:
+def test_what_cannot_be_meant_is_one_clear_line():
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8))
     with pytest.raises(UsageError, match="did you mean 'mdlm'"):
         objective("mdml", diffusion)
@@ -305,12 +295,12 @@ def test_what_cannot_be_meant_is_one_clear_line() -> None:
         objective("mlm", diffusion, mask_rate=0.0)
 
 
-def test_the_chance_of_not_saying_mask_is_accurate_at_both_ends() -> None:
+def test_the_chance_of_not_saying_mask_is_accurate_at_both_ends():
     p = torch.tensor([1e-300, 1e-9, 0.3, 0.5, 0.9, 1 - 1e-12], dtype=torch.float64)
     torch.testing.assert_close(log1mexp(p.log()), torch.log1p(-p), rtol=1e-4, atol=0)
 
 
-def test_sedd_by_times_has_the_mean_of_sedd_by_counts() -> None:
+def test_sedd_by_times_has_the_mean_of_sedd_by_counts():
     world = markov_chain(2)
     net = with_mask(world, 0.0, 0.7)
     x0 = world.sequences[1]
@@ -335,7 +325,7 @@ def test_sedd_by_times_has_the_mean_of_sedd_by_counts() -> None:
     assert total == pytest.approx(exact_bound(replace(of, exact_count=True), net, x0), rel=1e-3)
 
 
-def test_mdlm_without_carry_over_pays_for_copying_too() -> None:
+def test_mdlm_without_carry_over_pays_for_copying_too():
     world = markov_chain(3)
     net, x0 = with_mask(world, 0.0, 0.7), world.sequences[3]
     copying = float(
@@ -350,7 +340,7 @@ def test_mdlm_without_carry_over_pays_for_copying_too() -> None:
     )
 
 
-def test_without_rao_blackwellisation_the_figure_is_still_the_mean() -> None:
+def test_without_rao_blackwellisation_the_figure_is_still_the_mean():
     world = markov_chain(3)
     net, x0 = with_mask(world, 0.0, 0.7), world.sequences[:5]
     given = draws(
@@ -367,9 +357,7 @@ def test_without_rao_blackwellisation_the_figure_is_still_the_mean() -> None:
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
-def test_a_weighted_bell_has_the_mean_of_uniform_rates_and_a_plain_one_has_another(
-    world: World,
-) -> None:
+def test_a_weighted_bell_has_the_mean_of_uniform_rates_and_a_plain_one_has_another(world):
     """Every mask at every time of a fine grid, weighed by its probability at that time."""
     net, x0 = with_mask(world, 0.0, 0.7), world.sequences[1]
     n, length = 4000, world.length
@@ -377,13 +365,8 @@ def test_a_weighted_bell_has_the_mean_of_uniform_rates_and_a_plain_one_has_anoth
 
     def mean(width: float, *, weighted: bool) -> float:
         rate = bell(grid, 0.4, width)[0]
-        of = Mdlm(
-            world.diffusion(),
-            exact_count=False,
-            bell=width,
-            bell_center=0.4,
-            bell_weighted=weighted,
-        )
+        of = Mdlm(world.diffusion(), exact_count=False, bell=width, bell_center=0.4,
+                  bell_weighted=weighted)  # fmt: skip
         total = 0.0
         for fate in itertools.product((0.0, 1.0), repeat=length):
             visible = torch.tensor(fate) == 1
@@ -401,7 +384,7 @@ def test_a_weighted_bell_has_the_mean_of_uniform_rates_and_a_plain_one_has_anoth
     assert differs == (world is not WORLDS[2])  # without context every rate costs the same
 
 
-def test_counts_of_a_bell_come_from_its_rates_in_order() -> None:
+def test_counts_of_a_bell_come_from_its_rates_in_order():
     t = (torch.arange(999, dtype=torch.float64) + 0.5) / 999
     rate, inverse = bell(t, 0.3, 0.5)
     assert (rate.diff() > 0).all()
@@ -423,8 +406,6 @@ def test_counts_of_a_bell_come_from_its_rates_in_order() -> None:
         ({"bell": 0.3, "zero_masking": False}, "continuous time"),
     ],
 )
-def test_a_bell_that_cannot_be_meant_is_one_clear_line(
-    settings: dict[str, object], says: str
-) -> None:
+def test_a_bell_that_cannot_be_meant_is_one_clear_line(settings, says):
     with pytest.raises(UsageError, match=says):
         objective("mdlm", MaskedDiffusion(Linear(), 3, (7, 8)), **settings)

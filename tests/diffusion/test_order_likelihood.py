@@ -66,16 +66,14 @@ def score(
     )
 
 
-def test_every_sampler_with_an_order_is_a_case() -> None:
+def test_every_sampler_with_an_order_is_a_case():
     assert {name for name, *_ in CASES} == set(ORDERED)
 
 
 @each_case
 @pytest.mark.parametrize("how", [{}, {"temperature": 0.6, "top_p": 0.8}, {"temperature": 0.0}])
 @pytest.mark.parametrize("seed", [None, 1])
-def test_over_all_sequences_it_sums_to_one(
-    name: str, steps: int, settings: dict, how: dict, seed: int | None
-) -> None:
+def test_over_all_sequences_it_sums_to_one(name, steps, settings, how, seed):
     u = None if seed is None else draws(1, 4, seed)["u_order"]
     found = score(name, wrong(), WORLD.sequences, steps, settings=settings, u_order=u, **how)
     assert (-found.total).exp().sum().item() == pytest.approx(1, abs=1e-12)
@@ -83,7 +81,7 @@ def test_over_all_sequences_it_sums_to_one(
 
 
 @each_case
-def test_samples_follow_the_law_that_is_scored(name: str, steps: int, settings: dict) -> None:
+def test_samples_follow_the_law_that_is_scored(name, steps, settings):
     n, network, u = 20_000, wrong(), draws(1, 4, seed=5)["u_order"]
     law = (-score(name, network, WORLD.sequences, steps, settings=settings, u_order=u).total).exp()
     options = SamplerOptions(u.expand(n, 4), draws(n, 4, seed=6)["u_token"], steps)
@@ -97,9 +95,7 @@ def test_samples_follow_the_law_that_is_scored(name: str, steps: int, settings: 
      ("left-to-right", {}), ("both-ends", {})],
 )  # fmt: skip
 @pytest.mark.parametrize("world", [WORLD, markov_chain()], ids=["all", "chain"])
-def test_a_perfect_network_one_base_at_a_time_has_the_law_of_the_data(
-    name: str, settings: dict, world: World
-) -> None:
+def test_a_perfect_network_one_base_at_a_time_has_the_law_of_the_data(name, settings, world):
     found = score(name, world.denoiser, world.sequences, 9, settings=settings, world=world)
     torch.testing.assert_close((-found.total).exp(), world.p)
 
@@ -141,16 +137,14 @@ def take_certain(law: Tensor, left: list[int]) -> list[int]:
         ("entropy-bounded", 9, {"bound": 1.3}, take_certain),
     ],
 )
-def test_it_is_the_sum_over_evaluations(
-    name: str, steps: int, settings: dict, choose: Callable[[Tensor, list[int]], list[int]]
-) -> None:
+def test_it_is_the_sum_over_evaluations(name, steps, settings, choose):
     some = WORLD.sequences[::17]
     found = score(name, wrong(), some, steps, settings=settings).total
     assert found.tolist() == pytest.approx([by_definition(choose, x) for x in some], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ORDERED)
-def test_what_is_given_is_not_paid_for(name: str) -> None:
+def test_what_is_given_is_not_paid_for(name):
     hidden = torch.tensor([[True, False, True, True]]).expand(256, 4)
     given = WORLD.sequences[:, 1] == 8
     found = score(name, wrong(), WORLD.sequences, hidden=hidden)
@@ -187,7 +181,7 @@ def peeks(sampler: Sampler, network: Network, settings: dict, steps: int = 9) ->
 
 
 @each_case
-def test_no_order_peeks(name: str, steps: int, settings: dict) -> None:
+def test_no_order_peeks(name, steps, settings):
     assert not peeks(SAMPLERS[name], wrong(), settings, steps)
 
 
@@ -217,25 +211,25 @@ def rank_by_truth(diffusion, denoiser, xt, options) -> Sampled:  # type: ignore[
 
 
 @pytest.mark.parametrize("draw", [rank_by_drawn, rank_by_truth])
-def test_an_order_that_peeks_is_caught(draw: Callable[..., Sampled]) -> None:
+def test_an_order_that_peeks_is_caught(draw):
     sampler = replace(SAMPLERS["first-hitting"], draw=draw)
     assert peeks(sampler, wrong(), {})
 
 
-def test_the_order_of_an_oracle_has_no_law() -> None:
+def test_the_order_of_an_oracle_has_no_law():
     sampler = replace(SAMPLERS["first-hitting"], draw=rank_by_truth)
     total = score(sampler, wrong(), WORLD.sequences).total
     assert abs((-total).exp().sum().item() - 1) > 0.01
 
 
-def test_a_sampler_that_judges_or_takes_back_tokens_is_refused() -> None:
+def test_a_sampler_that_judges_or_takes_back_tokens_is_refused():
     for name in ("p2", "remdm-cap", "analytic"):
         with pytest.raises(UsageError, match="no likelihood of it is exact"):
             score(name, wrong(), WORLD.sequences[:1])
     assert SAMPLERS["p2"].draw is path_planning
 
 
-def test_drawing_together_and_guidance_are_refused() -> None:
+def test_drawing_together_and_guidance_are_refused():
     u = index_order(1, 4)
     options = SamplerOptions(u, u, joint=lambda *_: (torch.zeros(0, dtype=torch.int64), False))
     given = WORLD.diffusion(), wrong(), WORLD.sequences[:1], torch.ones(1, 4, dtype=torch.bool)
@@ -248,7 +242,7 @@ def test_drawing_together_and_guidance_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["confidence", "entropy-bounded"])
-def test_ties_go_to_the_leftmost(name: str) -> None:
+def test_ties_go_to_the_leftmost(name):
     settings = {"bound": 0.0} if name == "entropy-bounded" else {}
     found = score(name, lambda x, s: torch.zeros(*x.shape, 12), WORLD.sequences[:2], 4,
                   settings=settings)  # fmt: skip
@@ -259,7 +253,7 @@ def test_ties_go_to_the_leftmost(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "settings"), [("strand-symmetric", {}), ("both-ends", {"at_once": 2.0})]
 )
-def test_a_symmetric_order_gives_both_strands_one_likelihood(name: str, settings: dict) -> None:
+def test_a_symmetric_order_gives_both_strands_one_likelihood(name, settings):
     network, u = wrong(mirrored=True), draws(1, 4, seed=2)["u_order"]
     here = score(name, network, WORLD.sequences, 3, settings=settings, u_order=u)
     there = score(name, network, complement(WORLD.sequences), 3, settings=settings, u_order=u)
@@ -269,7 +263,7 @@ def test_a_symmetric_order_gives_both_strands_one_likelihood(name: str, settings
     assert (lopsided - other).abs().max() > 0.1
 
 
-def test_the_mean_over_random_orders_is_the_bound() -> None:
+def test_the_mean_over_random_orders_is_the_bound():
     orders = torch.tensor(list(itertools.permutations(range(4))), dtype=torch.float64) / 4
     x0, network = WORLD.sequences[37].expand(len(orders), 4), wrong()
     found = score("first-hitting", network, x0, u_order=orders)
@@ -277,7 +271,7 @@ def test_the_mean_over_random_orders_is_the_bound() -> None:
     assert found.total.mean().item() == pytest.approx(nelbo_exact(terms).item())
 
 
-def test_the_new_orders_draw_what_they_score() -> None:
+def test_the_new_orders_draw_what_they_score():
     seen = []
 
     def network(x: Tensor, sigma: Tensor) -> Tensor:
@@ -301,9 +295,7 @@ def test_the_new_orders_draw_what_they_score() -> None:
 @pytest.mark.parametrize(
     ("name", "steps", "settings"), [one for one in CASES if SAMPLERS[one[0]].order == "fixed"]
 )
-def test_the_steps_of_a_fixed_order_are_known_without_walking(
-    name: str, steps: int, settings: dict
-) -> None:
+def test_the_steps_of_a_fixed_order_are_known_without_walking(name, steps, settings):
     x0, network = WORLD.sequences[::5], wrong()
     diffusion = WORLD.diffusion(time_conditioning=True)
     hidden = (x0 != 8) | (torch.arange(4) == 1)
@@ -325,7 +317,7 @@ def test_the_steps_of_a_fixed_order_are_known_without_walking(
     torch.testing.assert_close(total, whole.nats)
 
 
-def test_an_order_that_reads_the_network_is_walked() -> None:
+def test_an_order_that_reads_the_network_is_walked():
     u, x0 = index_order(1, 4), WORLD.sequences[:1]
     given = WORLD.diffusion(), x0, torch.ones_like(x0, dtype=torch.bool), SamplerOptions(u, u)
     with pytest.raises(ValueError, match="reads the network"):
@@ -343,7 +335,7 @@ def coupled(x: Tensor, sigma: Tensor) -> Tensor:
     return logits
 
 
-def test_a_denoiser_whose_positions_depend_on_one_another_is_refused() -> None:
+def test_a_denoiser_whose_positions_depend_on_one_another_is_refused():
     torch.manual_seed(0)
     xt, sigma, diffusion = masks(8, 4), torch.zeros(8), WORLD.diffusion()
     check_apart(diffusion, wrong(), xt, sigma)

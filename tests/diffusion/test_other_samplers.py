@@ -39,7 +39,7 @@ def uniforms(*shape: int, seed: int = 0) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("steps", [1, 3, 8])
-def test_where_the_ratios_sum_to_one_it_is_the_ancestral_sampler_to_the_token(steps: int) -> None:
+def test_where_the_ratios_sum_to_one_it_is_the_ancestral_sampler_to_the_token(steps):
     world = markov_chain(4)
     diffusion = world.diffusion(Cosine())
 
@@ -59,7 +59,7 @@ def test_where_the_ratios_sum_to_one_it_is_the_ancestral_sampler_to_the_token(st
 
 
 @pytest.mark.parametrize("total", [0.5, 1.0, 1.7])
-def test_a_position_is_revealed_at_the_rate_that_the_scores_tell(total: float) -> None:
+def test_a_position_is_revealed_at_the_rate_that_the_scores_tell(total):
     """Both tokens of a pair are drawn apart when both are revealed at one step: that tells the law
     of the moments.
     """
@@ -92,7 +92,7 @@ def test_a_position_is_revealed_at_the_rate_that_the_scores_tell(total: float) -
 # left to right
 
 
-def test_the_law_is_the_chain_rules_and_a_prefix_is_kept() -> None:
+def test_the_law_is_the_chain_rules_and_a_prefix_is_kept():
     world = markov_chain(4, stay=0.8)
     n = 40_000
 
@@ -108,14 +108,8 @@ def test_the_law_is_the_chain_rules_and_a_prefix_is_kept() -> None:
         padded = torch.cat([xt, torch.full((len(xt), 4 - xt.shape[1]), world.mask_id)], 1)
         return causal(padded, sigma)[:, : xt.shape[1]]
 
-    done = run_sampler(
-        left_to_right,
-        world.diffusion(),
-        denoise,
-        torch.full((n, 4), world.mask_id),
-        **uniforms(n, 4),
-        causal=True,
-    )
+    done = run_sampler(left_to_right, world.diffusion(), denoise, torch.full((n, 4), world.mask_id),
+                       **uniforms(n, 4), causal=True)  # fmt: skip
     counted = Counter(world.index(done.x0).tolist())
     chi2 = sum((counted[i] - n * float(p)) ** 2 / (n * float(p)) for i, p in enumerate(world.p))
     assert chi2 < 45  # 15 degrees of freedom: 1 in 10,000
@@ -129,9 +123,7 @@ def test_the_law_is_the_chain_rules_and_a_prefix_is_kept() -> None:
 
 
 @pytest.mark.parametrize("pieces", [[1] * 9, [9], [4, 1, 1, 3]])
-def test_a_one_way_mamba_goes_on_from_its_state_as_if_it_had_read_the_whole(
-    pieces: list[int],
-) -> None:
+def test_a_one_way_mamba_goes_on_from_its_state_as_if_it_had_read_the_whole(pieces):
     network = ONE_WAY.build(16, None).double()
     torch.nn.init.normal_(network.embedding, generator=torch.Generator().manual_seed(1))
     x = torch.randint(7, 11, (3, 9), generator=torch.Generator().manual_seed(2))
@@ -142,7 +134,7 @@ def test_a_one_way_mamba_goes_on_from_its_state_as_if_it_had_read_the_whole(
     assert cache.length == 9
 
 
-def test_the_state_gives_the_tokens_of_the_definition_and_reads_each_once() -> None:
+def test_the_state_gives_the_tokens_of_the_definition_and_reads_each_once():
     network = ONE_WAY.build(16, None).double()
     torch.nn.init.normal_(network.embedding, generator=torch.Generator().manual_seed(1))
     xt = torch.full((5, 12), 3)
@@ -155,7 +147,7 @@ def test_the_state_gives_the_tokens_of_the_definition_and_reads_each_once() -> N
     assert shifted(xt, 3)[1].tolist() == [3, 9, 9, 9, 9, *[3] * 7]
 
 
-def test_refinement_makes_tokens_independent_of_rounding() -> None:
+def test_refinement_makes_tokens_independent_of_rounding():
     network = ONE_WAY.build(16, None).double()
     torch.nn.init.normal_(network.embedding, std=0.3, generator=torch.Generator().manual_seed(1))
 
@@ -177,7 +169,7 @@ def test_refinement_makes_tokens_independent_of_rounding() -> None:
 # draws from many tokens
 
 
-def test_many_tokens_are_drawn_by_their_chances() -> None:
+def test_many_tokens_are_drawn_by_their_chances():
     k, n = MANY + 8, 40_000
     logits = torch.randn(k, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     u = torch.rand(n, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -196,9 +188,7 @@ def test_many_tokens_are_drawn_by_their_chances() -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([1.0, 0.9, 0.3]), st.sampled_from([1.0, 0.5]))
-def test_a_draw_that_is_not_called_close_survives_any_rounding(
-    seed: int, top_p: float, temperature: float
-) -> None:
+def test_a_draw_that_is_not_called_close_survives_any_rounding(seed, top_p, temperature):
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(300, MANY + 20, generator=generator, dtype=torch.float64).round(decimals=1)
     u, error = torch.rand(300, generator=generator, dtype=torch.float64), 1e-2
@@ -216,7 +206,7 @@ def test_a_draw_that_is_not_called_close_survives_any_rounding(
         assert float(close.double().mean()) < 0.2
 
 
-def test_noise_is_a_function_of_the_uniform_alone() -> None:
+def test_noise_is_a_function_of_the_uniform_alone():
     u = torch.tensor([0.0, 0.25, 1 - 2**-53], dtype=torch.float64)
     whole = make_gumbel_noise(u, 50)
     assert torch.equal(make_gumbel_noise(u[1:2], 50), whole[1:2])

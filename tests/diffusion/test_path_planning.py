@@ -47,7 +47,7 @@ def exact_law(states: States, kept: list[int], eta: float) -> Tensor:
 
 
 @pytest.mark.parametrize("eta", [0.5, 1.0, 3.0])
-def test_samples_follow_the_exact_law(eta: float) -> None:
+def test_samples_follow_the_exact_law(eta):
     states, n = untrained(), 30_000
     exact = exact_law(states, [1, 2, 3], eta)
     found = plan(states, n, eta=eta, noise=0.0)
@@ -86,7 +86,7 @@ def compare_counts(states: States, one: Tensor, other: Tensor) -> float:
 
 
 @pytest.mark.parametrize("eta", [0.5, 1.0, 3.0])
-def test_samples_with_noise_follow_the_published_code(eta: float) -> None:
+def test_samples_with_noise_follow_the_published_code(eta):
     states, n = untrained(scale=3.0), 30_000
     published = plan_as_published(states, n, eta)
     assert compare_counts(states, plan(states, n, eta=eta).x0, published) > 1e-3
@@ -94,7 +94,7 @@ def test_samples_with_noise_follow_the_published_code(eta: float) -> None:
 
 
 @pytest.mark.parametrize("step", [0, 5])
-def test_the_noise_is_that_which_drew_the_token(step: int) -> None:
+def test_the_noise_is_that_which_drew_the_token(step):
     random, n = torch.Generator().manual_seed(1), 40_000
     logp = torch.tensor([0.55, 0.3, 0.15, 0.0]).double().log().expand(n, 4)
     uniform = torch.rand(n, 4, generator=random, dtype=torch.float64)
@@ -111,7 +111,7 @@ def test_the_noise_is_that_which_drew_the_token(step: int) -> None:
 
 
 @pytest.mark.parametrize("noisy", [False, True])
-def test_what_an_error_of_the_logits_could_change_is_in_doubt(noisy: bool) -> None:
+def test_what_an_error_of_the_logits_could_change_is_in_doubt(noisy):
     states, n, error = untrained(scale=2.0), 20_000, 0.01
     some = states.all[torch.randint(len(states.all), (n,), generator=torch.Generator())]
     options = SamplerOptions(**draws(n, 3), steps=3)
@@ -128,7 +128,7 @@ def test_what_an_error_of_the_logits_could_change_is_in_doubt(noisy: bool) -> No
     assert doubt.double().mean() < 0.5
 
 
-def test_tokens_are_taken_back_only_where_eta_says_so() -> None:
+def test_tokens_are_taken_back_only_where_eta_says_so():
     states, n = untrained(seed=1), 300
 
     def count_taken_back(eta: float) -> int:
@@ -150,7 +150,7 @@ def test_tokens_are_taken_back_only_where_eta_says_so() -> None:
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])
-def test_its_order_prefers_likely_tokens_so_its_law_is_not_the_denoisers(noise: float) -> None:
+def test_its_order_prefers_likely_tokens_so_its_law_is_not_the_denoisers(noise):
     from worlds import independent
 
     world, n = independent(3, (0.1, 0.2, 0.7)), 20_000
@@ -161,6 +161,6 @@ def test_its_order_prefers_likely_tokens_so_its_law_is_not_the_denoisers(noise: 
 
 
 @pytest.mark.parametrize("setting", ["eta", "noise"])
-def test_an_impossible_setting_is_refused(setting: str) -> None:
+def test_an_impossible_setting_is_refused(setting):
     with pytest.raises(UsageError, match=setting):
         plan(untrained(), 1, **{setting: -1.0})

@@ -1,7 +1,6 @@
 """The generator in torch gives numpy's numbers, bit for bit."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,15 +16,13 @@ from genodiff.diffusion.draw import make_gumbel_noise, philox_uniforms
     n=st.integers(1, 41),
     sub_index=st.integers(0, 9),
 )
-def test_rows_are_those_of_numpy(
-    seeds: list[int], purpose: Purpose, n: int, sub_index: int
-) -> None:
+def test_rows_are_those_of_numpy(seeds, purpose, n, sub_index):
     found = philox_uniforms(torch.tensor(seeds), purpose, n, sub_index)
     wanted = [uniforms(seed, purpose, 0, n, sub_index) for seed in seeds]
     assert np.array_equal(found.numpy(), np.stack(wanted))
 
 
-def test_noise_is_the_same_where_it_is_made_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_is_the_same_where_it_is_made_on_the_device(monkeypatch):
     u = torch.tensor([0.0, 0.3, 1 - 2.0**-53], dtype=torch.float64)
     here = make_gumbel_noise(u, 101)
     keys = (u * 2.0**53).long()

@@ -10,12 +10,7 @@ from torch import Tensor
 from genodiff.diffusion.draw import draw_again
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.samplers.ancestral import ancestral
-from genodiff.diffusion.samplers.remasking import (
-    RemaskPlan,
-    plan_cap,
-    plan_loop,
-    plan_rescale,
-)
+from genodiff.diffusion.samplers.remasking import RemaskPlan, plan_cap, plan_loop, plan_rescale
 from genodiff.diffusion.schedule import Cosine, Linear, Schedule
 from genodiff.errors import UsageError
 
@@ -34,9 +29,7 @@ def plan(name: str, noise: Schedule, steps: int) -> RemaskPlan:
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("noise", [Linear(), Cosine()], ids=repr)
 @pytest.mark.parametrize("steps", [1, 2, 5, 40])
-def test_chances_are_chances_and_the_share_revealed_is_met(
-    name: str, noise: Schedule, steps: int
-) -> None:
+def test_chances_are_chances_and_the_share_revealed_is_met(name, noise, steps):
     made = plan(name, noise, steps)
     before = np.concatenate([[0.0], made.share[:-1]])
     for chance in (made.reveal, made.remask):
@@ -50,7 +43,7 @@ def test_chances_are_chances_and_the_share_revealed_is_met(
         assert made.share == pytest.approx(revealed_share(noise, steps).numpy())
 
 
-def test_the_loop_stays_at_its_share_and_takes_back_there_alone() -> None:
+def test_the_loop_stays_at_its_share_and_takes_back_there_alone():
     made = plan_loop(revealed_share(Linear(), 20).numpy(), 0.4, 0.6, 0.2, 0.75)
     assert made.share[7:16] == pytest.approx([0.75] * 9)
     assert (made.remask[:8] == 0).all()
@@ -62,7 +55,7 @@ def test_the_loop_stays_at_its_share_and_takes_back_there_alone() -> None:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_as_much_is_masked_at_each_step_as_the_plan_says(name: str) -> None:
+def test_as_much_is_masked_at_each_step_as_the_plan_says(name):
     n, steps, left = 40_000, 10, []
 
     def watching(x: Tensor, sigma: Tensor) -> Tensor:
@@ -83,7 +76,7 @@ def test_as_much_is_masked_at_each_step_as_the_plan_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("steps", [3, 6])
-def test_samples_follow_the_chain_over_all_states(name: str, steps: int) -> None:
+def test_samples_follow_the_chain_over_all_states(name, steps):
     world, n = random_world(seed=steps), 20_000
     states = States(world)
     made = plan(name, Linear(), steps)
@@ -104,7 +97,7 @@ def test_samples_follow_the_chain_over_all_states(name: str, steps: int) -> None
 
 
 @pytest.mark.parametrize("name", ["remdm-cap", "remdm-rescale"])
-def test_without_remasking_it_is_the_ancestral_sampler_bit_for_bit(name: str) -> None:
+def test_without_remasking_it_is_the_ancestral_sampler_bit_for_bit(name):
     world, u, xt = random_world(), draws(200, 4), masks(200, 4)
     xt[::3, 1] = 8
     options = SamplerOptions(**u, steps=5)
@@ -115,7 +108,7 @@ def test_without_remasking_it_is_the_ancestral_sampler_bit_for_bit(name: str) ->
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_what_is_given_stays_in_sight_at_every_step(name: str) -> None:
+def test_what_is_given_stays_in_sight_at_every_step(name):
     xt = masks(50, 6)
     xt[:, 2] = 9
 
@@ -138,14 +131,14 @@ def test_what_is_given_stays_in_sight_at_every_step(name: str) -> None:
         ("remdm-loop", {"alpha_on": 1.0}),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(name: str, wrong: dict[str, float]) -> None:
+def test_settings_that_mean_nothing_are_refused(name, wrong):
     options = SamplerOptions(**draws(1, 4), steps=3)
     world = random_world()
     with pytest.raises(UsageError):
         SAMPLERS[name].draw(world.diffusion(), world.denoiser, masks(1, 4), options, **wrong)
 
 
-def test_further_uniforms_are_uniform_and_independent() -> None:
+def test_further_uniforms_are_uniform_and_independent():
     u = torch.rand(40_000, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     rows = torch.stack([u, *(draw_again(u, i) for i in range(4))])
     assert ((rows >= 0) & (rows < 1)).all()

@@ -41,9 +41,7 @@ def chain_kl(x_theta: Tensor, x: int, alpha_s: float, alpha_t: float) -> float:
     st.integers(1, 20),
     st.sampled_from([0, 1, 2]),
 )
-def test_a_step_of_d3pm_costs_the_kl_of_the_transition_matrices(
-    logits: list[float], mask: float, steps: int, i: int, x: int
-) -> None:
+def test_a_step_of_d3pm_costs_the_kl_of_the_transition_matrices(logits, mask, steps, i, x):
     i = min(i, steps)
     diffusion = MaskedDiffusion(Linear(), 3, (0, 1, 2))
     given_logits = torch.tensor([[[*logits, mask]]], dtype=torch.float64)
@@ -60,9 +58,7 @@ def test_a_step_of_d3pm_costs_the_kl_of_the_transition_matrices(
 
 
 @given(st.lists(st.floats(-4, 4), min_size=3, max_size=3), st.floats(-6, 6), st.floats(0.05, 1.0))
-def test_without_zero_masking_continuous_time_is_the_limit_of_many_steps(
-    logits: list[float], mask: float, t: float
-) -> None:
+def test_without_zero_masking_continuous_time_is_the_limit_of_many_steps(logits, mask, t):
     diffusion = MaskedDiffusion(Linear(), 3, (0, 1, 2))
     given_logits = torch.tensor([[[*logits, mask]]], dtype=torch.float64)
     of = Mdlm(diffusion, zero_masking=False)
@@ -82,7 +78,7 @@ def test_without_zero_masking_continuous_time_is_the_limit_of_many_steps(
 
 
 @pytest.mark.parametrize("steps", [1, 2, 10, 50])
-def test_d3pm_and_its_gradient_are_finite_at_every_time(steps: int) -> None:
+def test_d3pm_and_its_gradient_are_finite_at_every_time(steps):
     torch.manual_seed(0)
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     for scale in (1.0, 1e4):
@@ -103,9 +99,7 @@ def test_d3pm_and_its_gradient_are_finite_at_every_time(steps: int) -> None:
 
 
 @given(st.lists(st.floats(-4, 4), min_size=4, max_size=4), st.floats(0.02, 0.98))
-def test_score_entropy_is_that_of_the_paper_and_mdlms_where_the_ratios_sum_to_one(
-    logits: list[float], t: float
-) -> None:
+def test_score_entropy_is_that_of_the_paper_and_mdlms_where_the_ratios_sum_to_one(logits, t):
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     full = torch.full((1, 1, 16), 30.0, dtype=torch.float64)
     full[..., 7:11] = torch.tensor(logits, dtype=torch.float64)

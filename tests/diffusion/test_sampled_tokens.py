@@ -21,11 +21,7 @@ from genodiff.diffusion.schedule import Linear
 
 
 def in_parts(
-    sampler: Sampler,
-    parts: list[list[int]],
-    xt: Tensor,
-    u: dict[str, Tensor],
-    **rest: object,
+    sampler: Sampler, parts: list[list[int]], xt: Tensor, u: dict[str, Tensor], **rest: object
 ) -> Sampled:
     x0, nfe = torch.zeros_like(xt), torch.zeros(len(xt), dtype=torch.int64)
     for rows in parts:
@@ -41,9 +37,7 @@ PARTS = [[[5, 0, 3], [1, 2, 4, 7, 6]], [[i] for i in range(8)]]
 
 @each_sampler
 @pytest.mark.parametrize("parts", PARTS, ids=["shuffled", "alone"])
-def test_companions_change_neither_tokens_nor_evaluations(
-    sampler: Sampler, parts: list[list[int]]
-) -> None:
+def test_companions_change_neither_tokens_nor_evaluations(sampler, parts):
     u, xt = draws(8, 12), masks(8, 12)
     xt[3, :6], xt[5] = 9, 8
     rest = {"diffusion": DNA, "denoiser": mixing_for(sampler, 12), "steps": 7}
@@ -76,9 +70,7 @@ LAWS = [(1.0, 1.0), (0.7, 1.0), (0.05, 1.0), (0.0, 1.0), (1.0, 0.8), (1.3, 0.5)]
 @pytest.mark.few(5)
 @each_sampler
 @pytest.mark.parametrize(("temperature", "top_p"), LAWS)
-def test_with_refinement_rounding_errors_change_no_token(
-    sampler: Sampler, temperature: float, top_p: float
-) -> None:
+def test_with_refinement_rounding_errors_change_no_token(sampler, temperature, top_p):
     u, xt, exact, size = draws(8, 24), masks(8, 24), mixing_for(sampler, 24, 0.6), 0.05
     rest = {"diffusion": DNA, "steps": 12, "temperature": temperature, "top_p": top_p}
     truth = run_sampler(sampler, xt=xt, **u, **rest, denoiser=exact)
@@ -91,9 +83,7 @@ def test_with_refinement_rounding_errors_change_no_token(
 
 
 @each_sampler
-def test_without_refinement_the_same_errors_do_change_tokens(
-    sampler: Sampler,
-) -> None:
+def test_without_refinement_the_same_errors_do_change_tokens(sampler):
     """Else the test above would show nothing."""
     u, xt, exact = draws(32, 24), masks(32, 24), mixing_for(sampler, 24, 0.6)
     rest = {"diffusion": DNA, "steps": 12}
@@ -103,7 +93,7 @@ def test_without_refinement_the_same_errors_do_change_tokens(
     )
 
 
-def test_refinement_is_rare_and_sees_one_sequence_alone() -> None:
+def test_refinement_is_rare_and_sees_one_sequence_alone():
     calls: list[int] = []
     exact = mixing(64)
 
@@ -111,23 +101,13 @@ def test_refinement_is_rare_and_sees_one_sequence_alone() -> None:
         calls.append(len(xt))
         return exact(xt, sigma)
 
-    run_sampler(
-        ancestral,
-        DNA,
-        exact,
-        masks(32, 64),
-        **draws(32, 64),
-        steps=32,
-        refine=watched,
-        tolerance=1e-4,
-    )
+    run_sampler(ancestral, DNA, exact, masks(32, 64), **draws(32, 64), steps=32, refine=watched,
+                tolerance=1e-4)  # fmt: skip
     assert set(calls) <= {1}
     assert len(calls) < 10  # of 2,048 draws
 
 
-def test_on_a_gpu_several_sequences_are_decided_in_one_call(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_on_a_gpu_several_sequences_are_decided_in_one_call(monkeypatch):
     """The same tokens in fewer calls, of no more sequences than fit."""
     exact, xt, u, calls = mixing(64), masks(12, 64), draws(12, 64), []
 
@@ -156,7 +136,7 @@ def test_on_a_gpu_several_sequences_are_decided_in_one_call(
     assert max(together) > 3 == max(few)
 
 
-def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:
+def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding():
     """Equal logits with errors of the last digit: the tie is the same tie."""
 
     def almost_equal(seed: int) -> Callable[[Tensor, Tensor], Tensor]:
@@ -208,12 +188,12 @@ def one_position(logits: list[float], n: int = 20_000, **rest: float) -> Tensor:
     return torch.bincount(done.x0[:, 0] - 7, minlength=4) / n
 
 
-def test_temperature_zero_and_almost_zero_take_the_best_token() -> None:
+def test_temperature_zero_and_almost_zero_take_the_best_token():
     for temperature in (0.0, 1e-12, 1e-3):
         assert one_position([1.0, 1.1, 0.9, 1.05], temperature=temperature).tolist() == [0, 1, 0, 0]
 
 
-def test_temperature_scales_the_logits() -> None:
+def test_temperature_scales_the_logits():
     logits = torch.tensor([0.0, 1.0, 2.0, 3.0])
     for temperature in (0.5, 1.0, 2.0):
         found = one_position(logits.tolist(), temperature=temperature)
@@ -222,21 +202,10 @@ def test_temperature_scales_the_logits() -> None:
 
 @pytest.mark.parametrize(
     ("top_p", "kept"),
-    [
-        (1e-12, 1),
-        (0.05, 1),
-        (0.4, 1),
-        (0.4001, 2),
-        (0.7, 2),
-        (0.7001, 3),
-        (0.9, 3),
-        (0.95, 4),
-        (1.0, 4),
-    ],
-)
-def test_the_nucleus_is_the_smallest_set_that_reaches_top_p_crossing_token_included(
-    top_p: float, kept: int
-) -> None:
+    [(1e-12, 1), (0.05, 1), (0.4, 1), (0.4001, 2), (0.7, 2), (0.7001, 3), (0.9, 3), (0.95, 4),
+     (1.0, 4)],
+)  # fmt: skip
+def test_the_nucleus_is_the_smallest_set_that_reaches_top_p_crossing_token_included(top_p, kept):
     p = torch.tensor([0.2, 0.4, 0.1, 0.3])
     found = one_position(p.log().tolist(), top_p=top_p)
     inside = p.argsort(descending=True)[:kept]
@@ -245,7 +214,7 @@ def test_the_nucleus_is_the_smallest_set_that_reaches_top_p_crossing_token_inclu
 
 
 @each_sampler
-def test_top_p_one_and_temperature_one_change_nothing(sampler: Sampler) -> None:
+def test_top_p_one_and_temperature_one_change_nothing(sampler):
     arguments = DNA, mixing_for(sampler, 10), masks(16, 10)
     plain = run_sampler(sampler, *arguments, **draws(16, 10), steps=5)
     same = run_sampler(sampler, *arguments, **draws(16, 10), steps=5, temperature=1.0, top_p=1.0)
@@ -254,7 +223,7 @@ def test_top_p_one_and_temperature_one_change_nothing(sampler: Sampler) -> None:
     assert torch.equal(plain.x0, nearly.x0)
 
 
-def test_a_forbidden_token_is_never_drawn_not_even_by_the_extreme_uniforms() -> None:
+def test_a_forbidden_token_is_never_drawn_not_even_by_the_extreme_uniforms():
     logits = torch.full((12,), 0.0, dtype=torch.float64)
     logits[[7, 10]] = -math.inf
     for u in (0.0, 1 - 2**-53):
@@ -297,7 +266,7 @@ def mean_surprise(n_tokens: int, length: int) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-def test_a_large_vocabulary_is_sampled_at_its_own_temperature() -> None:
+def test_a_large_vocabulary_is_sampled_at_its_own_temperature():
     """Single-precision Gumbel noise gives 5.63 nats at 1,024 steps; the truth is 7.566."""
     mean, error = mean_surprise(2048, 1024)
     assert (zipf(50_257).softmax(-1) * -zipf(50_257).log_softmax(-1)).sum().item() == pytest.approx(
@@ -309,6 +278,6 @@ def test_a_large_vocabulary_is_sampled_at_its_own_temperature() -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_hundred_thousand_tokens_of_a_large_vocabulary_have_its_entropy() -> None:
+def test_a_hundred_thousand_tokens_of_a_large_vocabulary_have_its_entropy():
     mean, _ = mean_surprise(100 * 1024, 1024)
     assert abs(mean - 7.566) < 0.03

@@ -65,7 +65,7 @@ def exact_law(world: World, noise: Schedule, steps: int, start: Tensor | None = 
 
 
 @pytest.mark.parametrize("steps", STEP_LAW)
-def test_the_reverse_kernels_lead_to_the_published_law(steps: int) -> None:
+def test_the_reverse_kernels_lead_to_the_published_law(steps):
     law = exact_law(F1, Linear(), steps)
     assert law.sum().item() == pytest.approx(1, abs=1e-12)
     variation = (law - F1.p).abs().sum().item() / 2
@@ -77,9 +77,7 @@ def test_the_reverse_kernels_lead_to_the_published_law(steps: int) -> None:
     "noise", [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial()], ids=repr
 )
 @pytest.mark.parametrize("steps", [1, 3, 10])
-def test_sampling_error_is_at_most_what_the_bound_of_t_steps_exceeds_the_entropy_by(
-    noise: Schedule, steps: int
-) -> None:
+def test_sampling_error_is_at_most_what_the_bound_of_t_steps_exceeds_the_entropy_by(noise, steps):
     ok = torch.ones(4, dtype=torch.bool)
     terms = sum(
         p * count_terms(F1.diffusion(), F1.denoiser, x, ok)
@@ -114,17 +112,9 @@ def assert_law(world: World, samples: Tensor, law: Tensor) -> None:
     ],
     ids=repr,
 )
-def test_a_hundred_thousand_ancestral_samples_follow_the_exact_law_of_t_steps(
-    noise: Schedule, steps: int
-) -> None:
-    done = run_sampler(
-        ancestral,
-        F1.diffusion(noise),
-        F1.denoiser,
-        masks(100_000, 4),
-        **draws(100_000, 4),
-        steps=steps,
-    )
+def test_a_hundred_thousand_ancestral_samples_follow_the_exact_law_of_t_steps(noise, steps):
+    done = run_sampler(ancestral, F1.diffusion(noise), F1.denoiser, masks(100_000, 4),
+                       **draws(100_000, 4), steps=steps)  # fmt: skip
     assert_law(F1, done.x0, exact_law(F1, noise, steps))
 
 
@@ -159,9 +149,7 @@ FROM_MASKS = [
 @pytest.mark.few(3)
 @pytest.mark.parametrize("sampler", FROM_MASKS)
 @pytest.mark.parametrize("steps", [1, 3])
-def test_independent_tokens_follow_their_law_whatever_the_steps(
-    sampler: Sampler, steps: int
-) -> None:
+def test_independent_tokens_follow_their_law_whatever_the_steps(sampler, steps):
     world, n = independent(3, (0.1, 0.2, 0.7)), 30_000
     net = network(world, sampler)
     found = run_sampler(sampler, world.diffusion(), net, masks(n, 3), **draws(n, 3), steps=steps)
@@ -172,16 +160,14 @@ def test_independent_tokens_follow_their_law_whatever_the_steps(
     "name",
     [name for name, one in SAMPLERS.items() if one.evaluations in (one_per_mask, count_groups)],
 )
-def test_one_token_per_evaluation_follows_the_data(name: str) -> None:
+def test_one_token_per_evaluation_follows_the_data(name):
     n, net = 100_000, network(F1, SAMPLERS[name])
     found = run_sampler(SAMPLERS[name], F1.diffusion(), net, masks(n, 4), **draws(n, 4))
     assert_law(F1, found.x0, F1.p)
 
 
 @pytest.mark.parametrize("order_temperature", [0.0, 0.5])
-def test_one_position_per_evaluation_follows_the_data_in_every_order(
-    order_temperature: float,
-) -> None:
+def test_one_position_per_evaluation_follows_the_data_in_every_order(order_temperature):
     n = 100_000
     by_confidence = partial(confidence, order_temperature=order_temperature)
     ordered = run_sampler(
@@ -191,7 +177,7 @@ def test_one_position_per_evaluation_follows_the_data_in_every_order(
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
-def test_two_copies_disagree_as_often_as_both_are_revealed_at_once(steps: int) -> None:
+def test_two_copies_disagree_as_often_as_both_are_revealed_at_once(steps):
     world, n = copy_task(2, 3), 40_000
     x0 = run_sampler(
         ancestral, world.diffusion(), world.denoiser, masks(n, 2, 1), **draws(n, 2), steps=steps
@@ -200,7 +186,7 @@ def test_two_copies_disagree_as_often_as_both_are_revealed_at_once(steps: int) -
     assert abs(wrong - p) < 4 * math.sqrt(p * (1 - p) / n)
 
 
-def test_one_token_per_step_never_breaks_the_copy() -> None:
+def test_one_token_per_step_never_breaks_the_copy():
     world = copy_task(4, 3)
     for sampler in (first_hitting, confidence):
         x0 = run_sampler(
@@ -213,7 +199,7 @@ def test_one_token_per_step_never_breaks_the_copy() -> None:
 @pytest.mark.parametrize(
     "name", [name for name, one in SAMPLERS.items() if one in MASKED and not one.judges_tokens]
 )
-def test_a_template_is_filled_from_the_exact_conditional_law(name: str) -> None:
+def test_a_template_is_filled_from_the_exact_conditional_law(name):
     n = 40_000
     template = torch.tensor([[3, 2, 3, 4]]).expand(n, 4)
     x0 = run_sampler(

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import DNA, draws, masks, mixing, run_sampler
-from strategies import Windows, windows
+from strategies import windows
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
@@ -16,14 +16,7 @@ from genodiff.diffusion.sampler import SAMPLERS, revealed_share
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.samplers.confidence import confidence
 from genodiff.diffusion.samplers.first_hitting import first_hitting
-from genodiff.diffusion.schedule import (
-    Cosine,
-    Geometric,
-    Linear,
-    LogLinear,
-    OneMinusCosine,
-    Schedule,
-)
+from genodiff.diffusion.schedule import Cosine, Geometric, Linear, LogLinear, OneMinusCosine
 
 # what is kept and what comes out
 
@@ -38,8 +31,8 @@ from genodiff.diffusion.schedule import (
     st.booleans(),
 )
 def test_what_is_visible_stays_no_mask_is_left_and_only_targets_come_out(
-    case: Windows, name: str, steps: int, temperature: float, top_p: float, refined: bool
-) -> None:
+    case, name, steps, temperature, top_p, refined
+):
     diffusion, x0 = case.diffusion, case.x0
     xt = diffusion.mask(x0, case.maskable)
     given_xt = xt.clone()
@@ -74,7 +67,7 @@ def test_what_is_visible_stays_no_mask_is_left_and_only_targets_come_out(
 
 
 @pytest.mark.parametrize(("steps", "length"), [(8, 16), (64, 24), (1000, 10)])
-def test_the_mean_number_of_evaluations_is_the_closed_form(steps: int, length: int) -> None:
+def test_the_mean_number_of_evaluations_is_the_closed_form(steps, length):
     n = 4000
     done = run_sampler(
         ancestral,
@@ -93,7 +86,7 @@ def test_the_mean_number_of_evaluations_is_the_closed_form(steps: int, length: i
 @pytest.mark.parametrize(
     "noise", [Linear(), Cosine(), LogLinear(0.2), Geometric(0.5, 3.0)], ids=repr
 )
-def test_as_much_is_revealed_at_each_step_as_the_schedule_says(noise: Schedule) -> None:
+def test_as_much_is_revealed_at_each_step_as_the_schedule_says(noise):
     steps, n = 6, 60_000
     left: list[float] = []
 
@@ -101,20 +94,14 @@ def test_as_much_is_revealed_at_each_step_as_the_schedule_says(noise: Schedule) 
         left.append((xt == 3).double().mean().item())
         return torch.zeros(*xt.shape, 12)
 
-    run_sampler(
-        ancestral,
-        MaskedDiffusion(noise, 3, (7, 8)),
-        watching,
-        masks(1, n),
-        **draws(1, n),
-        steps=steps,
-    )
+    run_sampler(ancestral, MaskedDiffusion(noise, 3, (7, 8)), watching, masks(1, n), **draws(1, n),
+                steps=steps)  # fmt: skip
     times = 1 - torch.arange(steps, dtype=torch.float64) / steps
     expected = noise.masked(times) / noise.masked(times[:1])
     assert left == pytest.approx(expected.tolist(), abs=4 * 0.5 / math.sqrt(n))
 
 
-def test_the_share_revealed_ends_at_one_and_starts_from_the_prior() -> None:
+def test_the_share_revealed_ends_at_one_and_starts_from_the_prior():
     for noise in (Linear(), LogLinear(0.3), Geometric(0.5, 3.0)):
         share = revealed_share(noise, 7)
         assert share[-1] == 1
@@ -123,7 +110,7 @@ def test_the_share_revealed_ends_at_one_and_starts_from_the_prior() -> None:
     assert revealed_share(Linear(), 4).tolist() == pytest.approx([0.25, 0.5, 0.75, 1.0])
 
 
-def test_confidence_reveals_the_schedules_share_rounded_at_each_step() -> None:
+def test_confidence_reveals_the_schedules_share_rounded_at_each_step():
     revealed: list[int] = []
 
     def watching(xt: Tensor, sigma: Tensor) -> Tensor:
@@ -138,7 +125,7 @@ def test_confidence_reveals_the_schedules_share_rounded_at_each_step() -> None:
     ).nfe.tolist() == [3]
 
 
-def test_a_uniform_on_the_edge_between_two_steps_belongs_to_the_later_one() -> None:
+def test_a_uniform_on_the_edge_between_two_steps_belongs_to_the_later_one():
     visible: list[int] = []
 
     def watching(xt: Tensor, sigma: Tensor) -> Tensor:
@@ -150,7 +137,7 @@ def test_a_uniform_on_the_edge_between_two_steps_belongs_to_the_later_one() -> N
     assert visible == [0, 1, 2, 3]
 
 
-def test_equal_confidence_goes_by_the_smaller_uniform() -> None:
+def test_equal_confidence_goes_by_the_smaller_uniform():
     seen: list[Tensor] = []
 
     def watching(xt: Tensor, sigma: Tensor) -> Tensor:
@@ -193,8 +180,8 @@ def every_step_evaluated(
 @pytest.mark.parametrize("time_conditioning", [False, True])
 @pytest.mark.parametrize("noise", [Linear(), OneMinusCosine(), LogLinear(0.1)], ids=repr)
 def test_skipping_idle_steps_changes_no_sample_with_or_without_time_conditioning(
-    noise: Schedule, time_conditioning: bool
-) -> None:
+    noise, time_conditioning
+):
     diffusion = MaskedDiffusion(noise, 3, (7, 8, 9, 10), time_conditioning)
     base = mixing(9)
 
@@ -207,7 +194,7 @@ def test_skipping_idle_steps_changes_no_sample_with_or_without_time_conditioning
     assert torch.equal(run_sampler(ancestral, diffusion, denoiser, xt, **u, steps=12).x0, slow)
 
 
-def test_a_time_conditioned_denoiser_is_told_the_time_of_each_step() -> None:
+def test_a_time_conditioned_denoiser_is_told_the_time_of_each_step():
     told: list[float] = []
 
     def watching(xt: Tensor, sigma: Tensor) -> Tensor:

@@ -15,7 +15,6 @@ from genodiff.diffusion.schedule import (
     LogLinear,
     OneMinusCosine,
     Polynomial,
-    Schedule,
     SigmaLinear,
     schedule,
 )
@@ -26,7 +25,7 @@ INSIDE = torch.linspace(0.001, 0.999, 401, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("noise", FROM_ONE_TO_ZERO, ids=repr)
-def test_alpha_goes_from_one_to_exactly_zero(noise: Schedule) -> None:
+def test_alpha_goes_from_one_to_exactly_zero(noise):
     start, end = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     assert noise.masked(start).item() == 0
     assert noise.alpha(start).item() == pytest.approx(1, abs=2e-16)
@@ -36,7 +35,7 @@ def test_alpha_goes_from_one_to_exactly_zero(noise: Schedule) -> None:
 
 
 @pytest.mark.parametrize("cls", [Linear, Cosine, OneMinusCosine, CosineSquared, Polynomial])
-def test_alpha_ends_at_eps_where_one_is_given(cls: type[Linear]) -> None:
+def test_alpha_ends_at_eps_where_one_is_given(cls):
     assert cls(eps=0.01).alpha(torch.ones(1, dtype=torch.float64)).item() == pytest.approx(
         0.01, abs=1e-15
     )
@@ -46,20 +45,18 @@ def test_alpha_ends_at_eps_where_one_is_given(cls: type[Linear]) -> None:
 
 
 @pytest.mark.parametrize("cls", [SigmaLinear, Geometric])
-def test_a_schedule_given_by_its_noise_starts_and_ends_at_the_noise_it_names(
-    cls: type[SigmaLinear],
-) -> None:
+def test_a_schedule_given_by_its_noise_starts_and_ends_at_the_noise_it_names(cls):
     ends = cls(0.01, 5.0).sigma(torch.tensor([0.0, 1.0], dtype=torch.float64))
     assert ends.tolist() == pytest.approx([0.01, 5.0])
 
 
-def test_the_linear_weight_is_exactly_one_over_t() -> None:
+def test_the_linear_weight_is_exactly_one_over_t():
     assert torch.equal(Linear().weight(INSIDE), 1 / INSIDE)
     torch.testing.assert_close(LogLinear().weight(INSIDE), 1 / INSIDE, rtol=1e-12, atol=0)
 
 
 @given(st.floats(0.01, 0.99))
-def test_the_two_cosines_are_two_functions_each_with_its_own_name(t: float) -> None:
+def test_the_two_cosines_are_two_functions_each_with_its_own_name(t):
     at = torch.tensor([t], dtype=torch.float64)
     assert schedule("cosine").alpha(at).item() == pytest.approx(
         math.cos(math.pi * t / 2), abs=1e-15
@@ -73,7 +70,7 @@ def test_the_two_cosines_are_two_functions_each_with_its_own_name(t: float) -> N
     assert schedule("polynomial", power=2.0).alpha(at).item() == pytest.approx(1 - t**2, abs=1e-15)
 
 
-def test_loglinear_is_linear_and_its_truncated_twin_has_a_name_of_its_own() -> None:
+def test_loglinear_is_linear_and_its_truncated_twin_has_a_name_of_its_own():
     assert schedule("loglinear") == schedule("linear") == Linear()
     assert schedule("loglinear_eps", eps=1e-3) == LogLinear()
     at = torch.tensor([0.3], dtype=torch.float64)
@@ -96,9 +93,7 @@ def test_loglinear_is_linear_and_its_truncated_twin_has_a_name_of_its_own() -> N
         ("polynomial", {"power": math.nan}, "power"),
     ],
 )
-def test_a_schedule_that_cannot_be_is_refused_in_one_line(
-    name: str, settings: dict[str, float], message: str
-) -> None:
+def test_a_schedule_that_cannot_be_is_refused_in_one_line(name, settings, message):
     with pytest.raises(UsageError, match=message) as refused:
         schedule(name, **settings)
     assert "\n" not in str(refused.value)

@@ -47,13 +47,13 @@ def spread(repeats: int, stay: float) -> dict[tuple[str, str], torch.Tensor]:
 
 
 @pytest.mark.slow
-def test_exact_count_systematic_varies_at_most_half_as_much_as_stratified() -> None:
+def test_exact_count_systematic_varies_at_most_half_as_much_as_stratified():
     found = spread(120, stay=0.4)
     assert found["exact count", "systematic"].std() <= found["continuous", "stratified"].std() / 2
     assert found["exact count", "systematic"].std() < found["continuous", "iid"].std() / 2
 
 
-def test_all_of_them_estimate_the_same_number() -> None:
+def test_all_of_them_estimate_the_same_number():
     found = spread(120, stay=0.4)
     best = found["exact count", "systematic"]
     assert best.mean().item() == pytest.approx(dna_like(LENGTH).entropy / LENGTH, abs=0.02)

@@ -40,14 +40,14 @@ def mirrored(world: World, law: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("steps", [[[0, 3], [1, 2]], [[1, 2], [0, 3]], [[0, 1, 2, 3]]])
-def test_every_single_order_of_pairs_treats_both_strands_alike(steps: list[list[int]]) -> None:
+def test_every_single_order_of_pairs_treats_both_strands_alike(steps):
     world = symmetric_world()
     law = law_of_order(States(world), steps)
     assert law.sum().item() == pytest.approx(1)
     assert torch.allclose(law, mirrored(world, law), rtol=0, atol=1e-12)
 
 
-def test_an_order_that_is_not_symmetric_does_not() -> None:
+def test_an_order_that_is_not_symmetric_does_not():
     """Else the test above would show nothing. At one position at a time every order is the data's
     law, so two that are not a pair go first."""
     world = symmetric_world()
@@ -56,7 +56,7 @@ def test_an_order_that_is_not_symmetric_does_not() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 64])
-def test_samples_follow_the_law_of_pairs(steps: int) -> None:
+def test_samples_follow_the_law_of_pairs(steps):
     world, n = symmetric_world(seed=2), 30_000
     states = States(world)
     together = law_of_order(states, [[0, 1, 2, 3]])
@@ -68,7 +68,7 @@ def test_samples_follow_the_law_of_pairs(steps: int) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_sampler_of_masks_treats_both_strands_alike_on_average(name: str) -> None:
+def test_each_sampler_of_masks_treats_both_strands_alike_on_average(name):
     world, n = symmetric_world(seed=1), 20_000
     net = States(world).denoiser
     found = run_sampler(SAMPLERS[name], world.diffusion(), net, masks(n, 4), **draws(n, 4), steps=3)
@@ -89,7 +89,7 @@ def test_each_sampler_of_masks_treats_both_strands_alike_on_average(name: str) -
 @pytest.mark.parametrize(
     "name", ["ancestral", "first-hitting", "confidence", "entropy-bounded", "strand-symmetric"]
 )
-def test_uniforms_of_the_other_strand_give_the_reverse_complement(name: str) -> None:
+def test_uniforms_of_the_other_strand_give_the_reverse_complement(name):
     world, u = symmetric_world(seed=4), draws(300, 4)
     other = {"u_order": u["u_order"].flip(-1), "u_token": 1 - 2**-53 - u["u_token"].flip(-1)}
     here, there = (
@@ -102,7 +102,7 @@ def test_uniforms_of_the_other_strand_give_the_reverse_complement(name: str) -> 
     assert torch.equal(there.nfe, here.nfe)
 
 
-def test_pairs_share_a_uniform_that_is_uniform_and_others_keep_theirs() -> None:
+def test_pairs_share_a_uniform_that_is_uniform_and_others_keep_theirs():
     u = draws(5000, 7)["u_order"]
     masked = torch.ones(5000, 7, dtype=torch.bool)
     masked[:, 0], masked[:, 3] = False, False

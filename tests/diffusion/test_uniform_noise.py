@@ -60,18 +60,14 @@ def integrate(world: World, share: float, network: Network) -> Tensor:
 
 @each_world
 @each_share
-def test_of_the_perfect_network_it_is_the_entropy_and_of_a_wrong_one_above(
-    world: World, share: float
-) -> None:
+def test_of_the_perfect_network_it_is_the_entropy_and_of_a_wrong_one_above(world, share):
     perfect = float((world.p * integrate(world, share, leave_one_out(world, share))).sum())
     assert perfect == pytest.approx(world.entropy, abs=1e-7)
     assert float((world.p * integrate(world, share, wrong(world, share))).sum()) > perfect + 1e-2
 
 
 @each_share
-def test_a_network_that_knows_nothing_pays_ln_k_for_any_token_and_its_bound_does_not_scatter(
-    share: float,
-) -> None:
+def test_a_network_that_knows_nothing_pays_ln_k_for_any_token_and_its_bound_does_not_scatter(share):
     """So what it pays for the same draws may be exchanged for its mean."""
     world = markov_chain(2)
 
@@ -92,7 +88,7 @@ def test_a_network_that_knows_nothing_pays_ln_k_for_any_token_and_its_bound_does
 
 
 @each_share
-def test_it_is_the_limit_of_the_bounds_of_chains_and_bounds_what_they_draw(share: float) -> None:
+def test_it_is_the_limit_of_the_bounds_of_chains_and_bounds_what_they_draw(share):
     """Bounds of T steps, written out from Bayes' rule, and -log p of the chain itself."""
     world = markov_chain(2, stay=0.8)
     network = wrong(world, share)
@@ -133,7 +129,7 @@ def test_it_is_the_limit_of_the_bounds_of_chains_and_bounds_what_they_draw(share
 
 
 @each_share
-def test_the_noise_has_its_law_and_loss_and_bound_have_their_mean(share: float) -> None:
+def test_the_noise_has_its_law_and_loss_and_bound_have_their_mean(share):
     """Uniforms on a grid: every token at a place has its chance, and the loss its expectation."""
     world, t = random_world(1, 4, seed=2), 0.6
     n = 1200  # a multiple of what cuts (0, 1) here
@@ -167,7 +163,7 @@ def test_the_noise_has_its_law_and_loss_and_bound_have_their_mean(share: float) 
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
-def test_masks_alone_are_mdlm(schedule: type[Linear]) -> None:
+def test_masks_alone_are_mdlm(schedule):
     world = random_world(4, 4, seed=3)
     diffusion = world.diffusion(schedule())
     g = torch.Generator().manual_seed(0)
@@ -188,9 +184,7 @@ def test_masks_alone_are_mdlm(schedule: type[Linear]) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("time", [1e-9, 1e-3, 0.5, 1 - 1e-9, 1.0])
-def test_cost_and_gradient_are_finite_at_both_ends_and_never_negative(
-    share: float, time: float
-) -> None:
+def test_cost_and_gradient_are_finite_at_both_ends_and_never_negative(share, time):
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     g = torch.Generator().manual_seed(1)
     logits = (9 * torch.randn(200, 7, 16, generator=g)).requires_grad_()
@@ -206,7 +200,7 @@ def test_cost_and_gradient_are_finite_at_both_ends_and_never_negative(
 
 
 @each_share
-def test_a_sequence_and_its_reverse_complement_cost_the_same(share: float) -> None:
+def test_a_sequence_and_its_reverse_complement_cost_the_same(share):
     """Of a network that commutes with it, with the noise of the one mirrored."""
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     noise, g = MixedNoise(diffusion, share), torch.Generator().manual_seed(2)
@@ -237,7 +231,7 @@ def test_a_sequence_and_its_reverse_complement_cost_the_same(share: float) -> No
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99, 1.0])
-def test_time_is_what_is_known_of_a_token(schedule: type[Linear], share: float) -> None:
+def test_time_is_what_is_known_of_a_token(schedule, share):
     """KL(q to its mean) is alpha(t) ln K at the knots; masks have k = alpha."""
     noise = MixedNoise(MaskedDiffusion(schedule(), 3, (7, 8, 9, 10)), share)
     hidden = torch.arange(1024, dtype=torch.float64)[::37] / 1024
@@ -256,7 +250,7 @@ def test_time_is_what_is_known_of_a_token(schedule: type[Linear], share: float) 
     torch.testing.assert_close(noise.share(t)[1], slope, rtol=1e-5, atol=1e-7)
 
 
-def test_a_network_that_knows_nothing_pays_the_same_at_all_times() -> None:
+def test_a_network_that_knows_nothing_pays_the_same_at_all_times():
     """So that times scatter no more than with masks; and two bits in all."""
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     x0 = torch.full((5, 1), 8)
@@ -275,7 +269,7 @@ def test_a_network_that_knows_nothing_pays_the_same_at_all_times() -> None:
             )
 
 
-def test_the_start_of_the_chain_is_the_end_of_the_noise() -> None:
+def test_the_start_of_the_chain_is_the_end_of_the_noise():
     world = random_world(2, 3, seed=0)
     for share in SHARES:
         law = start_law(world, list_states(world), share)
@@ -283,6 +277,6 @@ def test_the_start_of_the_chain_is_the_end_of_the_noise() -> None:
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, math.nan])
-def test_a_share_that_is_none_is_refused(share: float) -> None:
+def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(UsageError, match=r"a mask share of .*--mask-share"):
         UniformNoise(markov_chain(2).diffusion(), mask_share=share)

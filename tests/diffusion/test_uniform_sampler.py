@@ -48,7 +48,7 @@ def of_sequences(world: World, law: Tensor) -> Tensor:
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("correct", [0.0, 0.5])
 @pytest.mark.parametrize("steps", [1, 4])
-def test_samples_have_the_law_of_the_chain(share: float, correct: float, steps: int) -> None:
+def test_samples_have_the_law_of_the_chain(share, correct, steps):
     ends = find_ends(WORLD, share, steps)
     network = looked_up(WORLD, wrong(WORLD, share), share, ends)
     options = SamplerOptions(**draws(N, 2), steps=steps, noising=Noising(share))
@@ -61,7 +61,7 @@ def test_samples_have_the_law_of_the_chain(share: float, correct: float, steps: 
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4])
-def test_from_a_noised_sequence_it_has_the_law_of_the_chain_from_there(share: float) -> None:
+def test_from_a_noised_sequence_it_has_the_law_of_the_chain_from_there(share):
     """And the shorter the way, the nearer to what stood there."""
     x, kept = WORLD.sequences[6], []
     for start in (0.2, 0.7):
@@ -81,7 +81,7 @@ def test_from_a_noised_sequence_it_has_the_law_of_the_chain_from_there(share: fl
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4])
-def test_with_the_perfect_network_more_steps_come_to_the_data(share: float) -> None:
+def test_with_the_perfect_network_more_steps_come_to_the_data(share):
     apart = []
     for steps in (1, 4, 16, 64):
         for correct in (0.0, 0.3):
@@ -93,9 +93,7 @@ def test_with_the_perfect_network_more_steps_come_to_the_data(share: float) -> N
     assert apart[7] < apart[1]
 
 
-def test_at_equal_evaluations_letters_come_nearer_than_masks_and_taking_back_does_not_help() -> (
-    None
-):
+def test_at_equal_evaluations_letters_come_nearer_than_masks_and_taking_back_does_not_help():
     """With perfect networks, by enumeration: a step draws positions as if they were independent."""
     world = random_world(3, 4, seed=5)
     masked, perfect = States(world), leave_one_out(world, 0.0)
@@ -116,7 +114,7 @@ def test_at_equal_evaluations_letters_come_nearer_than_masks_and_taking_back_doe
         assert apart_by_masks(0.0) < apart_by_masks(0.04) < apart_by_masks(0.3)
 
 
-def test_a_sequence_that_no_step_changed_is_not_looked_at_again() -> None:
+def test_a_sequence_that_no_step_changed_is_not_looked_at_again():
     calls = []
 
     def sure(z: Tensor, sigma: Tensor) -> Tensor:
@@ -132,7 +130,7 @@ def test_a_sequence_that_no_step_changed_is_not_looked_at_again() -> None:
     assert (found.x0 == 8).all()
 
 
-def test_what_is_given_stays_and_a_record_is_a_function_of_its_own_draws() -> None:
+def test_what_is_given_stays_and_a_record_is_a_function_of_its_own_draws():
     world = random_world(3, 4, seed=7)
     network = wrong(world, 0.0)
     xt = masks(40, 3)
@@ -157,9 +155,7 @@ def test_what_is_given_stays_and_a_record_is_a_function_of_its_own_draws() -> No
         (Noising(), {"correct": 1.5}, "correct = 1.5 is not between 0 and 1"),
     ],
 )
-def test_what_cannot_be_meant_is_one_clear_line(
-    noising: Noising, settings: dict[str, float], said: str
-) -> None:
+def test_what_cannot_be_meant_is_one_clear_line(noising, settings, said):
     options = SamplerOptions(**draws(1, 2), steps=2, noising=noising)
     with pytest.raises(UsageError, match=said):
         uniform_ancestral(WORLD.diffusion(), wrong(WORLD, 0.0), masks(1, 2), options, **settings)

@@ -70,7 +70,7 @@ def found(
 @pytest.mark.few(2)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
-def test_embeddings_equal_a_direct_forward(strands: str, batch_size: int) -> None:
+def test_embeddings_equal_a_direct_forward(strands, batch_size):
     model, windows = network(strands), sequences()
     for layer, (got, mean) in product(
         (0, 1, 3),
@@ -95,8 +95,8 @@ def test_embeddings_equal_a_direct_forward(strands: str, batch_size: int) -> Non
 )
 @pytest.mark.parametrize("pool", ["mean", "max", "center", "none"])
 def test_the_average_over_strands_is_the_same_for_a_window_and_its_other_strand(
-    strands: str, alternate: bool, pool: str
-) -> None:
+    strands, alternate, pool
+):
     model, windows = network(strands, alternate_strands=alternate), sequences()
     turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
     for given, other in zip(
@@ -110,9 +110,7 @@ def test_the_average_over_strands_is_the_same_for_a_window_and_its_other_strand(
 
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_both_strands_are_exchanged_by_the_other_strand_and_their_mean_is_the_average(
-    strands: str,
-) -> None:
+def test_both_strands_are_exchanged_by_the_other_strand_and_their_mean_is_the_average(strands):
     model, windows = network(strands), sequences(4)
     turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
     both, of_turned = (found(model, some, [-1], "mean", "both") for some in (windows, turned))
@@ -124,7 +122,7 @@ def test_both_strands_are_exchanged_by_the_other_strand_and_their_mean_is_the_av
         np.testing.assert_allclose(one.mean(0), mean, rtol=0, atol=1e-5)
 
 
-def test_pooling_is_over_the_bases_of_the_window() -> None:
+def test_pooling_is_over_the_bases_of_the_window():
     model, windows = network("single"), sequences(5)
     bases = found(model, windows, [-1], "none", "average")
     for pool, of in (("mean", lambda b: b.mean(0)), ("max", lambda b: b.max(0))):
@@ -137,7 +135,7 @@ def test_pooling_is_over_the_bases_of_the_window() -> None:
         )
 
 
-def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
+def test_windows_come_from_records_rows_and_regions(tmp_path):
     fasta, bed = tmp_path / "x.fa", tmp_path / "x.bed"
     fasta.write_text(">a\nACGTACGTAC\n>b\nGGGTT\n")
     bed.write_text("a\t2\t7\tfirst\nb\t0\t5\tsecond\n")
@@ -146,13 +144,8 @@ def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
         return [(w.contig, w.start, w.end, w.letters) for w in cut_windows(fasta, **more)]
 
     assert places() == [("a", 0, 10, b"ACGTACGTAC"), ("b", 0, 5, b"GGGTT")]
-    assert places(window=4) == [
-        ("a", 0, 4, b"ACGT"),
-        ("a", 4, 8, b"ACGT"),
-        ("a", 8, 10, b"AC"),
-        ("b", 0, 4, b"GGGT"),
-        ("b", 4, 5, b"T"),
-    ]
+    assert places(window=4) == [("a", 0, 4, b"ACGT"), ("a", 4, 8, b"ACGT"), ("a", 8, 10, b"AC"),
+                                ("b", 0, 4, b"GGGT"), ("b", 4, 5, b"T")]  # fmt: skip
     assert places(window=6, stride=4) == [
         ("a", 0, 6, b"ACGTAC"),
         ("a", 4, 10, b"ACGTAC"),
@@ -166,7 +159,7 @@ def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
             places(**wrong)
 
 
-def test_a_row_on_minus_is_cut_in_its_own_direction(tmp_path: Path) -> None:
+def test_a_row_on_minus_is_cut_in_its_own_direction(tmp_path):
     fasta, bed = tmp_path / "x.fa", tmp_path / "x.bed"
     fasta.write_text(">a\nCCGATTACAC\n")
     bed.write_text("a\t2\t9\tword\t0\t-\na\t2\t9\t.\t0\t+\n")
@@ -181,7 +174,7 @@ def test_a_row_on_minus_is_cut_in_its_own_direction(tmp_path: Path) -> None:
     assert list(cut_windows(fasta, bed=annotation, features=["gene"])) == [minus]
 
 
-def test_every_format_says_the_strand_of_a_window(tmp_path: Path) -> None:
+def test_every_format_says_the_strand_of_a_window(tmp_path):
     zarr = pytest.importorskip("zarr")
     model, how = network(), make_reading(network(), DNA, [-1], "mean", "forward")
     windows = [
@@ -204,9 +197,7 @@ def test_every_format_says_the_strand_of_a_window(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2], "both")])
-def test_a_table_of_text_has_a_row_a_window_and_a_column_a_number(
-    tmp_path: Path, layers: list[int], strand: str
-) -> None:
+def test_a_table_of_text_has_a_row_a_window_and_a_column_a_number(tmp_path, layers, strand):
     model, how = network(), make_reading(network(), DNA, layers, "mean", strand)
     windows = [*sequences(5), Window("c,9", 0, 1, 'a "name"', b"A")]
     shape = how.shape(model.d_out, True)
@@ -237,7 +228,7 @@ def annotated(path: Path) -> SeqRecord:
     return made
 
 
-def test_windows_come_from_features_and_from_sequences_in_memory(tmp_path: Path) -> None:
+def test_windows_come_from_features_and_from_sequences_in_memory(tmp_path):
     record = annotated(tmp_path / "x.gb")
     whole = record.features[0].extract(record.seq)
     for given in (record, [record], tmp_path / "x.gb", str(tmp_path / "x.gb")):
@@ -253,7 +244,7 @@ def test_windows_come_from_features_and_from_sequences_in_memory(tmp_path: Path)
         list(cut_windows(record, features=["CDS"], regions=["c.1"]))
 
 
-def test_a_spliced_feature_unpooled_has_as_many_rows_as_bases(tmp_path: Path) -> None:
+def test_a_spliced_feature_unpooled_has_as_many_rows_as_bases(tmp_path):
     windows = [*cut_windows(annotated(tmp_path / "x.gb"), features=["CDS"]), *sequences(2)]
     model, how = network(), make_reading(network(), DNA, [-1], "none", "average")
     path = tmp_path / "e.npz"
@@ -266,9 +257,7 @@ def test_a_spliced_feature_unpooled_has_as_many_rows_as_bases(tmp_path: Path) ->
 
 @pytest.mark.parametrize("pool", ["mean", "none"])
 @pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2, 3], "both")])
-def test_all_formats_hold_the_same_numbers(
-    tmp_path: Path, pool: str, layers: list[int], strand: str
-) -> None:
+def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
     zarr = pytest.importorskip("zarr")
     model, windows = network(), sequences()
     how = make_reading(model, DNA, layers, pool, strand)
@@ -304,7 +293,7 @@ def test_all_formats_hold_the_same_numbers(
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet", "zarr", "csv"])
-def test_nothing_half_written_stays(tmp_path: Path, kind: str) -> None:
+def test_nothing_half_written_stays(tmp_path, kind):
     if kind == "zarr":
         pytest.importorskip("zarr")
     model = network()
@@ -324,22 +313,10 @@ def test_nothing_half_written_stays(tmp_path: Path, kind: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_and_a_fasta_make_a_file_with_its_provenance(tmp_path, capsys, monkeypatch):
     run, out = write_run(tmp_path), tmp_path / "e.npz"
-    words = [
-        "embed",
-        str(run),
-        "--fasta",
-        str(tmp_path / "genome.fa"),
-        "--out",
-        str(out),
-        "--window",
-        "500",
-        "--threads",
-        "1",
-    ]
+    words = ["embed", str(run), "--fasta", str(tmp_path / "genome.fa"), "--out", str(out),
+             "--window", "500", "--threads", "1"]  # fmt: skip
     with monkeypatch.context() as patch:
         patch.setattr("genodiff.jobs.machine.time_steps", lambda _: 0.5)
         assert exit_code(*words, "--plan", "--json") == 0
@@ -367,19 +344,10 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
     with zipfile.ZipFile(out) as archive:
         assert archive.testzip() is None
     assert (
-        exit_code(
-            *words,
-            "--region",
-            "c1:1-100",
-            "--regions",
-            "c2:1-100",
-            "--strand",
-            "both",
-            "--pool",
-            "none",
-        )
+        exit_code(*words, "--region", "c1:1-100", "--regions", "c2:1-100", "--strand", "both",
+                  "--pool", "none")
         == 0
-    )
+    )  # fmt: skip
     with np.load(out) as npz:
         assert npz["embeddings"].shape == (200, 2, 16)
 
@@ -397,25 +365,15 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
         (["--pool", "cls"], 2, "cls"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(
-    tmp_path: Path, words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_meant_is_one_line(tmp_path, words, code, said, capsys):
     run = write_run(tmp_path)
     capsys.readouterr()
     out = [] if "--out" in words else ["--out", str(tmp_path / "e.npz")]
     assert (
-        exit_code(
-            "embed",
-            str(run),
-            "--fasta",
-            str(tmp_path / "genome.fa"),
-            *out,
-            "--threads",
-            "1",
-            *words,
-        )
+        exit_code("embed", str(run), "--fasta", str(tmp_path / "genome.fa"), *out, "--threads", "1",
+                  *words)
         == code
-    )
+    )  # fmt: skip
     errors = [
         line for line in capsys.readouterr().err.splitlines() if line.startswith("genodiff: error")
     ]
@@ -425,7 +383,7 @@ def test_what_cannot_be_meant_is_one_line(
 
 
 @pytest.mark.parametrize("preset", ["dit-470k", "dimamba-470k"])
-def test_other_networks_embed_too(tmp_path: Path, preset: str) -> None:
+def test_other_networks_embed_too(tmp_path, preset):
     (tmp_path / "genome.fa").write_text(genome_text())
     run = save_run(
         tmp_path / "run",
@@ -447,9 +405,7 @@ def test_other_networks_embed_too(tmp_path: Path, preset: str) -> None:
         np.testing.assert_allclose(given, other, rtol=0, atol=1e-5)
 
 
-def test_a_window_that_is_too_long_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_that_is_too_long_is_refused_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("genodiff.embedding.embed.LONGEST", 8)
     (tmp_path / "a.fa").write_text(">a\nACGTACGTAC\n")
     for window in (None, 9):
@@ -458,7 +414,7 @@ def test_a_window_that_is_too_long_is_refused_in_one_line(
     assert len(list(cut_windows(tmp_path / "a.fa", window=8))) == 2
 
 
-def test_a_feature_over_the_origin_of_a_circle_is_read_across_it(tmp_path: Path) -> None:
+def test_a_feature_over_the_origin_of_a_circle_is_read_across_it(tmp_path):
     from genodiff.embedding.embed import cut_windows
 
     letters = "ACGTTGCATGCCGATAGGCT" * 5

@@ -33,7 +33,7 @@ def draw_genome(seed: int, n: int = 1500) -> Codes:
 @pytest.mark.parametrize("grow", [False, True])
 @pytest.mark.parametrize("fit", [0, 300])
 @pytest.mark.parametrize("length", [5, 11])
-def test_c_gives_what_plain_python_gives(seed: int, grow: bool, fit: int, length: int) -> None:
+def test_c_gives_what_plain_python_gives(seed, grow, fit, length):
     x = draw_genome(seed)
     train, held, text = x[:800], x[800 : 800 + fit], x[900:]
     found = adaptive_nats(train, held, text, grow=grow, seed_length=length)
@@ -44,7 +44,7 @@ def test_c_gives_what_plain_python_gives(seed: int, grow: bool, fit: int, length
 
 
 @pytest.mark.parametrize(("train", "fit", "text"), [(0, 0, 5), (30, 0, 0), (0, 9, 1), (3, 2, 2)])
-def test_short_and_empty_parts(train: int, fit: int, text: int) -> None:
+def test_short_and_empty_parts(train, fit, text):
     x = draw_genome(9)
     parts = x[:train], x[100 : 100 + fit], x[200 : 200 + text]
     for grow in (False, True):
@@ -53,7 +53,7 @@ def test_short_and_empty_parts(train: int, fit: int, text: int) -> None:
 
 
 @pytest.mark.parametrize("grow", [False, True])
-def test_the_chances_of_all_texts_sum_to_one(grow: bool) -> None:
+def test_the_chances_of_all_texts_sum_to_one(grow):
     train = np.tile(np.array([0, 1, 2, 3, 0, 0, 2], np.uint8), 12)
     head = train[:10]  # so that copies are being followed where the texts part
     total = 0.0
@@ -65,7 +65,7 @@ def test_the_chances_of_all_texts_sum_to_one(grow: bool) -> None:
     assert total == pytest.approx(1, abs=1e-12)
 
 
-def test_a_base_costs_the_same_whatever_follows_it() -> None:
+def test_a_base_costs_the_same_whatever_follows_it():
     x = draw_genome(5)
     whole = adaptive_nats(x[:700], x[:0], x[700:1200], grow=True)
     part = adaptive_nats(x[:700], x[:0], x[700:900], grow=True)
@@ -74,9 +74,7 @@ def test_a_base_costs_the_same_whatever_follows_it() -> None:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_a_copy_with_substitutions_costs_little_and_random_bases_about_two_bits(
-    backwards: bool,
-) -> None:
+def test_a_copy_with_substitutions_costs_little_and_random_bases_about_two_bits(backwards):
     rng = np.random.default_rng(2)
     train = rng.integers(0, 4, 40_000).astype(np.uint8)
     copy = train[9000:13000].copy()
@@ -94,11 +92,11 @@ def test_a_copy_with_substitutions_costs_little_and_random_bases_about_two_bits(
     assert again[4200:].mean() < 0.1
 
 
-def test_the_seed_grows_with_the_genome() -> None:
+def test_the_seed_grows_with_the_genome():
     assert [choose_seed_length(n) for n in (0, 10**6, 10**7, 10**8, 10**9)] == [11, 11, 12, 14, 14]
 
 
-def test_without_a_compiler_there_is_no_such_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_there_is_no_such_line(monkeypatch):
     monkeypatch.setattr(library, "is_loaded", lambda: False)
     x = draw_genome(1)
     assert adaptive_nats(x, x, x, grow=True) is None

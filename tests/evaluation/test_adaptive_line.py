@@ -1,7 +1,5 @@
 """The adaptive mixture as a line of an evaluation: windows of a split that is read as one text."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,20 +10,18 @@ from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.lines import adaptive_mixture_nats
 from genodiff.kernels import library
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import load_model
 
 pytestmark = pytest.mark.skipif(not library.is_loaded(), reason="needs the C library")
 
 
 @pytest.fixture(scope="module")
-def model(run: Path) -> TrainedModel:
+def model(run):
     return load_model(run)
 
 
 @pytest.mark.parametrize("grow", [False, True])
-def test_each_window_has_the_nats_of_its_own_bases(
-    model: TrainedModel, grow: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_each_window_has_the_nats_of_its_own_bases(model, grow, monkeypatch, tmp_path):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path))
     store, windows = (data := open_data(model)).store, data.windows
 
@@ -53,7 +49,7 @@ def test_each_window_has_the_nats_of_its_own_bases(
         np.testing.assert_allclose(found[:, row], [each[~soft].sum(), each[soft].sum()], rtol=1e-9)
 
 
-def test_an_evaluation_has_the_line_in_all_its_parts(model: TrainedModel) -> None:
+def test_an_evaluation_has_the_line_in_all_its_parts(model):
     result = evaluate(model)
     line = result["adaptive_mixture"]
     assert line["bits"] > 0

@@ -1,6 +1,5 @@
 """Blocks after all of their contig before them: the sum of one whole pass, and its exact case."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from genodiff.runs.resolve import resolve_config
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     """An untrained network of one strand that is told of blocks of 16."""
     contigs = genome_text().split(">")[3:]
     (tmp_path / "genome.fa").write_text(">" + ">".join(contigs))
@@ -42,9 +41,7 @@ def measure(model: TrainedModel, **how: Any) -> Any:
 
 
 @pytest.mark.parametrize("size", [5, 16])
-def test_kept_states_give_a_window_its_share_of_one_pass_over_its_interval(
-    run: Path, size: int
-) -> None:
+def test_kept_states_give_a_window_its_share_of_one_pass_over_its_interval(run, size):
     model = load_model(run).in_blocks(size)
     objective, windows = model.objective, open_data(model).windows
     assert isinstance(objective, BlockDiffusion)
@@ -79,7 +76,7 @@ def test_kept_states_give_a_window_its_share_of_one_pass_over_its_interval(
                 assert found.tokens[:, w].sum() == int(maskable[0, inside].sum())
 
 
-def test_blocks_of_one_base_are_a_likelihood_which_no_draw_changes(run: Path) -> None:
+def test_blocks_of_one_base_are_a_likelihood_which_no_draw_changes(run):
     model = load_model(run).in_blocks(1)
     whole = measure(model, seed=2, repeats=2).nats
     assert whole[:, 1] == pytest.approx(whole[:, 0], rel=1e-6)
@@ -92,7 +89,7 @@ def test_blocks_of_one_base_are_a_likelihood_which_no_draw_changes(run: Path) ->
     assert np.abs(whole[:, 0, ~first] - alone[:, ~first]).max() > 1e-3
 
 
-def test_an_evaluation_of_blocks_in_contigs_has_its_own_name(run: Path) -> None:
+def test_an_evaluation_of_blocks_in_contigs_has_its_own_name(run):
     model, said = load_model(run), []
     how: Any = {"context": "contig", "repeats": 2, "baselines": False}
     told = evaluate(model, progress=lambda *at: said.append(at), **how)

@@ -3,7 +3,6 @@ of the split.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +18,9 @@ from genodiff.evaluation.contigs import measure_contig_bound
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.evaluation_file import write_evaluation
-from genodiff.runs.model import TrainedModel
 
 
-def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: TrainedModel) -> None:
+def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model):
     windows = open_data(model).windows
     seen: list[torch.Tensor] = []
 
@@ -65,7 +63,7 @@ def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: Train
             assert tokens[:, w].sum() == np.isin(x0[inside].numpy(), DNA.targets).sum()
 
 
-def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: TrainedModel) -> None:
+def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model):
     windows = open_data(model).windows
     rate = measure_contig_bound(
         model.diffusion, lambda xt: iter([(0, torch.zeros(len(xt), 16))]), windows, repeats=50
@@ -77,7 +75,7 @@ def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: Tra
         assert np.sort(rates) == pytest.approx((np.arange(rates.size) + 0.5) / rates.size, abs=0.08)
 
 
-def test_pieces_do_not_change_the_figures(model: TrainedModel) -> None:
+def test_pieces_do_not_change_the_figures(model):
     windows = open_data(model).windows
     found = [
         measure_contig_bound(
@@ -90,9 +88,7 @@ def test_pieces_do_not_change_the_figures(model: TrainedModel) -> None:
     assert found[0] == pytest.approx(found[1], rel=1e-5, abs=1e-6)
 
 
-def test_an_evaluation_in_whole_contigs_has_its_own_name_and_the_same_bases(
-    model: TrainedModel, run: Path
-) -> None:
+def test_an_evaluation_in_whole_contigs_has_its_own_name_and_the_same_bases(model, run):
     alone, within = evaluate(model, repeats=2), evaluate(model, repeats=2, context="contig")
     assert (alone["tokens"], alone["markov_bits"]) == (within["tokens"], within["markov_bits"])
     assert (alone["context"], within["context"]) == ("window", "contig")
@@ -103,7 +99,7 @@ def test_an_evaluation_in_whole_contigs_has_its_own_name_and_the_same_bases(
         evaluate(model, context="contig", max_windows=3)
 
 
-def test_the_objective_says_whether_its_bound_is_one_of_counted_masks() -> None:
+def test_the_objective_says_whether_its_bound_is_one_of_counted_masks():
     def counted(name: str, **own: object) -> bool:
         return objective(name, MaskedDiffusion(Linear(), 0, (1,)), **own).bound_counts_masks
 

@@ -90,7 +90,7 @@ def evaluate_contig(group: int, repeats: int, seed: int, block: int | None) -> d
 @pytest.mark.parametrize(
     ("repeats", "block"), [(1, None), (4, None), (50, None), (1, 3000), (4, 5000)]
 )
-def test_few_counts_of_masks_have_no_interval(repeats: int, block: int | None) -> None:
+def test_few_counts_of_masks_have_no_interval(repeats, block):
     found = evaluate_contig(2, repeats, 1, block)
     assert found["ci95_bits"] is None
     assert found["se_bits"] is None
@@ -105,21 +105,13 @@ def test_few_counts_of_masks_have_no_interval(repeats: int, block: int | None) -
         (4, 3, 3000),
         *(
             pytest.param(*world, marks=pytest.mark.long)
-            for world in [
-                (2, 4, None),
-                (2, 6, 5000),
-                (2, 3, 3000),
-                (4, 1, None),
-                (4, 4, None),
-                (4, 6, 5000),
-            ]
+            for world in [(2, 4, None), (2, 6, 5000), (2, 3, 3000), (4, 1, None), (4, 4, None),
+                          (4, 6, 5000)]
         ),
     ],
     ids=str,
-)
-def test_intervals_hold_the_bound_as_often_as_they_say(
-    group: int, repeats: int, block: int | None
-) -> None:
+)  # fmt: skip
+def test_intervals_hold_the_bound_as_often_as_they_say(group, repeats, block):
     held, values, errors, runs = 0, [], [], 400
     for seed in range(runs):
         if block is None:

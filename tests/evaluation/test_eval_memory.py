@@ -35,7 +35,7 @@ def open_it(model: TrainedModel) -> WindowMemory:
     return found
 
 
-def test_the_network_alone_stands_beside_it_bit_for_bit(model: TrainedModel) -> None:
+def test_the_network_alone_stands_beside_it_bit_for_bit(model):
     plain = evaluate(model, mixture=False)
     found = evaluate(model, mixture=False, memory="on")
     assert json.loads(json.dumps(found, allow_nan=False)) == found
@@ -49,7 +49,7 @@ def test_the_network_alone_stands_beside_it_bit_for_bit(model: TrainedModel) -> 
     assert abs(unique["without_minus_model_bits"]["bits"]) < 0.01
 
 
-def test_it_is_the_bound_of_the_network_that_remembers(model: TrainedModel) -> None:
+def test_it_is_the_bound_of_the_network_that_remembers(model):
     """Two passes of the network, which know nothing of one another, draw the same nats."""
     known, windows = open_it(model), open_data(model).windows
     batches = EvalBatches(windows, 4, 1, 2)
@@ -65,7 +65,7 @@ def test_it_is_the_bound_of_the_network_that_remembers(model: TrainedModel) -> N
     assert np.abs(change).max() > 1
 
 
-def test_an_exhaustive_memory_tries_every_place_of_the_genome(model: TrainedModel) -> None:
+def test_an_exhaustive_memory_tries_every_place_of_the_genome(model):
     told = EvalOptions(memory="exhaustive")
     data = open_data(model)
     known = open_window_memory(model, told, data)
@@ -80,7 +80,7 @@ def test_an_exhaustive_memory_tries_every_place_of_the_genome(model: TrainedMode
         evaluate(model, memory="exhaustive", context="contig")
 
 
-def test_what_was_remembered_is_said(run: Path, model: TrainedModel) -> None:
+def test_what_was_remembered_is_said(run, model):
     told = evaluate(model, memory="on", max_windows=2, baselines=False)["memory"]
     assert told["split"] == "train"
     assert told["bases"] == open_data(model).store.splits.intervals["train"].n_bases
@@ -90,9 +90,7 @@ def test_what_was_remembered_is_said(run: Path, model: TrainedModel) -> None:
     assert len(told["fingerprint"]) == len(told["content"]) == 64
 
 
-def test_a_window_of_the_train_split_does_not_remember_itself(
-    model: TrainedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_of_the_train_split_does_not_remember_itself(model, monkeypatch):
     options: dict[str, Any] = {"split": "train", "baselines": False, "max_windows": 24}
     found = evaluate(model, memory="on", **options)
     gain = found["without_memory"]["minus_model_bits"]["bits"]
@@ -102,7 +100,7 @@ def test_a_window_of_the_train_split_does_not_remember_itself(
     assert leaking["without_memory"]["minus_model_bits"]["bits"] > 0.5
 
 
-def test_an_own_locus_has_the_window_s_length_on_either_side(model: TrainedModel) -> None:
+def test_an_own_locus_has_the_window_s_length_on_either_side(model):
     known = open_it(model)
     windows = open_data(model, EvalOptions(split="train")).windows
     for row in (0, 5, len(windows) - 1):
@@ -114,9 +112,7 @@ def test_an_own_locus_has_the_window_s_length_on_either_side(model: TrainedModel
     assert known.leave_out(0) == NOWHERE  # of the test split
 
 
-def test_the_training_genome_in_another_file_is_known_by_its_bases(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+def test_the_training_genome_in_another_file_is_known_by_its_bases(model, tmp_path):
     names = {"c1": "one", "c2": "c3", "c3": "c2", "c4": "four"}
     text = genome_text().lower()
     for old, new in names.items():
@@ -132,9 +128,7 @@ def test_the_training_genome_in_another_file_is_known_by_its_bases(
     assert found["without_memory"]["minus_model_bits"]["bits"] < 0.05
 
 
-def test_it_stands_beside_the_network_s_own_figures(
-    run: Path, model: TrainedModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_stands_beside_the_network_s_own_figures(run, model, tmp_path, capsys):
     copied = tmp_path / "run"
     shutil.copytree(run, copied)
     for memory in ("on", "off", "exhaustive", "on"):
@@ -150,9 +144,7 @@ def test_it_stands_beside_the_network_s_own_figures(
     assert genodiff.report(copied).exists()
 
 
-def test_merged_shards_are_one_evaluation(
-    run: Path, model: TrainedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_merged_shards_are_one_evaluation(run, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options: dict[str, Any] = {"memory": "on", "batch_size": 4, "baselines": False}
     whole = evaluate(model, **options)
@@ -164,9 +156,7 @@ def test_merged_shards_are_one_evaluation(
     (run / "eval.json").unlink()
 
 
-def test_what_cannot_be_remembered_is_refused_in_one_line(
-    model: TrainedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_remembered_is_refused_in_one_line(model, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="--context contig exclude"):
         evaluate(model, memory="on", context="contig")
     with pytest.raises(UsageError, match="--t-steps exclude"):

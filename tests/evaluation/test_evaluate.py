@@ -38,7 +38,6 @@ from genodiff.evaluation.lines import (
 )
 from genodiff.evaluation.markov import count, fit, fit_pseudo
 from genodiff.runs.feed import find_recipe
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.resolve import resolve_config
 
 CONTRACT = {
@@ -47,7 +46,7 @@ CONTRACT = {
 }  # fmt: skip
 
 
-def test_the_object_is_strict_json_with_the_keys_that_were_promised(model: TrainedModel) -> None:
+def test_the_object_is_strict_json_with_the_keys_that_were_promised(model):
     result = evaluate(model)
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert set(result) >= CONTRACT
@@ -58,9 +57,7 @@ def test_the_object_is_strict_json_with_the_keys_that_were_promised(model: Train
     assert list(result["contigs"]) == ["c1", "c2", "c3", "c4"]
 
 
-def test_only_bases_of_the_split_count_and_all_of_them_that_fill_windows(
-    model: TrainedModel,
-) -> None:
+def test_only_bases_of_the_split_count_and_all_of_them_that_fill_windows(model):
     result = evaluate(model)
     windows = open_data(model).windows
     rows = [
@@ -74,9 +71,7 @@ def test_only_bases_of_the_split_count_and_all_of_them_that_fill_windows(
     assert evaluate(model, soft_masked=False)["tokens"] == result["tokens"] - soft.sum()
 
 
-def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(
-    model: TrainedModel,
-) -> None:
+def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(model):
     one, other, again = (
         evaluate(model, batch_size=b, seed=s) for b, s in ((64, 1), (3, 1), (64, 2))
     )
@@ -86,14 +81,14 @@ def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(
     assert one["markov_bits"] == other["markov_bits"] == again["markov_bits"]
 
 
-def test_the_averaged_weights_in_double_precision_give_the_same_bound(model: TrainedModel) -> None:
+def test_the_averaged_weights_in_double_precision_give_the_same_bound(model):
     exact = model._replace(backbone=model.backbone.double())
     doubled = evaluate(exact)["bits_per_base"]
     model.backbone.float()
     assert evaluate(model)["bits_per_base"] == pytest.approx(doubled, rel=1e-5)
 
 
-def test_fewer_windows_are_spread_over_the_split_and_said(model: TrainedModel) -> None:
+def test_fewer_windows_are_spread_over_the_split_and_said(model):
     result = evaluate(model, max_windows=4)
     assert (result["windows"], result["windows_total"]) == (4, len(open_data(model).windows))
     assert len(result["contigs"]) == 3
@@ -102,7 +97,7 @@ def test_fewer_windows_are_spread_over_the_split_and_said(model: TrainedModel) -
     assert timed["ci95_bits"] is None
 
 
-def test_a_copy_of_train_sequence_is_a_repeat(model: TrainedModel) -> None:
+def test_a_copy_of_train_sequence_is_a_repeat(model):
     result = evaluate(model)
     windows = open_data(model).windows
     cover = measure_train_cover(windows)
@@ -114,7 +109,7 @@ def test_a_copy_of_train_sequence_is_a_repeat(model: TrainedModel) -> None:
     )  # the copied bases, and matches beyond its ends by chance
 
 
-def test_without_baselines_the_train_split_is_left_alone(model: TrainedModel) -> None:
+def test_without_baselines_the_train_split_is_left_alone(model):
     result = evaluate(model, baselines=False)
     assert result["markov_bits"] == result["markov_minus_model_bits"] == {}
     assert result["repeat_share"] is None
@@ -131,16 +126,12 @@ def test_without_baselines_the_train_split_is_left_alone(model: TrainedModel) ->
         {"max_minutes": math.nan},
     ],
 )
-def test_numbers_that_cannot_be_meant_are_usage_errors(
-    model: TrainedModel, wrong: dict[str, Any]
-) -> None:
+def test_numbers_that_cannot_be_meant_are_usage_errors(model, wrong):
     with pytest.raises(UsageError):
         evaluate(model, **wrong)
 
 
-def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(model, tmp_path):
     bed = tmp_path / "splits.bed"
     bed.write_text("c1\t1000\t3000\ttrain\nc1\t200\t700\ttest\n")
     assert evaluate(model, bed=str(bed))["tokens"] == 500 // SEQ_LEN * SEQ_LEN
@@ -149,8 +140,8 @@ def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(
 
 
 def test_results_of_several_splits_stand_side_by_side_and_foreign_data_under_its_own_name(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+    model, tmp_path
+):
     run = tmp_path / "run"
     run.mkdir()
     (run / "provenance.json").write_text((model.run / "provenance.json").read_text())
@@ -170,8 +161,8 @@ def test_results_of_several_splits_stand_side_by_side_and_foreign_data_under_its
 
 @pytest.mark.parametrize("bed", [None, "c1\t0\t6000\ttrain\nc2\t0\t640\ttest\nc4\t5\t133\ttest\n"])
 def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_window_starts(
-    model: TrainedModel, tmp_path: Path, bed: str | None
-) -> None:
+    model, tmp_path, bed
+):
     splits = tmp_path / "splits.bed"
     splits.write_text(bed or "")
     windows = open_data(model, EvalOptions(bed=str(splits) if bed else None)).windows
@@ -189,8 +180,8 @@ def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_
 
 
 def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
-    model: TrainedModel, own_cache: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+    model, own_cache, caplog
+):
     store = open_data(model).store
     first = count_train_words(store, 2)
     kept = list((own_cache / "markov").glob("*-order2.npy"))
@@ -209,9 +200,7 @@ def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
     assert first.bases == 2 * sum(int((encode_bases(np.asarray(s)) < 4).sum()) for s in spans)
 
 
-def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(
-    model: TrainedModel,
-) -> None:
+def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(model):
     class Knows(torch.nn.Module):
         """A network that has the Markov law of another world: no law but the source's own can be
         better than it.
@@ -242,9 +231,7 @@ def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(
     assert result["repeat_share"] is None
 
 
-def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_recipe(
-    shared: Path,
-) -> None:
+def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_recipe(shared):
     yeast_codes()
     recipe = load_recipe("sacCer3")
     store = build_dna_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
@@ -269,9 +256,7 @@ def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_rec
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_ones(
-    shared: Path,
-) -> None:
+def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_ones(shared):
     yeast_codes()
     recipe = load_recipe("sacCer3")
     store = build_dna_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
@@ -286,8 +271,8 @@ def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_
 
 @pytest.mark.slow
 def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_the_n_between_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     fasta = tmp_path / "pieces.fa"
     fasta.write_text(f">c0\n{'N' * 400_000}\n" + genome_text())
     config = resolve_config(
@@ -302,9 +287,7 @@ def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_th
     assert markov_lines(windows).mixture is None
 
 
-def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(model, tmp_path):
     bed = tmp_path / "splits.bed"
     bed.write_text("c1\t0\t3000\ttrain\nc2\t0\t2000\ttest\n")
     result = evaluate(model, bed=str(bed))
@@ -314,8 +297,8 @@ def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(
 
 
 def test_the_figures_of_a_run_that_cannot_be_written_are_shown_and_kept_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+    tmp_path, monkeypatch, caplog
+):
     own = write_run(tmp_path)
     given: dict[str, Any] = {"max_windows": 2, "baselines": False, "device": "cpu"}
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != own)

@@ -3,7 +3,6 @@ genomes.
 """
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,14 @@ from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.evaluation_tables import draw_tables
 from genodiff.evaluation.lines import markov_lines
 from genodiff.runs.feed import open_data as open_run_data
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 
 SPLITS = "c1\t0\t4000\ttrain\nc2\t0\t2000\ttrain\nc3\t0\t640\tvalid\nc4\t0\t1280\ttest\n"
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> TrainedModel:
+def model(tmp_path_factory):
     """A run that was trained with a BED of its own."""
     folder = tmp_path_factory.mktemp("bed")
     fasta, bed = folder / "genome.fa", folder / "genome.bed"
@@ -38,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> TrainedModel:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Path:
+def other(tmp_path):
     rng = np.random.default_rng(3)
     path = tmp_path / "other.fa"
     path.write_text(
@@ -47,9 +46,7 @@ def other(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_bed_of_test_rows_only_is_scored(
-    model: TrainedModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_bed_of_test_rows_only_is_scored(model, tmp_path, caplog):
     bed = tmp_path / "test.bed"
     bed.write_text("c4\t0\t640\ttest\n")
     assert evaluate(model, bed=str(bed), baselines=False)["tokens"] == 640
@@ -68,9 +65,7 @@ def test_a_bed_of_test_rows_only_is_scored(
     assert found["markov_bits"]["3"] == pytest.approx(nats / found["tokens"])
 
 
-def test_where_no_train_rows_are_at_hand_one_note_says_so(
-    model: TrainedModel, other: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_where_no_train_rows_are_at_hand_one_note_says_so(model, other, caplog):
     lost = model._replace(config=model.config.model_copy(update={"fasta": "/gone.fa"}))
     with caplog.at_level(logging.WARNING, "genodiff"):
         found = evaluate(lost, "all", fasta=str(other))
@@ -79,7 +74,7 @@ def test_where_no_train_rows_are_at_hand_one_note_says_so(
     assert len([r for r in caplog.records if "no baselines" in r.message]) == 1
 
 
-def test_training_still_needs_train_rows(model: TrainedModel, tmp_path: Path) -> None:
+def test_training_still_needs_train_rows(model, tmp_path):
     bed = tmp_path / "test.bed"
     bed.write_text("c4\t0\t640\ttest\n")
     config = model.config.model_copy(update={"bed": str(bed)})
@@ -87,9 +82,7 @@ def test_training_still_needs_train_rows(model: TrainedModel, tmp_path: Path) ->
         open_run_data(config).cut("train")
 
 
-def test_the_remembered_bed_is_not_applied_to_another_genome(
-    model: TrainedModel, other: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_remembered_bed_is_not_applied_to_another_genome(model, other, tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "genodiff"):
         found = evaluate(model, fasta=str(other), baselines=False)
     assert set(found["contigs"]) == {"x", "y"}
@@ -99,15 +92,13 @@ def test_the_remembered_bed_is_not_applied_to_another_genome(
     assert evaluate(model, fasta=str(moved), baselines=False)["tokens"] == 1280 - 5
 
 
-def test_a_fault_of_the_remembered_bed_says_where_it_comes_from(model: TrainedModel) -> None:
+def test_a_fault_of_the_remembered_bed_says_where_it_comes_from(model):
     config = model.config.model_copy(update={"bed": "/gone.bed"})
     with pytest.raises(DataError, match=r"/gone\.bed.*the BED that the run remembers.*--bed"):
         evaluate(model._replace(config=config))
 
 
-def test_split_all_scores_every_base_of_a_genome(
-    model: TrainedModel, other: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_split_all_scores_every_base_of_a_genome(model, other, caplog):
     found = evaluate(model, "all", fasta=str(other))
     assert f"{other}: split without a rule" not in caplog.text  # nothing of it is split
     assert (
@@ -121,7 +112,7 @@ def test_split_all_scores_every_base_of_a_genome(
     assert "genome.fa, which the run was trained on, 6,000 bases" in str(text)
 
 
-def test_split_all_of_the_own_genome_keeps_its_name_and_its_lines(model: TrainedModel) -> None:
+def test_split_all_of_the_own_genome_keeps_its_name_and_its_lines(model):
     found = evaluate(model, "all")
     assert found["fingerprint"] == model.data["fingerprint"]
     assert found["baselines_from"]["own"]
@@ -129,8 +120,8 @@ def test_split_all_of_the_own_genome_keeps_its_name_and_its_lines(model: Trained
 
 
 def test_the_default_of_another_genome_is_its_test_split_with_lines_of_its_train_split(
-    model: TrainedModel, other: Path
-) -> None:
+    model, other
+):
     found = evaluate(model, fasta=str(other))
     assert found["baselines_from"] == {
         "source": str(other), "own": True, "split": "train", "bases": 3600,
@@ -138,7 +129,7 @@ def test_the_default_of_another_genome_is_its_test_split_with_lines_of_its_train
     assert found["tokens"] / found["bases_total"] < 0.06
 
 
-def test_all_is_a_split_of_dna_and_no_other_word_is(model: TrainedModel) -> None:
+def test_all_is_a_split_of_dna_and_no_other_word_is(model):
     with pytest.raises(UsageError, match="no --split 'tset'"):
         evaluate(model, "tset")
     with pytest.raises(UsageError, match="--split all is for DNA"):

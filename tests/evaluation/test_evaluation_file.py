@@ -1,7 +1,6 @@
 """Evaluations side by side: nothing fuller is replaced, each stands under what it was of."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,15 +38,13 @@ def joined(*results: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_quick_look_stands_beside_the_whole_evaluation_whichever_came_first(
-    order: tuple[int, int],
-) -> None:
+def test_a_quick_look_stands_beside_the_whole_evaluation_whichever_came_first(order):
     two = (one(), one(**LOOK))
     kept = joined(*(two[i] for i in order))
     assert kept == {"test": two[0], "test, 20 of 765 windows, no baselines": two[1]}
 
 
-def test_the_same_evaluation_again_replaces_itself() -> None:
+def test_the_same_evaluation_again_replaces_itself():
     newer = one(created="2026-11-23T00:00:00Z", seconds=3)
     assert joined(one(), one(**LOOK), newer) == {
         "test": newer,
@@ -55,7 +52,7 @@ def test_the_same_evaluation_again_replaces_itself() -> None:
     }
 
 
-def test_more_masks_baselines_and_soft_masked_bases_are_fuller() -> None:
+def test_more_masks_baselines_and_soft_masked_bases_are_fuller():
     results = one(), one(repeats=4), one(markov_bits={}), one(soft_masked=0, repeats=8)
     assert set(joined(*results)) == {
         "test",
@@ -66,7 +63,7 @@ def test_more_masks_baselines_and_soft_masked_bases_are_fuller() -> None:
     assert joined(*results)["test"]["repeats"] == 4
 
 
-def test_other_data_have_names_of_their_own_even_where_their_files_are_called_alike() -> None:
+def test_other_data_have_names_of_their_own_even_where_their_files_are_called_alike():
     x, y = (
         one(fingerprint=f * 64, fasta=f"/{f}/other.fa", created=f"2026-11-2{i}T00:00:00Z")
         for i, f in enumerate("de")
@@ -80,16 +77,14 @@ def test_other_data_have_names_of_their_own_even_where_their_files_are_called_al
     assert "test of other.fa (mine.bed)" in joined(x | {"bed": "/d/mine.bed"})
 
 
-def test_a_look_at_new_weights_does_not_lose_what_older_ones_had() -> None:
+def test_a_look_at_new_weights_does_not_lose_what_older_ones_had():
     old = one(checkpoint="f" * 12, step=5)
     kept = joined(old, one(**LOOK))
     assert kept["test"]["checkpoint"] == WEIGHTS[:12]
     assert kept["test, step 5, 765 of 765 windows"] == old
 
 
-def test_files_of_older_versions_are_read_and_what_is_no_evaluation_is_left_alone(
-    tmp_path: Path,
-) -> None:
+def test_files_of_older_versions_are_read_and_what_is_no_evaluation_is_left_alone(tmp_path):
     (tmp_path / EVAL).write_text(json.dumps({"test": one(), "mine": {"note": 1}, "valid": 3}))
     (tmp_path / "provenance.json").write_text(json.dumps({"data": {"fingerprint": OWN}}))
     assert write_evaluation(tmp_path, one(**LOOK)) == "test, 20 of 765 windows, no baselines"
@@ -99,7 +94,7 @@ def test_files_of_older_versions_are_read_and_what_is_no_evaluation_is_left_alon
     assert sorted(p.name for p in tmp_path.iterdir()) == [EVAL, "provenance.json"]
 
 
-def test_no_two_evaluations_share_a_name() -> None:
+def test_no_two_evaluations_share_a_name():
     results = [
         one(seed=s, windows=w, repeats=r, checkpoint=c * 12, fingerprint=f * 64)
         for s in (1, 2) for w in (5, 765) for r in (1, 2) for c in "xy" for f in "ab"

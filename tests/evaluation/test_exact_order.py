@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ def measure(model: TrainedModel, size: int = 4, **asked: Any) -> np.ndarray:
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("order", ALL)
-def test_no_batch_changes_a_figure(model: TrainedModel, order: str) -> None:
+def test_no_batch_changes_a_figure(model, order):
     whole, single = measure(model, 4, order=order), measure(model, 1, order=order)
     np.testing.assert_allclose(whole, single, rtol=1e-6)
     bases = measure_bound(
@@ -56,7 +55,7 @@ def test_no_batch_changes_a_figure(model: TrainedModel, order: str) -> None:
         assert whole[2, 0] == bases.tokens[:, 0].sum()  # one evaluation for each base
 
 
-def test_from_left_to_right_it_is_the_sum_over_bases(model: TrainedModel) -> None:
+def test_from_left_to_right_it_is_the_sum_over_bases(model):
     data = open_data(model)
     batch = EvalBatches(data.windows.take(np.array([1])), 1, 1).batch(0, 0)
     nats, x0 = 0.0, batch.x0
@@ -68,7 +67,7 @@ def test_from_left_to_right_it_is_the_sum_over_bases(model: TrainedModel) -> Non
     assert measure(model, order="left-to-right")[:2, 1].sum() == pytest.approx(nats, rel=1e-6)
 
 
-def test_some_evaluations_estimate_all_without_bias(model: TrainedModel) -> None:
+def test_some_evaluations_estimate_all_without_bias(model):
     data = open_data(model)
     windows = data.windows.take(np.arange(2))
     totals = []
@@ -87,7 +86,7 @@ def test_some_evaluations_estimate_all_without_bias(model: TrainedModel) -> None
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["confidence", *ALL[:2], "entropy-bounded", "first-hitting"])
-def test_with_a_memory_all_fillings_of_a_gap_sum_to_one(model: TrainedModel, name: str) -> None:
+def test_with_a_memory_all_fillings_of_a_gap_sum_to_one(model, name):
     """The gap stands where the memory has a copy, so that it has much to say."""
     memory = open_train_memory(model).memory
     ids, code = (
@@ -119,13 +118,13 @@ def test_with_a_memory_all_fillings_of_a_gap_sum_to_one(model: TrainedModel, nam
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("order", ["left-to-right", "confidence"])
-def test_a_memory_is_read_whatever_the_batch(model: TrainedModel, order: str) -> None:
+def test_a_memory_is_read_whatever_the_batch(model, order):
     found = measure(model, 4, order=order, memory="on")
     np.testing.assert_allclose(found, measure(model, 1, order=order, memory="on"), rtol=1e-6)
     assert np.abs(found[:2] - measure(model, order=order)[:2]).max() > 0.1
 
 
-def test_the_figure_stands_beside_the_bound(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_figure_stands_beside_the_bound(run, capsys):
     asked = {"max_windows": 8, "baselines": False, "repeats": 2}
     plain = genodiff.evaluate(run, **asked)
     found = genodiff.evaluate(run, order="left-to-right", **asked)
@@ -144,7 +143,7 @@ def test_the_figure_stands_beside_the_bound(run: Path, capsys: pytest.CaptureFix
     assert (code, "random =" in said) == (0, True)
 
 
-def test_a_plan_counts_the_evaluations(run: Path) -> None:
+def test_a_plan_counts_the_evaluations(run):
     plain = genodiff.evaluate(run, plan=True, max_windows=4)
     found = genodiff.evaluate(run, plan=True, max_windows=4, order="left-to-right")
     assert found["tokens"] == plain["tokens"] * (1 + SEQ_LEN)
@@ -166,7 +165,7 @@ def test_a_plan_counts_the_evaluations(run: Path) -> None:
         ({"order": "random", "order_evaluations": 0}, "order-evaluations"),
     ],
 )
-def test_what_cannot_be_is_one_line(run: Path, asked: dict[str, Any], line: str) -> None:
+def test_what_cannot_be_is_one_line(run, asked, line):
     with pytest.raises(UsageError, match=line.replace("?", r"\?")) as fault:
         genodiff.evaluate(run, **asked)
     assert "\n" not in str(fault.value)
@@ -184,7 +183,7 @@ class Coupled(nn.Module):
         return logits + 4 * torch.randn(len(xt), 1, logits.shape[-1])
 
 
-def test_a_network_whose_positions_depend_on_one_another_has_no_bound(model: TrainedModel) -> None:
+def test_a_network_whose_positions_depend_on_one_another_has_no_bound(model):
     torch.manual_seed(1)
     batches = EvalBatches(open_data(model).windows, 4, 1)
     with pytest.raises(UsageError, match="depend on one another"):
@@ -193,7 +192,7 @@ def test_a_network_whose_positions_depend_on_one_another_has_no_bound(model: Tra
         genodiff.evaluate(model._replace(backbone=Coupled(model.backbone)), keep=False)
 
 
-def test_sequences_in_memory(run: Path) -> None:
+def test_sequences_in_memory(run):
     m = genodiff.load(run)
     given = ["ACGTTGCATT", "ACGTTGCATT", "acgtNNgatt", "NNN", "ACGTACGTACGT"]
     found = m.log_likelihood(given, order="both-ends")
@@ -215,9 +214,7 @@ def test_sequences_in_memory(run: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["left-to-right", "confidence"])
-def test_with_relatives_all_fillings_of_a_gap_sum_to_one(
-    run: Path, tmp_path: Path, order: str
-) -> None:
+def test_with_relatives_all_fillings_of_a_gap_sum_to_one(run, tmp_path, order):
     """A base of the gap tells the relatives what stands beside the next, and no base to come."""
     (tmp_path / "near.fa").write_text(differ(genome_text(), 0.12, 2))
     text = genome_text().splitlines()[1].upper()[2000:2064]

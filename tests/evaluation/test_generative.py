@@ -40,14 +40,8 @@ class Chain(nn.Module):
 def judge(seq_len: int, objective: Any = Ar) -> Any:
     diffusion = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
     config = SimpleNamespace(data=SimpleNamespace(seq_len=seq_len))
-    return SimpleNamespace(
-        backbone=Chain(),
-        diffusion=diffusion,
-        objective=objective(diffusion),
-        alphabet=DNA,
-        config=config,
-        recalls=False,
-    )
+    return SimpleNamespace(backbone=Chain(), diffusion=diffusion, objective=objective(diffusion),
+                           alphabet=DNA, config=config, recalls=False)  # fmt: skip
 
 
 def truth(ids: np.ndarray) -> np.ndarray:
@@ -58,14 +52,14 @@ def truth(ids: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("length", [1, 5, 16, 17, 24, 25, 61])
-def test_every_token_of_a_sequence_of_any_length_counts_once(length: int) -> None:
+def test_every_token_of_a_sequence_of_any_length_counts_once(length):
     ids = np.random.default_rng(length).integers(7, 11, length)
     found = token_nats(judge(16), [ids, ids[: max(1, length // 2)]])
     np.testing.assert_allclose(found[0], truth(ids), rtol=1e-5)
     np.testing.assert_allclose(found[1], truth(ids[: max(1, length // 2)]), rtol=1e-5)
 
 
-def test_the_figures_are_those_of_the_definitions_and_n_is_not_scored() -> None:
+def test_the_figures_are_those_of_the_definitions_and_n_is_not_scored():
     ids = np.array([7, 7, 8, 9, 10, 10])
     unknown = np.array([7, 11, 8])
     found = figures(judge(64), [ids, ids, unknown])
@@ -79,7 +73,7 @@ def test_the_figures_are_those_of_the_definitions_and_n_is_not_scored() -> None:
     assert distinct([np.array([1, 1, 1, 2])], 2) == pytest.approx(2 / 3)
 
 
-def test_a_masked_judge_gives_a_bound_that_is_exact_where_bases_are_independent() -> None:
+def test_a_masked_judge_gives_a_bound_that_is_exact_where_bases_are_independent():
     class Composition(nn.Module):
         """The same law at every position: the bound of any masks is then -log p itself."""
 
@@ -104,7 +98,7 @@ def test_a_masked_judge_gives_a_bound_that_is_exact_where_bases_are_independent(
     assert figures(judge(16), sequences)["figure"] == "exact"
 
 
-def test_a_masked_judge_of_text_and_an_empty_file_are_refused() -> None:
+def test_a_masked_judge_of_text_and_an_empty_file_are_refused():
     text = judge(16, Mdlm)
     text.alphabet = SimpleNamespace(domain="text")
     with pytest.raises(UsageError, match="--objective ar"):

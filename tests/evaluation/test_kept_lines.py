@@ -1,7 +1,6 @@
 """Counted lines that are kept in the cache, and what a limit of time leaves of them."""
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,13 @@ from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.line_costs import count_known_bases, plan_lines
 from genodiff.evaluation.lines import adaptive_mixture_nats, markov_lines, mixture_nats
 from genodiff.kernels import library
-from genodiff.runs.model import TrainedModel
 from tests.tiny_run import genome_text
 
 needs_library = pytest.mark.skipif(not library.is_loaded(), reason="needs the C library")
 
 
 @pytest.fixture
-def windows(model: TrainedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DnaWindows:
+def windows(model, tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     found = open_data(model).windows
     assert isinstance(found, DnaWindows)
@@ -35,9 +33,7 @@ def refuse(*_: Any, **__: Any) -> None:
 
 
 @needs_library
-def test_what_was_counted_serves_any_windows_of_the_same_intervals(
-    windows: DnaWindows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_counted_serves_any_windows_of_the_same_intervals(windows, monkeypatch):
     """One window of each of the four contigs, then others of them: the figures of all are kept."""
     some = windows.take(np.array([1, 5, 7, 9]))
     plain = mixture_nats(some, some.store), adaptive_mixture_nats(some, some.store)
@@ -57,9 +53,7 @@ def test_what_was_counted_serves_any_windows_of_the_same_intervals(
 
 
 @needs_library
-def test_windows_of_fewer_intervals_are_read_anew(
-    windows: DnaWindows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_of_fewer_intervals_are_read_anew(windows, monkeypatch):
     """What the adaptive mixture remembers of one contig is not what it has read of four."""
     markov_lines(windows, True)
     monkeypatch.setattr(lines, "adaptive_mixture_nats", refuse)
@@ -68,9 +62,7 @@ def test_windows_of_fewer_intervals_are_read_anew(
 
 
 @needs_library
-def test_another_train_split_is_counted_anew(
-    windows: DnaWindows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_train_split_is_counted_anew(windows, tmp_path, monkeypatch):
     markov_lines(windows, True)
     bed = tmp_path / "less.bed"
     bed.write_text("c1\t0\t4000\ttrain\nc2\t0\t640\tvalid\nc4\t0\t640\ttest\n")
@@ -82,7 +74,7 @@ def test_another_train_split_is_counted_anew(
         markov_lines(windows, True, other)
 
 
-def test_lines_that_are_kept_take_no_time(windows: DnaWindows) -> None:
+def test_lines_that_are_kept_take_no_time(windows):
     before = plan_lines(windows, windows.store, True)
     assert before.seconds["mixture"] > 0
     markov_lines(windows, True)
@@ -90,12 +82,7 @@ def test_lines_that_are_kept_take_no_time(windows: DnaWindows) -> None:
     assert after.total == after.seconds["markov"] < before.total
 
 
-def test_a_limit_of_time_holds_for_the_lines_too(
-    model: TrainedModel,
-    windows: DnaWindows,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_limit_of_time_holds_for_the_lines_too(model, windows, monkeypatch, caplog):
     """The Markov lines take 3 s and the mixtures 30: half of 8 s is enough for the first."""
     monkeypatch.setattr(line_costs, "_MARKOV", 3.0)
     monkeypatch.setattr(line_costs, "estimate_mixtures", lambda *_: {"mixture": 30.0})
@@ -110,16 +97,14 @@ def test_a_limit_of_time_holds_for_the_lines_too(
     assert plan_lines(windows, windows.store, None, 70 / 60).total == pytest.approx(33, abs=0.1)
 
 
-def test_long_counting_is_told_before_it_begins(
-    model: TrainedModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_long_counting_is_told_before_it_begins(model, monkeypatch, caplog):
     monkeypatch.setattr(line_costs, "_MARKOV", 90.0)
     with caplog.at_level(logging.INFO, "genodiff"):
         evaluate(model, mixture=False)
     assert "counting the baselines, about 90 s; --no-baselines leaves them out" in caplog.text
 
 
-def test_known_bases_of_the_train_split(tmp_path: Path) -> None:
+def test_known_bases_of_the_train_split(tmp_path):
     """c1 has five N at 5,960; c2 at 3,960, of which the interval holds two; c3 none in it."""
     fasta, bed = tmp_path / "genome.fa", tmp_path / "genome.bed"
     fasta.write_text(genome_text())

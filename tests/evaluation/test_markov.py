@@ -46,9 +46,7 @@ def looked_up(counts: KmerCounts, word: str) -> int:
 
 @settings(deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=4), st.integers(0, 3))
-def test_counts_are_those_of_both_strands_and_never_span_an_n_or_an_end(
-    texts: list[str], order: int
-) -> None:
+def test_counts_are_those_of_both_strands_and_never_span_an_n_or_an_end(texts, order):
     counts = count([codes_of(t) for t in texts], order)
     for k in range(order + 1):
         slow = counted_slowly(texts, k)
@@ -57,9 +55,7 @@ def test_counts_are_those_of_both_strands_and_never_span_an_n_or_an_end(
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 8, 64])
-def test_counts_do_not_depend_on_how_a_stretch_is_read(
-    chunk: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_do_not_depend_on_how_a_stretch_is_read(chunk, monkeypatch):
     text = "ACGTTGCANNACGGTACNTTTTACGATCGATTNACGACGACG"
     whole = count([codes_of(text)], 4)
     monkeypatch.setattr(markov, "_CHUNK", chunk)
@@ -68,7 +64,7 @@ def test_counts_do_not_depend_on_how_a_stretch_is_read(
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_word_and_its_reverse_complement_are_counted_alike() -> None:
+def test_a_word_and_its_reverse_complement_are_counted_alike():
     counts = count([np.random.default_rng(0).integers(0, 5, 3000).astype(np.uint8)], 3)
     for letters in product("ACGT", repeat=4):
         word = "".join(letters)
@@ -82,7 +78,7 @@ def probability_slowly(texts: list[str], context: str, base: str, pseudo: float)
     return (seen.get(context + base, 0) + pseudo * below) / (total + pseudo)
 
 
-def test_probabilities_are_the_interpolation_of_the_docstring() -> None:
+def test_probabilities_are_the_interpolation_of_the_docstring():
     texts = ["ACGTTGCANACGGTACTTTTACG", "GATTACA"]
     model = fit(count([codes_of(t) for t in texts], 3), pseudo=1.5)
     for k in range(4):
@@ -93,7 +89,7 @@ def test_probabilities_are_the_interpolation_of_the_docstring() -> None:
             assert model.tables[k][row, "ACGT".index(base)] == pytest.approx(expected, abs=1e-6)
 
 
-def test_each_base_is_scored_by_the_longest_context_it_has() -> None:
+def test_each_base_is_scored_by_the_longest_context_it_has():
     texts = ["ACGTTGCAACGGTACTTTTACGGATTACA"]
     model = fit(count([codes_of(t) for t in texts], 3))
     scored = "GANTTACA"
@@ -109,7 +105,7 @@ def test_each_base_is_scored_by_the_longest_context_it_has() -> None:
             assert nll[k, i] == pytest.approx(expected, abs=1e-6)
 
 
-def test_case_and_the_soft_mask_bit_do_not_matter_and_specials_are_no_bases() -> None:
+def test_case_and_the_soft_mask_bit_do_not_matter_and_specials_are_no_bases():
     ids = DNA.encode("ACGTN")
     np.testing.assert_array_equal(encode_bases(ids), [0, 1, 2, 3, 4])
     np.testing.assert_array_equal(encode_bases(ids | 0x80), [0, 1, 2, 3, 4])
@@ -118,12 +114,12 @@ def test_case_and_the_soft_mask_bit_do_not_matter_and_specials_are_no_bases() ->
     ).all()
 
 
-def test_a_train_split_without_a_base_is_a_data_error() -> None:
+def test_a_train_split_without_a_base_is_a_data_error():
     with pytest.raises(DataError, match="no base"):
         fit(count([np.full(10, 4, np.uint8)], 2))
 
 
-def test_samples_have_the_law_of_the_model() -> None:
+def test_samples_have_the_law_of_the_model():
     model = fit(
         count(
             [np.random.default_rng(1).choice(4, 4000, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2
@@ -145,20 +141,20 @@ def test_samples_have_the_law_of_the_model() -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(st.text("ACGTN", max_size=5))
-def test_sequences_shorter_than_the_order_are_counted_and_scored(text: str) -> None:
+def test_sequences_shorter_than_the_order_are_counted_and_scored(text):
     model = fit(count([codes_of("ACGTTGCAACGGTACTTTTACG"), codes_of(text)], 8))
     nll = model.nll(codes_of(text))
     assert nll.shape == (9, len(text))
     assert ((nll > 0) == (codes_of(text) < 4)).all()
 
 
-def test_samples_are_a_function_of_the_generator() -> None:
+def test_samples_are_a_function_of_the_generator():
     model = fit(count([codes_of("ACGTTGCAACGGTACTTTTACG")], 3))
     one, two = (model.sample(3, 40, np.random.default_rng(7)) for _ in range(2))
     np.testing.assert_array_equal(one, two)
 
 
-def test_the_fitted_pseudo_counts_and_order_are_the_best_of_the_grid_on_what_is_held_out() -> None:
+def test_the_fitted_pseudo_counts_and_order_are_the_best_of_the_grid_on_what_is_held_out():
     rng = np.random.default_rng(3)
     source = fit(
         count([rng.choice(4, 300, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2), pseudo=0.1
@@ -182,13 +178,13 @@ def test_the_fitted_pseudo_counts_and_order_are_the_best_of_the_grid_on_what_is_
     assert min(loss(*chosen, lam) for lam in grid) > loss(*chosen)
 
 
-def test_without_held_out_bases_nothing_can_be_fitted() -> None:
+def test_without_held_out_bases_nothing_can_be_fitted():
     some = count([codes_of("ACGT")], 1)
     with pytest.raises(DataError, match="valid"):
         fit_pseudo(some, count([codes_of("NNN")], 1))
 
 
-def test_the_yeast_reference_line_is_reproduced() -> None:
+def test_the_yeast_reference_line_is_reproduced():
     genome = yeast_codes()
     train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]
     model = fit(count(train, 10))
@@ -211,7 +207,7 @@ def test_the_yeast_reference_line_is_reproduced() -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_yeast_reference_line_is_reproduced_at_order_12() -> None:
+def test_the_yeast_reference_line_is_reproduced_at_order_12():
     genome = yeast_codes()
     train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]
     found = fit(count(train, 12)).nll(genome["chrXIV"])[12].mean(dtype=np.float64)

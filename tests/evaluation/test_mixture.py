@@ -40,9 +40,7 @@ def seen_of(codes: Codes, train: list[Codes], tables: KmerCounts | None = None) 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("tabled", "examples"), [(4, 40), (TABLED, 3)])
-def test_every_order_is_counted_on_both_strands_as_the_slow_way_does(
-    tabled: int, examples: int
-) -> None:
+def test_every_order_is_counted_on_both_strands_as_the_slow_way_does(tabled, examples):
     """Mostly with short tables: those of the highest order take half a second each."""
 
     @settings(max_examples=examples)
@@ -71,9 +69,7 @@ def test_every_order_is_counted_on_both_strands_as_the_slow_way_does(
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("chunk", [1, 7, 26, 1000])
-def test_the_counts_do_not_depend_on_how_the_train_split_is_read(
-    chunk: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_counts_do_not_depend_on_how_the_train_split_is_read(chunk, monkeypatch):
     rng = np.random.default_rng(1)
     unit = rng.integers(0, 4, 60).astype(np.uint8)
     train = [np.concatenate([unit, unit[:30], [np.uint8(4)], unit[::-1], unit])]
@@ -86,7 +82,7 @@ def test_the_counts_do_not_depend_on_how_the_train_split_is_read(
     assert whole.total[-1, MAX_ORDER] >= 2
 
 
-def test_the_four_bases_share_a_probability_of_one() -> None:
+def test_the_four_bases_share_a_probability_of_one():
     rng = np.random.default_rng(2)
     unit = rng.integers(0, 4, 200).astype(np.uint8)
     train = [np.concatenate([unit, rng.integers(0, 4, 300).astype(np.uint8), unit[50:150]])]
@@ -100,7 +96,7 @@ def test_the_four_bases_share_a_probability_of_one() -> None:
         assert total == pytest.approx(1)
 
 
-def test_tables_are_as_deep_as_the_train_split_is_long() -> None:
+def test_tables_are_as_deep_as_the_train_split_is_long():
     lengths = {0: 8, 14_000: 8, 2**19: 9, 2**21: 10, 4_600_000: 11, 12_000_000: 11, 10**10: 11}
     assert {bases: choose_tabled(bases) for bases in lengths} == lengths
 
@@ -112,7 +108,7 @@ def _last(codes: Codes, train: list[Codes], tables: KmerCounts) -> Seen:
     return look_up(codes, where, tables, lambda: train)
 
 
-def test_a_copy_is_nearly_free_and_random_bases_cost_two_bits() -> None:
+def test_a_copy_is_nearly_free_and_random_bases_cost_two_bits():
     rng = np.random.default_rng(3)
     train = rng.integers(0, 4, 40_000).astype(np.uint8)
     valid = np.concatenate([rng.integers(0, 4, 3_000).astype(np.uint8), train[1_000:4_000]])
@@ -129,7 +125,7 @@ def test_a_copy_is_nearly_free_and_random_bases_cost_two_bits() -> None:
     )
 
 
-def test_no_class_of_contexts_weighs_an_order_that_it_has_not() -> None:
+def test_no_class_of_contexts_weighs_an_order_that_it_has_not():
     rng = np.random.default_rng(4)
     train = rng.integers(0, 4, 5_000).astype(np.uint8)
     fitted: Mixture = fit_mixture(seen_of(train[:500], [train]))
@@ -139,7 +135,7 @@ def test_no_class_of_contexts_weighs_an_order_that_it_has_not() -> None:
     assert (fitted.weights[np.arange(MAX_ORDER + 1) > longest[:, None]] == 0).all()
 
 
-def test_fitting_on_nothing_and_letters_that_are_no_base_are_errors() -> None:
+def test_fitting_on_nothing_and_letters_that_are_no_base_are_errors():
     codes = codes_of("ACGT")
     with pytest.raises(DataError, match="valid split"):
         fit_mixture(look_up(codes, codes > 4, count([codes], 8), lambda: [codes]))
@@ -149,7 +145,7 @@ def test_fitting_on_nothing_and_letters_that_are_no_base_are_errors() -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_on_yeast_the_mixture_reaches_its_reference_perplexities() -> None:
+def test_on_yeast_the_mixture_reaches_its_reference_perplexities():
     """Field note: 1.278 nats over chrXIV, and no worse than 1.3445 ± 0.0009 where nothing is
     copied.
     """

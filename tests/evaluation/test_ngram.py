@@ -36,7 +36,7 @@ def by_hand(
     st.lists(st.integers(0, 4), min_size=12, max_size=60),
     st.lists(st.integers(0, 4), min_size=1, max_size=10),
 )
-def test_the_probabilities_are_those_of_the_formula(train: list[int], text: list[int]) -> None:
+def test_the_probabilities_are_those_of_the_formula(train, text):
     counts = ngram.count([np.array(train, np.uint16)], padded_size=1 << 16, size=5)
     assert counts.order == 3
     lambdas = [1.0, 0.5, 2.0, 4.0]
@@ -46,7 +46,7 @@ def test_the_probabilities_are_those_of_the_formula(train: list[int], text: list
 
 
 @given(st.lists(st.integers(0, 2), min_size=8, max_size=40))
-def test_each_order_is_a_distribution_over_the_next_token(train: list[int]) -> None:
+def test_each_order_is_a_distribution_over_the_next_token(train):
     counts = ngram.count([np.array(train, np.uint8)], padded_size=4, size=3)
     context = np.array([[*train[:6], a] for a in range(3)], np.uint64)
     words = np.array(
@@ -56,7 +56,7 @@ def test_each_order_is_a_distribution_over_the_next_token(train: list[int]) -> N
     assert np.allclose(p.sum(1), 1)
 
 
-def test_counting_in_chunks_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_in_chunks_counts_the_same(monkeypatch):
     ids = np.random.default_rng(1).integers(0, 50, 5000).astype(np.uint16)
     whole = ngram.count([ids], 264, 257)
     monkeypatch.setattr(ngram, "_CHUNK", 333)
@@ -68,7 +68,7 @@ def test_counting_in_chunks_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     assert ngram.find_highest_order(32) == 6
 
 
-def test_lambdas_follow_the_held_out_text_and_the_fitted_line_is_the_better_one() -> None:
+def test_lambdas_follow_the_held_out_text_and_the_fitted_line_is_the_better_one():
     rng = np.random.default_rng(2)
     text = np.tile(np.array([1, 2, 3, 4, 2, 1], np.uint16), 400)
     text[rng.random(len(text)) < 0.1] = 7
@@ -84,7 +84,7 @@ def test_lambdas_follow_the_held_out_text_and_the_fitted_line_is_the_better_one(
     assert ngram.fit(counts, np.zeros(0, np.uint64)) == [4.0] * 7
 
 
-def test_a_long_train_split_is_counted_up_to_a_limit_and_an_empty_one_is_an_error() -> None:
+def test_a_long_train_split_is_counted_up_to_a_limit_and_an_empty_one_is_an_error():
     ids = np.arange(1000, dtype=np.uint16) % 50
     assert ngram.count([ids, ids], 264, 257, most=900).tokens == 1000
     with pytest.raises(DataError, match="too little text"):

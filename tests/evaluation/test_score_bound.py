@@ -85,7 +85,7 @@ def drawn(world: LongChain, n: int, seed: int) -> NDArray[np.uint8]:
     return world.draw(u).numpy().astype(np.uint8)
 
 
-def test_a_denoiser_that_knows_nothing_costs_exactly_two_bits_a_base() -> None:
+def test_a_denoiser_that_knows_nothing_costs_exactly_two_bits_a_base():
     rng = np.random.default_rng(0)
     rows = rng.choice([*DNA.targets, N, DNA.targets[1] | SOFT, N | SOFT], (7, 33)).astype(np.uint8)
     rows[3] = N
@@ -103,7 +103,7 @@ def test_a_denoiser_that_knows_nothing_costs_exactly_two_bits_a_base() -> None:
     assert bound.rate.max() <= 1
 
 
-def test_the_denoiser_sees_every_n_and_never_a_base_it_is_asked_for() -> None:
+def test_the_denoiser_sees_every_n_and_never_a_base_it_is_asked_for():
     rows = np.random.default_rng(1).choice([*DNA.targets, N], (6, 40)).astype(np.uint8)
     asked: list[Tensor] = []
 
@@ -119,7 +119,7 @@ def test_the_denoiser_sees_every_n_and_never_a_base_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("schedule", [Linear(), Cosine()], ids=["linear", "cosine"])
-def test_the_mean_over_masks_is_the_enumerated_bound_of_the_window(schedule: Schedule) -> None:
+def test_the_mean_over_masks_is_the_enumerated_bound_of_the_window(schedule):
     world = dna_like(6)
     rows = drawn(world, 3, 2)
     diffusion = MaskedDiffusion(schedule, DNA.mask_id, DNA.targets)
@@ -134,7 +134,7 @@ def test_the_mean_over_masks_is_the_enumerated_bound_of_the_window(schedule: Sch
         )
 
 
-def test_shares_of_the_bound_add_up_and_each_is_unbiased() -> None:
+def test_shares_of_the_bound_add_up_and_each_is_unbiased():
     world = dna_like(5)
     row = drawn(world, 1, 3)
     soft = row.copy()
@@ -162,7 +162,7 @@ def _share_of(world: LongChain, row: NDArray[np.uint8], positions: list[int]) ->
     return total
 
 
-def test_figures_are_a_function_of_the_seed_and_not_of_the_batch_size() -> None:
+def test_figures_are_a_function_of_the_seed_and_not_of_the_batch_size():
     world = dna_like(24)
     rows = drawn(world, 50, 4)
     one, other, again = (
@@ -173,7 +173,7 @@ def test_figures_are_a_function_of_the_seed_and_not_of_the_batch_size() -> None:
     assert not np.allclose(one.nats, again.nats)
 
 
-def test_every_window_meets_every_mask_rate_alike_and_the_split_as_a_whole_evenly() -> None:
+def test_every_window_meets_every_mask_rate_alike_and_the_split_as_a_whole_evenly():
     rows = np.full((40, 64), DNA.targets[0], np.uint8)
     bound = scored(None, rows, repeats=4)
     assert np.unique(np.ceil(bound.rate * 64)).size == 64
@@ -182,16 +182,14 @@ def test_every_window_meets_every_mask_rate_alike_and_the_split_as_a_whole_evenl
     np.testing.assert_allclose(first.mean(0), 65 / 128, atol=4 * 0.2887 / 200**0.5)
 
 
-def test_a_bound_that_is_not_finite_is_an_error_and_not_a_figure() -> None:
+def test_a_bound_that_is_not_finite_is_an_error_and_not_a_figure():
     rows = np.full((2, 8), DNA.targets[0], np.uint8)
     with pytest.raises(GenodiffError, match="not finite"):
         scored(None, rows, denoiser=lambda xt, sigma: flat_denoiser(xt, sigma) * torch.nan)
 
 
 @pytest.mark.slow
-def test_nineteen_of_twenty_intervals_hold_the_source_s_entropy_and_the_bound_is_not_below_it() -> (
-    None
-):
+def test_nineteen_of_twenty_intervals_hold_the_source_s_entropy_and_the_bound_is_not_below_it():
     world = dna_like(48)
     truth = world.entropy / 48
     hits, values = 0, []
@@ -204,7 +202,7 @@ def test_nineteen_of_twenty_intervals_hold_the_source_s_entropy_and_the_bound_is
     assert np.mean(values) == pytest.approx(truth, abs=4 * np.std(values) / 300**0.5)
 
 
-def test_repeats_make_the_interval_narrower_and_say_how_much_is_due_to_masks() -> None:
+def test_repeats_make_the_interval_narrower_and_say_how_much_is_due_to_masks():
     world = dna_like(48)
     rows = drawn(world, 100, 5)
     one, many = (summary_of(scored(world, rows, repeats=r)) for r in (1, 8))
@@ -222,7 +220,7 @@ def summary_of(bound: Bound, lines: Lines | None = None, **options: Any) -> dict
     return summarise(bound, contig, names, lines or Lines(None, None, None), **options)
 
 
-def test_the_curve_is_the_cost_of_a_masked_base_at_each_rate_and_its_mean_is_the_bound() -> None:
+def test_the_curve_is_the_cost_of_a_masked_base_at_each_rate_and_its_mean_is_the_bound():
     world = dna_like(40)
     rows = drawn(world, 400, 6)
     summary = summary_of(scored(world, rows, repeats=5))
@@ -240,7 +238,7 @@ def test_the_curve_is_the_cost_of_a_masked_base_at_each_rate_and_its_mean_is_the
     assert costs[0] < costs[10] < costs[-1]
 
 
-def test_parts_add_up_to_the_whole() -> None:
+def test_parts_add_up_to_the_whole():
     world = dna_like(40)
     rows = drawn(world, 60, 7)
     rows[:, ::3] |= SOFT
@@ -285,7 +283,7 @@ def _add_up(summary: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     assert fitted == pytest.approx(summary["markov_fitted"]["bits"])
 
 
-def test_without_soft_masked_bases_the_figure_is_that_of_the_others() -> None:
+def test_without_soft_masked_bases_the_figure_is_that_of_the_others():
     world = dna_like(40)
     rows = drawn(world, 30, 9)
     rows[:, :10] |= SOFT
@@ -303,7 +301,7 @@ def test_without_soft_masked_bases_the_figure_is_that_of_the_others() -> None:
     assert (upper["soft_masked"], both["soft_masked"]) == (0, 1)
 
 
-def test_perplexity_bits_and_nats_are_one_figure() -> None:
+def test_perplexity_bits_and_nats_are_one_figure():
     summary = summary_of(scored(dna_like(40), drawn(dna_like(40), 30, 10)))
     assert summary["perplexity"] == pytest.approx(math.exp(summary["nelbo_nats"]))
     assert summary["bits_per_base"] == pytest.approx(summary["nelbo_nats"] / math.log(2))

@@ -19,7 +19,7 @@ MOVING = ("seconds", "created", "device")
 
 
 @pytest.fixture
-def fasta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fasta(tmp_path, monkeypatch):
     """Records of different lengths, so that batches of a shard are padded otherwise."""
     monkeypatch.chdir(tmp_path)
     letters = "".join(genome_text(seed=3).split("\n")[1:])[:4000]
@@ -30,9 +30,7 @@ def fasta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("ending", "pool", "n"), [("npz", "none", 3)])  # others: tests/jobs
-def test_merged_embeddings_are_those_of_one_run(
-    run: Path, fasta: Path, ending: str, pool: Any, n: int
-) -> None:
+def test_merged_embeddings_are_those_of_one_run(run, fasta, ending, pool, n):
     options: dict[str, Any] = {"pool": pool, "strand": "both", "layer": (0, -1)}
     whole = genodiff.embed(run, fasta, out=f"whole.{ending}", **options)
     names = [f"s{i}.{ending}" for i in range(1, n + 1)]
@@ -44,7 +42,7 @@ def test_merged_embeddings_are_those_of_one_run(
         assert merged[key] == whole[key]
 
 
-def test_merged_zarr_holds_what_one_run_writes(run: Path, fasta: Path) -> None:
+def test_merged_zarr_holds_what_one_run_writes(run, fasta):
     zarr = pytest.importorskip("zarr")
     genodiff.embed(run, fasta, out="whole.zarr", pool="none")
     for i in (1, 2):
@@ -61,9 +59,9 @@ ORDER = {"order": "confidence", "order_options": {"steps": 16}}
 
 @pytest.mark.parametrize(("n", "repeats", "more"), [(1, 1, {}), (3, 2, ORDER), (5, 1, {})])
 def test_a_merged_evaluation_has_the_figures_and_intervals_of_one_run(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, repeats: int,
-    more: dict[str, Any],
-) -> None:  # fmt: skip
+    run, tmp_path, monkeypatch, n, repeats,
+    more,
+):  # fmt: skip
     monkeypatch.chdir(tmp_path)
     options: dict[str, Any] = {"repeats": repeats, "batch_size": 2, "seed": 4, **more}
     whole = genodiff.evaluate(run, **options)
@@ -80,7 +78,7 @@ def test_a_merged_evaluation_has_the_figures_and_intervals_of_one_run(
     assert merged in json.loads((run / "eval.json").read_text()).values()
 
 
-def test_what_is_no_shard_is_one_line(run: Path, fasta: Path) -> None:
+def test_what_is_no_shard_is_one_line(run, fasta):
     genodiff.embed(run, fasta, out="s1.npz", shard="1/2")
     genodiff.embed(run, fasta, out="s2.npz", shard="2/2", pool="max")
     genodiff.evaluate(run, shard="1/2", out="e1.npy", batch_size=2)
@@ -111,7 +109,7 @@ def test_what_is_no_shard_is_one_line(run: Path, fasta: Path) -> None:
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize(("length", "at"), [(1, 0), (2, 0), (2, 1), (5, 2), (64, 31), (33, 32)])
-def test_logits_at_one_position_are_those_of_all(strands: str, length: int, at: int) -> None:
+def test_logits_at_one_position_are_those_of_all(strands, length, at):
     network = tiny_networks.network(strands=strands)
     xt = torch.from_numpy(np.random.default_rng(length).integers(7, 11, (3, length)))
     xt[:, at] = 3
@@ -121,7 +119,7 @@ def test_logits_at_one_position_are_those_of_all(strands: str, length: int, at: 
     assert not torch.equal(found[0], found[1]) or length < 5
 
 
-def test_all_shards_are_read_in_order(run: Path, fasta: Path) -> None:
+def test_all_shards_are_read_in_order(run, fasta):
     """The names of records say whether a merge keeps them."""
     for i in (1, 2, 3):
         genodiff.embed(run, fasta, out=f"p{i}.parquet", shard=f"{i}/3")

@@ -74,9 +74,7 @@ def exact_bits(schedule: Schedule, steps: int) -> float:
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize("steps", [1, 2, 10, 1000])
-def test_the_law_of_counts_is_one_and_its_mean_is_the_bound_of_the_chain(
-    schedule: type[Schedule], steps: int
-) -> None:
+def test_the_law_of_counts_is_one_and_its_mean_is_the_bound_of_the_chain(schedule, steps):
     chain, k = make_chain(schedule(), steps), np.arange(1, N + 1)
     chance = count_density(chain, np.full(N, N), k) / N
     assert chance.sum() == pytest.approx(1, abs=1e-12)
@@ -88,7 +86,7 @@ def test_the_law_of_counts_is_one_and_its_mean_is_the_bound_of_the_chain(
 
 
 @pytest.mark.parametrize("schedule", [Linear(), Cosine(), OneMinusCosine(), LogLinear(eps=0.1)])
-def test_counts_are_drawn_by_the_law_of_the_chains_together(schedule: Schedule) -> None:
+def test_counts_are_drawn_by_the_law_of_the_chains_together(schedule):
     chains, n, draws = [make_chain(schedule, steps) for steps in (1, 3, 10)], 6, 60_000
     k = draw_counts(chains, np.full(draws, n), (np.arange(draws) + 0.5) / draws)
     sizes = np.full(n, n), np.arange(1, n + 1)
@@ -112,7 +110,7 @@ SUBSETS = [[m for m in range(16) if bin(m).count("1") == k] for k in range(N + 1
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_the_mean_over_all_masks_is_the_bound_of_the_chain(own: bool) -> None:
+def test_the_mean_over_all_masks_is_the_bound_of_the_chain(own):
     """Every count and set of masks once, each weighed by its chance: nothing is left to luck."""
     objective, nats = Mdlm(WORLD.diffusion()), table()
     chains, k = [make_chain(Linear(), 2), make_chain(Linear(), 10)], np.arange(1, N + 1)
@@ -155,7 +153,7 @@ def draw_world(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", [Linear(), OneMinusCosine()])
-def test_the_curve_that_is_taken_out_leaves_the_mean_as_it_is(schedule: Schedule) -> None:
+def test_the_curve_that_is_taken_out_leaves_the_mean_as_it_is(schedule):
     runs = [draw_world(seed, 80, schedule, (2, 5)) for seed in range(60)]
     for steps in (2, 5):
         values = np.array([run[str(steps)]["bits"] for run in runs])
@@ -163,7 +161,7 @@ def test_the_curve_that_is_taken_out_leaves_the_mean_as_it_is(schedule: Schedule
         assert abs(values.mean() - wanted) < 4 * values.std() / math.sqrt(len(values))
 
 
-def test_more_steps_cost_less_and_many_cost_what_infinitely_many_do() -> None:
+def test_more_steps_cost_less_and_many_cost_what_infinitely_many_do():
     found = draw_world(1, 40_000, Linear(), STEPS)
     bits = [found[str(steps)]["bits"] for steps in STEPS]
     assert bits == sorted(bits, reverse=True)
@@ -201,9 +199,7 @@ def group_bits(group: int, schedule: Schedule, steps: int, n: int = 1000) -> flo
 @pytest.mark.slow
 @pytest.mark.parametrize("group", [2, 4])
 @pytest.mark.parametrize("schedule", [Linear(), LogLinear(eps=0.05)])
-def test_intervals_hold_the_bound_of_few_steps_as_often_as_they_say(
-    group: int, schedule: Schedule
-) -> None:
+def test_intervals_hold_the_bound_of_few_steps_as_often_as_they_say(group, schedule):
     runs = [evaluate_groups(group, seed, (10, 20, 200), schedule) for seed in range(400)]
     for steps in (10, 20, 200):
         wanted = group_bits(group, schedule, steps)
@@ -214,7 +210,7 @@ def test_intervals_hold_the_bound_of_few_steps_as_often_as_they_say(
         assert 0.93 <= np.mean(held) <= 0.98
 
 
-def test_draws_of_their_own_make_few_steps_sure() -> None:
+def test_draws_of_their_own_make_few_steps_sure():
     found = evaluate_groups(2, 1, (1, 10))["10"]
     low, high = found["ci95"]
     assert low <= group_bits(2, Linear(), 10) <= high
@@ -222,13 +218,13 @@ def test_draws_of_their_own_make_few_steps_sure() -> None:
     assert found["minus_model_bits"]["ci95"][0] > 0
 
 
-def test_without_being_asked_only_what_the_draws_can_tell_is_told() -> None:
+def test_without_being_asked_only_what_the_draws_can_tell_is_told():
     assert list(evaluate_groups(2, 1, None)) == ["50", "100", "200", "500", "1000"]
     assert list(evaluate_groups(2, 1, (7, 3, 7))) == ["3", "7"]
 
 
 @pytest.mark.parametrize("steps", [1, 3, 50])
-def test_uniform_tokens_cost_two_bits_prior_included(steps: int) -> None:
+def test_uniform_tokens_cost_two_bits_prior_included(steps):
     world = independent(4)
     chain, n = make_chain(LogLinear(eps=0.3), steps), np.full(3, 4.0)
     objective = Mdlm(world.diffusion(LogLinear(eps=0.3)))
@@ -240,7 +236,7 @@ def test_uniform_tokens_cost_two_bits_prior_included(steps: int) -> None:
     assert found[str(steps)]["bits"] == pytest.approx(2 * (0.7 * weight + 0.3), abs=1e-12)
 
 
-def test_a_figure_that_is_no_cross_entropy_of_counts_has_no_such_bound() -> None:
+def test_a_figure_that_is_no_cross_entropy_of_counts_has_no_such_bound():
     plain, told = WORLD.diffusion(), WORLD.diffusion(time_conditioning=True)
     assert has_steps(Mdlm(plain))
     assert has_steps(Mlm(plain))
@@ -254,7 +250,7 @@ def test_a_figure_that_is_no_cross_entropy_of_counts_has_no_such_bound() -> None
         check_steps(Mdlm(plain), (10,), "contig")
 
 
-def test_a_window_without_tokens_is_passed_over() -> None:
+def test_a_window_without_tokens_is_passed_over():
     objective, tokens = Mdlm(WORLD.diffusion()), np.array([4.0, 0.0])
     draws = CountDraws(np.array([[[1.0, 0.0]], [[0.0, 0.0]]]), np.array([[2, 0]]))
     size = WindowSizes(tokens, tokens, tokens)

@@ -1,12 +1,10 @@
 """Figures of a sweep's page take longer than its fits; `tests/reports` draws them."""
 
-from collections.abc import Iterator
-
 import pytest
 
 
 @pytest.fixture(autouse=True, scope="module")
-def pages_without_figures() -> Iterator[None]:
+def pages_without_figures():
     """Pages have their words and tables alone."""
     with pytest.MonkeyPatch.context() as patch:
         names = ("dots", "learning", "calibration", "length", "logo")

@@ -36,7 +36,7 @@ PLAN = AdaptationPlan(4, 1, True, "a test")
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("adaptation")
     write_table(folder)
     return folder
@@ -62,9 +62,7 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(a[name], b[name]) for name in a)
 
 
-def test_a_sweep_adapts_to_the_train_rows_of_each_seed_and_to_nothing_else(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_adapts_to_the_train_rows_of_each_seed_and_to_nothing_else(home, monkeypatch):
     read: list[tuple[int, set[bytes]]] = []
     make = adaptation.adapt_network
 
@@ -91,7 +89,7 @@ def test_a_sweep_adapts_to_the_train_rows_of_each_seed_and_to_nothing_else(
         assert not sequences & (held | test)
 
 
-def test_labels_validation_and_test_examples_change_no_bit_of_an_adaptation(tmp_path: Path) -> None:
+def test_labels_validation_and_test_examples_change_no_bit_of_an_adaptation(tmp_path):
     data = remove_test(task_data(40))
     rows, valid = seed_split(data, 1)
     (model,) = parse_models([ADAPTED], list_baselines("dna", is_tuned=False))
@@ -115,7 +113,7 @@ def test_labels_validation_and_test_examples_change_no_bit_of_an_adaptation(tmp_
     assert not same(found[0][1], found[3][1])
 
 
-def test_an_adaptation_that_is_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+def test_an_adaptation_that_is_stopped_goes_on_to_the_same_bits(tmp_path):
     part = some_part()
     record, whole = adapt(tmp_path / "calm", part)
 
@@ -138,7 +136,7 @@ def test_an_adaptation_that_is_stopped_goes_on_to_the_same_bits(tmp_path: Path) 
     assert same(read, weights)
 
 
-def test_a_spoilt_adaptation_is_made_again(tmp_path: Path) -> None:
+def test_a_spoilt_adaptation_is_made_again(tmp_path):
     part = some_part()
     record, whole = adapt(tmp_path, part)
     (file,) = tmp_path.glob(f"adapted/*/{MODEL}")
@@ -149,7 +147,7 @@ def test_a_spoilt_adaptation_is_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_adapting_learns_what_the_train_sequences_are_made_of(tmp_path: Path) -> None:
+def test_adapting_learns_what_the_train_sequences_are_made_of(tmp_path):
     data = task_data(32)
     data.train.sequences[:] = [b"AACGT"[i % 5 :] + b"AACGT" * 6 for i in range(32)]
     part = encode(data.train, DNA, 200)
@@ -162,14 +160,14 @@ def test_adapting_learns_what_the_train_sequences_are_made_of(tmp_path: Path) ->
     assert len(record["bits"]) == 20
 
 
-def test_sequences_without_a_base_are_refused(tmp_path: Path) -> None:
+def test_sequences_without_a_base_are_refused(tmp_path):
     data = task_data(12)
     data.train.sequences[:] = [b"N" * 30] * 12
     with pytest.raises(GenodiffError, match="no base to learn from"):
         adapt(tmp_path, encode(data.train, DNA, 200))
 
 
-def test_adapted_and_frozen_models_are_lines_of_their_own(home: Path) -> None:
+def test_adapted_and_frozen_models_are_lines_of_their_own(home):
     over = {"epochs": 1, "batch_size": 16, "head": "attention", "adapt": 2, "lr": 1e-2}
     out = home / "lines"
     plan = plan_of(home, [SCRATCH, ADAPTED], over=over, methods=("full", "frozen"), seeds=1)
@@ -212,9 +210,7 @@ def test_adapted_and_frozen_models_are_lines_of_their_own(home: Path) -> None:
         ([ADAPTED], 0, "below 1"),
     ],
 )
-def test_what_cannot_be_adapted_is_said(
-    home: Path, words: list[str], adapt: int | None, said: str
-) -> None:
+def test_what_cannot_be_adapted_is_said(home, words, adapt, said):
     from genodiff import finetune
 
     with pytest.raises(UsageError, match=said):

@@ -1,8 +1,5 @@
 """Adapters: every kernel reads them, they alone are trained, and what is kept is merged."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import torch
 from test_fit import NETWORK, network, parts, weights
@@ -26,7 +23,7 @@ IDS = torch.tensor([[7, 8, 9, 10, 7, 7, 9], [10, 9, 8, 7, 8, 10, 10]])
 
 
 @pytest.fixture(autouse=True)
-def any_kernel() -> Iterator[None]:
+def any_kernel():
     yield
     prefer_provider(None)
 
@@ -54,9 +51,7 @@ def disturb(backbone: nn.Module) -> None:
 @pytest.mark.parametrize("shape", list(SHAPES))
 @pytest.mark.parametrize("name", ["lora", "dora"])
 @pytest.mark.parametrize("place", PLACES)
-def test_each_place_changes_outputs_and_gradients_of_every_kernel_alike(
-    place: str, name: str, shape: str
-) -> None:
+def test_each_place_changes_outputs_and_gradients_of_every_kernel_alike(place, name, shape):
     backbone = build(shape)
     plain = features(backbone).detach()
     found: dict[str, tuple[Tensor, dict[str, Tensor]]] = {}
@@ -83,7 +78,7 @@ def test_each_place_changes_outputs_and_gradients_of_every_kernel_alike(
     torch.testing.assert_close(features(backbone), by_parts, atol=1e-6, rtol=1e-5)
 
 
-def test_without_names_every_projection_of_the_blocks_is_meant() -> None:
+def test_without_names_every_projection_of_the_blocks_is_meant():
     names = {"in_proj", "out_proj", "x_proj", "dt_proj"}
     backbone = build("untied", n_layer=2)
     usual, named = find_weights(backbone, ()), find_weights(backbone, sorted(names))
@@ -92,7 +87,7 @@ def test_without_names_every_projection_of_the_blocks_is_meant() -> None:
     assert len(usual) == 2 * (2 * 2 + 2 * 2)
 
 
-def test_a_change_has_the_rank_that_was_asked_for_and_nothing_else_changes() -> None:
+def test_a_change_has_the_rank_that_was_asked_for_and_nothing_else_changes():
     backbone = build("paired")
     before = {name: p.detach().clone() for name, p in backbone.named_parameters()}
     with adapted_weights(backbone, "lora:r=2,on=in_proj", seed=5):
@@ -116,13 +111,13 @@ def test_a_change_has_the_rank_that_was_asked_for_and_nothing_else_changes() -> 
         ("lora:r=many", "integer"),
     ],
 )
-def test_a_word_that_is_none_is_answered_with_one_line(word: str, part: str) -> None:
+def test_a_word_that_is_none_is_answered_with_one_line(word, part):
     with pytest.raises(GenodiffError, match=part) as fault:
         parse_adapter(word)
     assert "\n" not in str(fault.value)
 
 
-def test_what_no_network_can_have_is_refused() -> None:
+def test_what_no_network_can_have_is_refused():
     with (
         pytest.raises(GenodiffError, match="'in_proj'"),
         adapted_weights(build("paired"), "lora:on=inproj", 1),
@@ -134,9 +129,7 @@ def test_what_no_network_can_have_is_refused() -> None:
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])
-def test_a_stopped_fit_of_an_adapter_goes_on_to_the_same_bits(
-    ema: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_fit_of_an_adapter_goes_on_to_the_same_bits(ema, tmp_path, monkeypatch):
     train, valid = parts(n=60, lengths=(20, 60))
     word = "lora:r=2"
     settings = FitSettings(epochs=2, batch_size=16, lr=1e-2, ema=ema, adapter=word)

@@ -40,9 +40,7 @@ def labeller(head: str, strands: str = "paired", rc: str = "auto") -> BaseLabell
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_scores_of_the_other_strand_are_those_of_the_mirrored_states(
-    head: str, strands: str
-) -> None:
+def test_scores_of_the_other_strand_are_those_of_the_mirrored_states(head, strands):
     model, x = labeller(head, strands), bases(3, 53)
     lengths = torch.full((3,), 53)
     with torch.no_grad():
@@ -57,7 +55,7 @@ def test_scores_of_the_other_strand_are_those_of_the_mirrored_states(
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_padding_changes_no_score(head: str, strands: str) -> None:
+def test_padding_changes_no_score(head, strands):
     model, x = labeller(head, strands), bases(4, 41)
     lengths = torch.tensor([41, 30, 7, 1])
     with torch.no_grad():
@@ -67,7 +65,7 @@ def test_padding_changes_no_score(head: str, strands: str) -> None:
             torch.testing.assert_close(together[row, :n], alone[0], atol=1e-5, rtol=0)
 
 
-def test_a_convolution_is_its_sum_at_every_base() -> None:
+def test_a_convolution_is_its_sum_at_every_base():
     layer = Convolution(3, 2, 5, InitialValues(1), step=2)
     torch.nn.init.normal_(layer.bias, generator=torch.Generator().manual_seed(0))
     x = torch.randn(1, 3, 17, generator=torch.Generator().manual_seed(1))
@@ -82,7 +80,7 @@ def test_a_convolution_is_its_sum_at_every_base() -> None:
 
 
 @pytest.mark.parametrize(("head", "reach"), [("linear", 0), ("conv", 6), ("unet", None)])
-def test_a_head_sees_as_far_as_it_says(head: str, reach: int | None) -> None:
+def test_a_head_sees_as_far_as_it_says(head, reach):
     model = BASE_HEADS[head](6, 4, InitialValues(2), **SMALL[head])
     h = torch.randn(1, 61, 6, generator=torch.Generator().manual_seed(3), requires_grad=True)
     model(h, torch.tensor([61]))[0, 30].sum().backward()
@@ -99,7 +97,7 @@ def test_a_head_sees_as_far_as_it_says(head: str, reach: int | None) -> None:
         assert (rebuilt(h, length) == model(h, length)).all()
 
 
-def test_known_bases_alone_cost_and_each_class_by_its_weight() -> None:
+def test_known_bases_alone_cost_and_each_class_by_its_weight():
     draw = torch.Generator().manual_seed(4)
     scores = torch.randn(2, 6, 3, generator=draw, requires_grad=True)
     labels = torch.tensor([[0, 1, 2, UNKNOWN, UNKNOWN, 1], [UNKNOWN] * 5 + [2]], dtype=torch.int8)
@@ -120,7 +118,7 @@ def test_known_bases_alone_cost_and_each_class_by_its_weight() -> None:
     assert torch.autograd.grad(nothing, scores)[0].abs().max() == 0
 
 
-def test_values_cost_where_they_are_known() -> None:
+def test_values_cost_where_they_are_known():
     draw = torch.Generator().manual_seed(5)
     scores = torch.randn(2, 5, 2, generator=draw)
     values = torch.rand(2, 5, 2, generator=draw) * 4
@@ -148,7 +146,7 @@ def test_values_cost_where_they_are_known() -> None:
         torch.testing.assert_close(mean(s.detach()), rates, atol=1e-2, rtol=1e-2)
 
 
-def test_weights_of_classes_are_between_bases_alike_and_classes_alike() -> None:
+def test_weights_of_classes_are_between_bases_alike_and_classes_alike():
     counts = np.array([1000, 10, 1, 0])
     assert balance_classes(counts, 0.0).tolist() == [1, 1, 1, 0]
     alike = balance_classes(counts, 1.0) * counts
@@ -156,7 +154,7 @@ def test_weights_of_classes_are_between_bases_alike_and_classes_alike() -> None:
     assert (balance_classes(counts, 0.5) @ counts) == pytest.approx(counts.sum(), rel=1e-6)
 
 
-def test_the_best_path_is_in_the_grammar_and_mirrored_for_the_mirrored_scores() -> None:
+def test_the_best_path_is_in_the_grammar_and_mirrored_for_the_mirrored_scores():
     """60 contigs of 1 to 330 random scores: about 10,000 bases."""
     draw, steps, mirror = np.random.default_rng(6), allow_steps(), np.array(mirror_states())
     for length in (1, 2, 3, *draw.integers(4, 330, 57)):
@@ -181,7 +179,7 @@ def plant(draw: np.random.Generator) -> Iterator[tuple[torch.Tensor, np.ndarray]
 
 
 @pytest.mark.parametrize(("strands", "rc"), [("paired", "auto"), ("single", "average")])
-def test_planted_words_are_learnt_on_the_strand_on_which_they_stand(strands: str, rc: str) -> None:
+def test_planted_words_are_learnt_on_the_strand_on_which_they_stand(strands, rc):
     labels = BaseLabels("classes", ("none", "word+", "word-"), {})
     model = BaseLabeller(
         network(1, strands=strands), mirror_names(labels.names), strands=rc,

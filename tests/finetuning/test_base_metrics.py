@@ -8,12 +8,7 @@ from scipy.stats import pearsonr
 from sklearn.metrics import average_precision_score
 
 from genodiff.annotation.gene_grammar import UNKNOWN, CodingGene
-from genodiff.finetuning.base_metrics import (
-    Rates,
-    compare_genes,
-    measure_classes,
-    measure_tracks,
-)
+from genodiff.finetuning.base_metrics import Rates, compare_genes, measure_classes, measure_tracks
 
 TRUE = {
     "a": [CodingGene(1, ((10, 13), (20, 26))), CodingGene(-1, ((40, 46),))],
@@ -22,13 +17,13 @@ TRUE = {
 KNOWN = {"a": np.ones(60, bool), "b": np.ones(20, bool)}
 
 
-def test_what_is_said_rightly_is_all_right() -> None:
+def test_what_is_said_rightly_is_all_right():
     found = compare_genes(TRUE, TRUE, KNOWN)
     assert found == (Rates(21, 21, 21), Rates(4, 4, 4), Rates(3, 3, 3))
     assert {rates.f1 for rates in found} == {1.0}
 
 
-def test_a_wrong_end_a_wrong_strand_and_an_invented_gene_count_where_they_are_wrong() -> None:
+def test_a_wrong_end_a_wrong_strand_and_an_invented_gene_count_where_they_are_wrong():
     said = {
         # One exon is right, the other ends too late; then the right bases on the wrong strand.
         "a": [CodingGene(1, ((10, 13), (20, 29))), CodingGene(1, ((40, 46),))],
@@ -42,7 +37,7 @@ def test_a_wrong_end_a_wrong_strand_and_an_invented_gene_count_where_they_are_wr
     assert exons.f1 == pytest.approx(2 * 0.5 * 0.4 / (0.5 + 0.4))
 
 
-def test_what_touches_unknown_bases_is_not_judged() -> None:
+def test_what_touches_unknown_bases_is_not_judged():
     known = {name: judged.copy() for name, judged in KNOWN.items()}
     known["a"][15] = False  # in the intron of the first gene: its exons are judged, it is not
     known["b"][3:] = False
@@ -54,20 +49,20 @@ def test_what_touches_unknown_bases_is_not_judged() -> None:
     assert compare_genes(TRUE, {}, {"b": KNOWN["b"]}).genes == Rates(1, 0, 0)
 
 
-def test_without_genes_the_rates_are_not_numbers() -> None:
+def test_without_genes_the_rates_are_not_numbers():
     for rates in compare_genes({}, {}, KNOWN):
         assert math.isnan(rates.sensitivity)
         assert math.isnan(rates.precision)
         assert math.isnan(rates.f1)
 
 
-def test_exons_that_two_genes_share_count_once() -> None:
+def test_exons_that_two_genes_share_count_once():
     twice = {"b": [CodingGene(1, ((0, 6),)), CodingGene(1, ((0, 6), (9, 12)))]}
     _, exons, genes = compare_genes(twice, twice, {"b": KNOWN["b"]})
     assert (exons.true, genes.true) == (2, 2)
 
 
-def test_auprc_of_each_class_is_that_of_its_known_bases() -> None:
+def test_auprc_of_each_class_is_that_of_its_known_bases():
     draw = np.random.default_rng(0)
     labels = draw.choice([UNKNOWN, 0, 0, 0, 1, 2], 500)
     scores = draw.dirichlet(np.ones(4), 500)
@@ -83,7 +78,7 @@ def test_auprc_of_each_class_is_that_of_its_known_bases() -> None:
     assert by_hand == pytest.approx((1 / 1 + 2 / 3) / 2)
 
 
-def test_pearson_of_each_track_is_that_of_its_known_values() -> None:
+def test_pearson_of_each_track_is_that_of_its_known_values():
     draw = np.random.default_rng(1)
     values = draw.normal(size=(300, 3)).astype(np.float32)
     predicted = values + draw.normal(size=(300, 3)).astype(np.float32)

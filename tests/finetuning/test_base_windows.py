@@ -1,13 +1,10 @@
 """Windows: each labelled base is scored once, at its place, on either strand, at every edge."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from genodiff.alphabet import DNA
-from genodiff.annotation.base_labels import BaseLabels, read_class_labels, read_value_labels
+from genodiff.annotation.base_labels import read_class_labels, read_value_labels
 from genodiff.annotation.gene_grammar import UNKNOWN
 from genodiff.errors import DataError
 from genodiff.finetuning.base_windows import BaseWindows
@@ -19,7 +16,7 @@ INTERVALS = [("chr1", 0, 90), ("chr1", 101, 157), ("chr2", 0, 31), ("chr3", 0, 2
 
 
 @pytest.fixture
-def genome(tmp_path: Path) -> Iterator[Genome]:
+def genome(tmp_path):
     draw = np.random.default_rng(0)
     letters = {name: draw.choice(list("ACGT"), n) for name, n in CONTIGS.items()}
     letters["chr1"][40:47] = "N"
@@ -30,7 +27,7 @@ def genome(tmp_path: Path) -> Iterator[Genome]:
 
 
 @pytest.fixture
-def labels(tmp_path: Path, genome: Genome) -> BaseLabels:
+def labels(tmp_path, genome):
     """Every A of chr1 and chr2 is `a+`, every T `a-`: what a window shows can be checked by it."""
     rows = []
     for contig in ("chr1", "chr2"):
@@ -45,8 +42,8 @@ def labels(tmp_path: Path, genome: Genome) -> BaseLabels:
 @pytest.mark.parametrize(("core", "context"), [(16, 8), (16, 0), (200, 5), (1, 3), (31, 40)])
 @pytest.mark.parametrize("turn", [False, True])
 def test_each_labelled_base_is_in_one_core_beside_its_own_letter(
-    genome: Genome, labels: BaseLabels, core: int, context: int, turn: bool
-) -> None:
+    genome, labels, core, context, turn
+):
     windows = BaseWindows(genome, labels, INTERVALS, core=core, context=context)
     numbers = np.arange(len(windows))
     ids, found = windows.collate(numbers, np.full(len(windows), turn))
@@ -65,9 +62,7 @@ def test_each_labelled_base_is_in_one_core_beside_its_own_letter(
         assert not known[:, -context:].any()
 
 
-def test_a_window_is_the_genome_around_its_core_and_n_beyond_the_ends(
-    genome: Genome, labels: BaseLabels
-) -> None:
+def test_a_window_is_the_genome_around_its_core_and_n_beyond_the_ends(genome, labels):
     windows = BaseWindows(genome, labels, INTERVALS, core=20, context=12)
     ids, _ = windows.collate(np.arange(len(windows)))
     other, _ = windows.collate(np.arange(len(windows)), np.ones(len(windows), bool))
@@ -78,7 +73,7 @@ def test_a_window_is_the_genome_around_its_core_and_n_beyond_the_ends(
         assert DNA.decode(other[row]) == "".join(MIRROR[c] for c in reversed(wanted))
 
 
-def test_the_scores_of_cores_stand_at_their_bases(genome: Genome, labels: BaseLabels) -> None:
+def test_the_scores_of_cores_stand_at_their_bases(genome, labels):
     """The letters themselves as scores: put together they are the intervals' letters."""
     windows = BaseWindows(genome, labels, INTERVALS, core=13, context=4)
     found = {name: np.full(n, -1) for name, n in CONTIGS.items()}
@@ -93,7 +88,7 @@ def test_the_scores_of_cores_stand_at_their_bases(genome: Genome, labels: BaseLa
     assert (found["chr1"][90:101] == -1).all()
 
 
-def test_values_of_windows_are_turned_with_their_strands(tmp_path: Path, genome: Genome) -> None:
+def test_values_of_windows_are_turned_with_their_strands(tmp_path, genome):
     for name, at in (("fwd", 3), ("rev", 20)):
         (tmp_path / name).write_text(f"chr2\t{at}\t{at + 1}\t{at}\n")
     labels = read_value_labels({"x+": tmp_path / "fwd", "x-": tmp_path / "rev"}, CONTIGS)
@@ -105,7 +100,7 @@ def test_values_of_windows_are_turned_with_their_strands(tmp_path: Path, genome:
         assert known == ({(34 - i, 1 - j): v for (i, j), v in wanted.items()} if turn else wanted)
 
 
-def test_intervals_without_a_label_are_one_line(genome: Genome, labels: BaseLabels) -> None:
+def test_intervals_without_a_label_are_one_line(genome, labels):
     with pytest.raises(DataError, match="no base of the intervals has a label") as caught:
         BaseWindows(genome, labels, [("chr3", 0, 20)], core=8, context=2)
     assert "\n" not in str(caught.value)

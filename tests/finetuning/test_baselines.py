@@ -12,11 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
-from genodiff.finetuning.baselines import (
-    fit_baseline,
-    fit_predict,
-    list_allowed_baselines,
-)
+from genodiff.finetuning.baselines import fit_baseline, fit_predict, list_allowed_baselines
 from genodiff.finetuning.cnn import Cnn, encode_letters, fit_cnn
 from genodiff.finetuning.kmer_regression import kmer_features
 from genodiff.finetuning.model_words import BASELINES, list_baselines
@@ -55,9 +51,7 @@ def motif_examples(n: int, kind: str = "binary", seed: int = 1) -> tuple[Task, E
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("name", ["majority", "length-tree", "kmer-lr", "cnn"])
-def test_every_baseline_answers_every_kind_of_task_in_its_shape(
-    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_baseline_answers_every_kind_of_task_in_its_shape(name, kind, monkeypatch):
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
     task, data = motif_examples(40, kind)
     half = np.arange(40) < 30
@@ -73,9 +67,7 @@ def test_every_baseline_answers_every_kind_of_task_in_its_shape(
 
 
 @pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
-def test_what_reads_the_sequence_finds_the_motif(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_reads_the_sequence_finds_the_motif(name, monkeypatch):
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 5)
     task, data = motif_examples(500)
     _, test = motif_examples(200, seed=5)
@@ -86,8 +78,8 @@ def test_what_reads_the_sequence_finds_the_motif(
 
 @pytest.mark.parametrize("name", ["majority", "length-tree", "kmer-lr", "cnn"])
 def test_predictions_depend_neither_on_the_company_nor_on_the_order_nor_on_test_labels(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    name, monkeypatch
+):
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
     task, data = motif_examples(60)
     rows = np.arange(60)
@@ -102,7 +94,7 @@ def test_predictions_depend_neither_on_the_company_nor_on_the_order_nor_on_test_
 
 
 @pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
-def test_the_same_seed_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_seed_gives_the_same_bits(name, monkeypatch):
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
     task, data = motif_examples(60)
     found = [fit_predict(name, task, data, data, data, seed) for seed in (4, 4, 5)]
@@ -110,7 +102,7 @@ def test_the_same_seed_gives_the_same_bits(name: str, monkeypatch: pytest.Monkey
     assert name == "kmer-lr" or not np.array_equal(found[0], found[2])
 
 
-def test_kmer_features_are_the_roots_of_the_shares_of_kmers() -> None:
+def test_kmer_features_are_the_roots_of_the_shares_of_kmers():
     sequence = b"ACGTNACGGT"
     for both in (False, True):
         found = kmer_features([b"TTTTTTTT", sequence], both_strands=both).toarray()[1]
@@ -130,7 +122,7 @@ def test_kmer_features_are_the_roots_of_the_shares_of_kmers() -> None:
             at += 4**k
 
 
-def test_the_first_convolution_is_that_of_the_embedded_letters() -> None:
+def test_the_first_convolution_is_that_of_the_embedded_letters():
     network = Cnn(80, 2, seed=1).eval()
     letters = encode_letters([b"ACGTNNACGT" * 8, b"ACG"], 80).long()
     x = network.embedding[letters].transpose(1, 2)
@@ -139,11 +131,11 @@ def test_the_first_convolution_is_that_of_the_embedded_letters() -> None:
     assert torch.allclose(network(letters), network.out(network.hidden(x.flatten(1))), atol=1e-5)
 
 
-def test_the_cnn_has_as_many_parameters_as_the_published_one_at_1024() -> None:
+def test_the_cnn_has_as_many_parameters_as_the_published_one_at_1024():
     assert sum(p.numel() for p in Cnn(1024, 2, 1).parameters()) == pytest.approx(264_000, rel=0.02)
 
 
-def test_equal_lengths_under_a_weight_grow_the_same_tree_as_single_rows() -> None:
+def test_equal_lengths_under_a_weight_grow_the_same_tree_as_single_rows():
     rng = np.random.Generator(np.random.Philox(3))
     lengths, labels = rng.integers(50, 90, 500), rng.integers(0, 3, 500)
     tree = DecisionTreeClassifier(random_state=0).fit(lengths[:, None], labels)
@@ -158,9 +150,7 @@ def places_of(rows: list[tuple[int, int]]) -> Coordinates:
     return Coordinates(np.array(["chr1"] * len(rows)), start, end, np.array(["+"] * len(rows)))
 
 
-def test_a_lookup_answers_with_the_class_found_there_or_else_the_class_that_is_never_found() -> (
-    None
-):
+def test_a_lookup_answers_with_the_class_found_there_or_else_the_class_that_is_never_found():
     train = Examples(
         [], np.array([1, 1, 0, 0]), list("abcd"), places_of([(0, 9), (0, 9), (50, 59), (70, 79)])
     )
@@ -175,7 +165,7 @@ def test_a_lookup_answers_with_the_class_found_there_or_else_the_class_that_is_n
     assert np.array_equal(found, predict_by_lookup(train, test, 2, exact=False))
 
 
-def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone() -> None:
+def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone():
     train = Examples(
         [],
         np.array([1, 1, 1, 0, 0]),
@@ -188,7 +178,7 @@ def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone()
         ]
 
 
-def test_kmers_are_counted_by_strand_where_the_validation_part_says_that_strands_matter() -> None:
+def test_kmers_are_counted_by_strand_where_the_validation_part_says_that_strands_matter():
     task, data = motif_examples(300)
     other = bytes(reverse_complement(MOTIF.encode()))  # type: ignore[arg-type]
     turned = [
@@ -202,9 +192,7 @@ def test_kmers_are_counted_by_strand_where_the_validation_part_says_that_strands
 
 
 @pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
-def test_what_stands_beyond_max_length_is_not_read(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stands_beyond_max_length_is_not_read(name, monkeypatch):
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
     task, data = motif_examples(40)
     task = task.model_copy(update={"max_length": 45})
@@ -213,7 +201,7 @@ def test_what_stands_beyond_max_length_is_not_read(
     assert np.array_equal(predict(longer), predict(data))
 
 
-def test_the_network_of_the_best_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_network_of_the_best_epoch_is_kept(monkeypatch):
     _, data = motif_examples(130)
     seen: list[float] = []
 
@@ -232,7 +220,7 @@ def test_the_network_of_the_best_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) 
     assert not np.array_equal(last(data), first)
 
 
-def test_what_cannot_be_fitted_says_why() -> None:
+def test_what_cannot_be_fitted_says_why():
     task, data = motif_examples(10)
     assert list_allowed_baselines(task, data) == list_baselines("dna", needs_places=False)
     with pytest.raises(UsageError, match="did you mean 'kmer-lr'"):
@@ -241,5 +229,5 @@ def test_what_cannot_be_fitted_says_why() -> None:
         fit_baseline("lookup-same", task, data, data, 1)
 
 
-def test_each_baseline_names_a_function() -> None:
+def test_each_baseline_names_a_function():
     assert all(callable(find_named(str(one.fit))) for one in BASELINES.values())

@@ -15,7 +15,7 @@ def choose(values: list[float], metric: str = "accuracy") -> Choice:
     return choose_candidate(values, lambda value, share: (value, 60 * share), metric, SHARES)
 
 
-def test_all_are_tried_in_short_and_the_best_few_in_full() -> None:
+def test_all_are_tried_in_short_and_the_best_few_in_full():
     found = choose([0.1, 0.5, 0.9, 0.7])
     assert found.candidate == 2
     assert [t.candidate for t in found.trials if t.share < 1] == [0, 1, 2, 3]
@@ -24,21 +24,21 @@ def test_all_are_tried_in_short_and_the_best_few_in_full() -> None:
     assert choose([0.9, 0.9, 0.9]).candidate == 0  # of equals the simplest
 
 
-def test_a_short_fit_that_misleads_is_corrected_by_the_whole_one() -> None:
+def test_a_short_fit_that_misleads_is_corrected_by_the_whole_one():
     curves = {"slow": {0.25: 0.6, 1.0: 0.9}, "fast": {0.25: 0.7, 1.0: 0.8}, "no": {0.25: 0.5}}
     names = ["no", "fast", "slow"]
     found = choose_candidate(names, lambda name, share: (curves[name][share], 1.0), "mcc", SHARES)
     assert found.candidate == 2
 
 
-def test_what_fails_is_not_chosen() -> None:
+def test_what_fails_is_not_chosen():
     assert choose([math.nan, 0.4, 0.3]).candidate == 1
     assert choose([math.nan, math.nan, 0.3]).candidate == 2
     with pytest.raises(GenodiffError, match="every setting that was tried failed"):
         choose([math.nan, math.nan])
 
 
-def test_a_whole_fit_that_failed_leaves_the_choice_to_short_ones() -> None:
+def test_a_whole_fit_that_failed_leaves_the_choice_to_short_ones():
     def evaluate(value: float, share: float) -> tuple[float, float]:
         return (math.nan if share == 1 and value == 0.9 else value), 1.0
 
@@ -46,7 +46,7 @@ def test_a_whole_fit_that_failed_leaves_the_choice_to_short_ones() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 300, 600, 1_900, 2_100, 5_000, 10_000, 1_000_000])
-def test_short_fits_are_tried_at_larger_shares(steps: int) -> None:
+def test_short_fits_are_tried_at_larger_shares(steps):
     shares = find_shares(steps)
     assert list(shares) == sorted(set(shares))
     assert shares[0] > 0

@@ -22,13 +22,12 @@ from genodiff.runs.model import load_model
 from tests.commands import command
 from tests.tiny_networks import bases
 
-Caps = pytest.CaptureFixture[str]
 CONTIGS = {"chr1": 400, "chr2": 300, "chr3": 150}
 SMALL = ("--core", 60, "--context", 20, "--batch-size", 3, "--threads", 1, "-q")
 
 
 @pytest.fixture
-def genome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def genome(tmp_path, monkeypatch):
     """A genome, and labels of each kind that its letters decide."""
     monkeypatch.chdir(tmp_path)
     draw = np.random.default_rng(1)
@@ -72,9 +71,7 @@ def read(out: str) -> tuple[bytes, dict[str, Any]]:
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_fit_that_is_killed_goes_on_to_the_same_bits(
-    kind: str, genome: Path, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fit_that_is_killed_goes_on_to_the_same_bits(kind, genome, run, capsys, monkeypatch):
     code, _, err = command(capsys, *words(run, "whole", *KINDS[kind]))
     assert code == 0, err
     whole = read("whole")
@@ -99,9 +96,7 @@ def test_a_fit_that_is_killed_goes_on_to_the_same_bits(
     assert not list(Path().glob("again.*"))
 
 
-def test_an_adapted_model_that_is_written_scores_as_its_adapters_did(
-    genome: Path, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_adapted_model_that_is_written_scores_as_its_adapters_did(genome, run, monkeypatch):
     x = bases(2, 90)
     lengths, judge, seen = torch.full((2,), 90), BaseLesson.judge, list[torch.Tensor]()
 
@@ -123,8 +118,8 @@ def test_an_adapted_model_that_is_written_scores_as_its_adapters_did(
 
 
 def test_what_is_kept_of_another_request_is_refused_and_fresh_begins_again(
-    genome: Path, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    genome, run, capsys, monkeypatch
+):
     append = Journal.append
 
     def stop(journal: Journal, entry: bytes) -> None:
@@ -148,9 +143,7 @@ def test_what_is_kept_of_another_request_is_refused_and_fresh_begins_again(
     assert (code, "exists already" in err) == (2, True), err
 
 
-def test_labels_that_letters_decide_are_learned_on_both_strands(
-    genome: Path, run: Path, capsys: Caps
-) -> None:
+def test_labels_that_letters_decide_are_learned_on_both_strands(genome, run, capsys):
     more = ("--epochs", 12, "--lr", 0.02, "--head", "linear", "--test", "chr2")
     code, _, err = command(capsys, *words(run, "o", "--classes", "a.bed", "--stranded", *more))
     assert code == 0, err
@@ -162,9 +155,7 @@ def test_labels_that_letters_decide_are_learned_on_both_strands(
     assert not network.training
 
 
-def test_a_plan_tells_windows_and_time_and_writes_nothing(
-    genome: Path, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_tells_windows_and_time_and_writes_nothing(genome, run, capsys, monkeypatch):
     monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda step: float(step()))
     before = set(Path().iterdir())
     code, out, err = command(capsys, *words(run, "o", *KINDS["genes"], "--plan", "--json"))
@@ -214,7 +205,7 @@ BAD: dict[str, tuple[tuple[object, ...], str, str, int]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_labels_are_one_line_each(case: str, genome: Path, run: Path, capsys: Caps) -> None:
+def test_bad_labels_are_one_line_each(case, genome, run, capsys):
     more, text, said, exit_code = BAD[case]
     for ending in ("bed", "gff3", "bedgraph"):
         Path(f"bad.{ending}").write_text(text)
@@ -224,7 +215,7 @@ def test_bad_labels_are_one_line_each(case: str, genome: Path, run: Path, capsys
     assert not list(Path().glob("o*"))
 
 
-def test_held_out_places_are_in_no_training_interval(genome: Path, run: Path) -> None:
+def test_held_out_places_are_in_no_training_interval(genome, run):
     asked = BasesRequest(
         run=run, fasta="g.fa", out="o", classes="a.bed", test=["chr2:11-20", "chr3"]
     )
@@ -236,7 +227,7 @@ def test_held_out_places_are_in_no_training_interval(genome: Path, run: Path) ->
     assert spans["train"] == [("chr1", 0, 360), ("chr2", 0, 9), ("chr2", 20, 272)]
 
 
-def test_subtract_equals_a_mask() -> None:
+def test_subtract_equals_a_mask():
     draw = np.random.default_rng(3)
     for _ in range(200):
         ends = np.sort(draw.integers(0, 30, (5, 2)), 1).tolist()

@@ -1,7 +1,5 @@
 """Fitting: it learns, it stops by validation alone, it goes on after a kill to the same bits."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -46,7 +44,7 @@ def weights(fitted: FitResult) -> dict[str, bytes]:
     return {k: v.numpy().tobytes() for k, v in collect_tensors(fitted.classifier).items()}
 
 
-def test_a_fit_learns_a_planted_motif() -> None:
+def test_a_fit_learns_a_planted_motif():
     train, valid = parts(n=600)
     settings = FitSettings(epochs=8, batch_size=32, lr=2e-2, weight_decay=0.0)
     found = fit(network(), train, valid, FitOptions("binary", "accuracy", settings, 1))
@@ -60,7 +58,7 @@ def test_a_fit_learns_a_planted_motif() -> None:
 
 
 @pytest.mark.parametrize("kind", ["multiclass", "multilabel", "regression"])
-def test_every_kind_of_task_can_be_fitted(kind: str) -> None:
+def test_every_kind_of_task_can_be_fitted(kind):
     data = task_data(48, 24, (30, 50), kind)
     train, valid = encode(data.train, DNA, 200), encode(data.test, DNA, 200)
     n_out = count_outputs(kind, data.task.classes)
@@ -80,8 +78,8 @@ def test_every_kind_of_task_can_be_fitted(kind: str) -> None:
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 @pytest.mark.parametrize("stop_at", [1, 4, 7, 9])
 def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
-    strands: str, ema: float, stop_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    strands, ema, stop_at, tmp_path, monkeypatch
+):
     train, valid = parts(n=60, lengths=(20, 60))
     settings = FitSettings(
         epochs=3, batch_size=16, lr=1e-2, dropout=0.2, ema=ema, mask_share=ema / 9
@@ -99,15 +97,8 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
             raise Killed
 
     with pytest.raises(Killed):
-        fit(
-            network(strands=strands, dropout=0.2),
-            train,
-            valid,
-            options,
-            state=state,
-            identity="a",
-            watch=watch,
-        )
+        fit(network(strands=strands, dropout=0.2), train, valid, options, state=state, identity="a",
+            watch=watch)  # fmt: skip
     steps: list[int] = []
     found = fit(
         network(strands=strands, dropout=0.2),
@@ -123,7 +114,7 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
     assert found.history == calm.history
 
 
-def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
+def test_a_foreign_or_damaged_state_is_refused(tmp_path):
     train, valid = parts(n=20)
     options = FitOptions("binary", "accuracy", FitSettings(epochs=1, batch_size=16), 7)
     state = tmp_path / "state.safetensors"
@@ -142,7 +133,7 @@ def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
             fit(network(), train, valid, options, state=state, identity="a")
 
 
-def test_an_average_of_the_weights_is_judged_and_kept() -> None:
+def test_an_average_of_the_weights_is_judged_and_kept():
     train, valid = parts(n=100)
     plain = FitSettings(epochs=1, batch_size=16, lr=1e-2)
     learner = network()
@@ -163,13 +154,13 @@ def test_an_average_of_the_weights_is_judged_and_kept() -> None:
     assert averaged.history[0].valid_loss != last.history[0].valid_loss
 
 
-def test_what_is_off_is_not_in_the_name_of_a_fit() -> None:
+def test_what_is_off_is_not_in_the_name_of_a_fit():
     assert not {"ema", "mask_share"} & FitSettings().model_dump().keys()
     assert FitSettings(ema=0.9).model_dump()["ema"] == 0.9
     assert FitSettings(mask_share=0.1).model_dump()["mask_share"] == 0.1
 
 
-def test_training_hides_bases_anew_in_each_epoch_and_validation_none() -> None:
+def test_training_hides_bases_anew_in_each_epoch_and_validation_none():
     train, valid = parts(n=64, lengths=(20, 60))
     shown: dict[bool, list[torch.Tensor]] = {True: [], False: []}
     classifier = network()
@@ -193,7 +184,7 @@ def test_training_hides_bases_anew_in_each_epoch_and_validation_none() -> None:
     assert torch.equal(part[1], draw_hidden(5, 1, np.array([3]), 60, 0.3)[0])
 
 
-def test_patience_ends_a_fit_and_the_best_epoch_is_kept() -> None:
+def test_patience_ends_a_fit_and_the_best_epoch_is_kept():
     train, valid = parts(n=40)
     nothing = FitSettings(epochs=50, batch_size=16, lr=1e-9, warmup_lr=0, patience=3)
     found = fit(network(), train, valid, FitOptions("binary", "accuracy", nothing, 1))
@@ -201,28 +192,23 @@ def test_patience_ends_a_fit_and_the_best_epoch_is_kept() -> None:
     assert found.best_epoch == 0
 
 
-def test_steps_can_be_limited_in_place_of_epochs() -> None:
+def test_steps_can_be_limited_in_place_of_epochs():
     train, valid = parts(n=40)
     settings = FitSettings(max_steps=5, batch_size=16)
     found = fit(network(), train, valid, FitOptions("binary", "accuracy", settings, 1))
     assert [e.step for e in found.history] == [3, 5]
 
 
-def test_a_loss_that_is_not_finite_ends_the_fit_in_one_line() -> None:
+def test_a_loss_that_is_not_finite_ends_the_fit_in_one_line():
     train, valid = parts(n=20)
     broken = network()
     with torch.no_grad():
         broken.weight[0, 0] = float("nan")
     with pytest.raises(GenodiffError, match="not finite"):
-        fit(
-            broken,
-            train,
-            valid,
-            FitOptions("binary", "accuracy", FitSettings(epochs=1), 1),
-        )
+        fit(broken, train, valid, FitOptions("binary", "accuracy", FitSettings(epochs=1), 1))
 
 
-def test_the_learning_rate_warms_up_and_falls_to_its_share() -> None:
+def test_the_learning_rate_warms_up_and_falls_to_its_share():
     settings = FitSettings(lr=2e-3)
     rates = np.array([settings.learning_rate(i, 1000) for i in range(1001)])
     assert rates[0] == pytest.approx(1e-6)

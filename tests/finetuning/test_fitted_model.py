@@ -33,7 +33,7 @@ TRANSFORMER = {"kind": "dit", "d_model": 16, "n_layer": 1, "n_head": 2}
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENODIFF_CACHE", str(folder / "cache"))
@@ -63,9 +63,7 @@ def fitted(home: Path, out: Path, data: TaskData, word: str, **more: object) -> 
 
 
 @pytest.mark.parametrize("head", ["parts", "attention", "conv"])
-def test_sequences_are_answered_as_in_the_test_pass_at_any_batch_size(
-    home: Path, tmp_path: Path, head: str
-) -> None:
+def test_sequences_are_answered_as_in_the_test_pass_at_any_batch_size(home, tmp_path, head):
     data = task_data(32, MANY, (12, 30))
     model = fitted(home, tmp_path, data, "run", head=head)
     found = [model.score(data.test.sequences, batch_size=size) for size in (1, 7, 64)]
@@ -91,8 +89,8 @@ def test_sequences_are_answered_as_in_the_test_pass_at_any_batch_size(
     ids=lambda value: str(value),
 )
 def test_every_form_and_kind_answers_as_its_test_pass_did_in_any_company(
-    home: Path, tmp_path: Path, kind: str, word: str, settings: dict[str, object]
-) -> None:
+    home, tmp_path, kind, word, settings
+):
     data = task_data(30, 40, (20, 44), kind)
     model = fitted(home, tmp_path, data, word, **settings)
     whole = model.score(data.test.sequences)
@@ -106,9 +104,7 @@ def test_every_form_and_kind_answers_as_its_test_pass_did_in_any_company(
 
 
 @pytest.mark.slow
-def test_both_strands_get_the_same_answer_where_the_protocol_reads_both(
-    home: Path, tmp_path: Path
-) -> None:
+def test_both_strands_get_the_same_answer_where_the_protocol_reads_both(home, tmp_path):
     data = task_data(30, 12)
     turned = [bytes(reverse_complement(s)) for s in data.test.sequences]  # type: ignore[arg-type]
     for word, head in product(("run", "scratch:caduceus-ph-tiny"), ("mean", "attention", "conv")):
@@ -118,7 +114,7 @@ def test_both_strands_get_the_same_answer_where_the_protocol_reads_both(
     assert np.abs(one.score(data.test.sequences) - one.score(turned)).max() > 1e-5
 
 
-def test_longer_sequences_are_read_as_far_as_the_fit_read(home: Path, tmp_path: Path) -> None:
+def test_longer_sequences_are_read_as_far_as_the_fit_read(home, tmp_path):
     data = task_data(30, 12)
     model = fitted(home, tmp_path, data, "run", max_length=25)
     cut = [sequence[:25] for sequence in data.test.sequences]
@@ -127,7 +123,7 @@ def test_longer_sequences_are_read_as_far_as_the_fit_read(home: Path, tmp_path: 
     assert not model.cuts(b"A" * 25)
 
 
-def test_a_frame_has_names_answers_and_a_column_for_each_class(home: Path, tmp_path: Path) -> None:
+def test_a_frame_has_names_answers_and_a_column_for_each_class(home, tmp_path):
     data = task_data(30, 8, kind="multilabel")
     model = fitted(home, tmp_path, data, "run")
     frame = model.predict({"first": "ACGTACGTAC", "second": "acgtacgtac", "third": "TTTTTT"})
@@ -141,7 +137,7 @@ def test_a_frame_has_names_answers_and_a_column_for_each_class(home: Path, tmp_p
     assert again.row(0)[2:] == frame.row(0)[2:]
 
 
-def test_an_ensemble_is_the_mean_of_its_seeds_with_their_spread(home: Path, tmp_path: Path) -> None:
+def test_an_ensemble_is_the_mean_of_its_seeds_with_their_spread(home, tmp_path):
     data = task_data(30, 8)
     models = [fitted(home, tmp_path, data, "run", seed=seed) for seed in (1, 2, 3)]
     queries = [Query(f"q{i}", s, i) for i, s in enumerate(data.test.sequences)]
@@ -156,7 +152,7 @@ def test_an_ensemble_is_the_mean_of_its_seeds_with_their_spread(home: Path, tmp_
         next(predict_queries([models[0], other], queries))
 
 
-def test_a_unit_is_complete_by_itself_and_says_what_it_is(home: Path, tmp_path: Path) -> None:
+def test_a_unit_is_complete_by_itself_and_says_what_it_is(home, tmp_path):
     data = task_data(30, 8)
     model = fitted(home, tmp_path, data, "run")
     moved = tmp_path / "elsewhere"
@@ -185,9 +181,7 @@ def test_a_unit_is_complete_by_itself_and_says_what_it_is(home: Path, tmp_path: 
         (lambda f: (f / "head.pkl").write_bytes(b"x"), "pickle"),
     ],
 )
-def test_a_damaged_folder_is_one_line(
-    home: Path, tmp_path: Path, damage: object, said: str
-) -> None:
+def test_a_damaged_folder_is_one_line(home, tmp_path, damage, said):
     model = fitted(home, tmp_path, task_data(20, 4), "kmer-lr")
     damage(model.folder)  # type: ignore[operator]
     with pytest.raises(CheckpointError, match=said) as fault:
@@ -195,7 +189,7 @@ def test_a_damaged_folder_is_one_line(
     assert str(model.folder) in str(fault.value)
 
 
-def test_what_was_not_kept_says_how_to_keep_it(home: Path, tmp_path: Path) -> None:
+def test_what_was_not_kept_says_how_to_keep_it(home, tmp_path):
     data, unit = task_data(20, 4), unit_of(home, "run")
     row = run_unit(unit, data, tmp_path, keep="none")
     assert sorted(p.name for p in unit.folder(tmp_path).iterdir()) == [
@@ -212,7 +206,7 @@ def test_what_was_not_kept_says_how_to_keep_it(home: Path, tmp_path: Path) -> No
     assert load_fitted(tmp_path).card.test["accuracy"] == row["value"]
 
 
-def test_the_one_that_is_meant_is_asked_for_with_what_there_is(home: Path, tmp_path: Path) -> None:
+def test_the_one_that_is_meant_is_asked_for_with_what_there_is(home, tmp_path):
     data = task_data(20, 4)
     for word in ("run", "kmer-lr"):
         for seed in (1, 2):
@@ -231,9 +225,7 @@ def test_the_one_that_is_meant_is_asked_for_with_what_there_is(home: Path, tmp_p
         load_fitted(home / "run")
 
 
-def test_a_kept_head_is_read_with_the_settings_that_it_had(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kept_head_is_read_with_the_settings_that_it_had(home, tmp_path, monkeypatch):
     data = task_data(30, 8)
     model = fitted(home, tmp_path, data, "run", head="conv")
     about = json.loads((model.folder / PREDICTOR).read_text())
@@ -244,13 +236,13 @@ def test_a_kept_head_is_read_with_the_settings_that_it_had(
     assert np.array_equal(load_fitted(model.folder).score(data.test.sequences), before)
 
 
-def test_a_head_with_weights_is_not_for_frozen_features(home: Path, tmp_path: Path) -> None:
+def test_a_head_with_weights_is_not_for_frozen_features(home, tmp_path):
     unit = unit_of(home, "run", head="conv", method="probe")
     with pytest.raises(UsageError, match=r"--head conv has weights.*give one of mean, parts"):
         run_unit(unit, task_data(20, 4), tmp_path)
 
 
-def test_a_unit_of_before_heads_had_names_keeps_its_key(home: Path) -> None:
+def test_a_unit_of_before_heads_had_names_keeps_its_key(home):
     for settings in ({}, {"parts": 3}):
         settings = {"epochs": 3} | settings
         unit = unit_of(home, "scratch:caduceus-ph-tiny", **settings)

@@ -43,7 +43,7 @@ def windows(n: int, length: int, seed: int = 0) -> torch.Tensor:
 @pytest.mark.parametrize(
     "labels", [[0, 1, 2, 3], [0, UNKNOWN, 2, UNKNOWN], [UNKNOWN] * 4, [UNKNOWN, 4, 4, 2]]
 )
-def test_the_cost_is_that_of_all_paths(labels: list[int]) -> None:
+def test_the_cost_is_that_of_all_paths(labels):
     model, scores = chain(), windows(1, 4)
     steps, allowed = model.steps().detach().numpy(), allow_steps()
     every = agreeing = 0.0
@@ -59,7 +59,7 @@ def test_the_cost_is_that_of_all_paths(labels: list[int]) -> None:
     assert float(found) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_both_strands_cost_the_same_and_have_the_same_genes() -> None:
+def test_both_strands_cost_the_same_and_have_the_same_genes():
     model, scores = chain(1), windows(2, 60, 1)
     genes = [CodingGene(1, ((5, 9), (20, 25))), CodingGene(-1, ((40, 46),))]
     path, _ = label_genes(genes, 60)
@@ -80,14 +80,14 @@ def test_both_strands_cost_the_same_and_have_the_same_genes() -> None:
     ]
 
 
-def test_without_scores_of_steps_the_best_path_is_that_of_the_bases() -> None:
+def test_without_scores_of_steps_the_best_path_is_that_of_the_bases():
     scores = (windows(1, 300, 2)[0] * 3).float().numpy()
     steps = GeneChain().steps().detach().numpy()
     assert (decode_path(scores, steps) == decode_path(scores)).all()
 
 
 @pytest.mark.parametrize("length", [1, 5, 80, 83])
-def test_chances_are_the_chains_own_whole_or_by_pieces(length: int) -> None:
+def test_chances_are_the_chains_own_whole_or_by_pieces(length):
     model, scores = chain(4).float(), windows(1, length, 4)[0].float() * 2
     free = torch.zeros(N_STATES)
     exact = marginals(ChainScores(scores[None], model.steps().detach(), free, free))[0].numpy()
@@ -96,7 +96,7 @@ def test_chances_are_the_chains_own_whole_or_by_pieces(length: int) -> None:
     assert np.allclose(model.chances(scores.numpy(), piece=20, beside=40), exact, atol=0.02)
 
 
-def test_a_chain_begins_with_the_shares_of_steps_on_both_strands() -> None:
+def test_a_chain_begins_with_the_shares_of_steps_on_both_strands():
     path, _ = label_genes([CodingGene(1, ((7, 19),)), CodingGene(-1, ((30, 36), (44, 50)))], 90)
     path[70:75] = UNKNOWN
     labels = BaseLabels("genes", STATES, {"c": path})
@@ -121,7 +121,7 @@ def test_a_chain_begins_with_the_shares_of_steps_on_both_strands() -> None:
     assert steps[0, 0] > steps[0, 1] + 2
 
 
-def test_training_makes_steps_that_occur_likely() -> None:
+def test_training_makes_steps_that_occur_likely():
     """Scores of states say nothing: introns of 40 bases and none of one are learnt from steps."""
     model = GeneChain()
     path, left_out = label_genes(
@@ -143,7 +143,7 @@ def test_training_makes_steps_that_occur_likely() -> None:
     assert torch.equal(steps, steps.T[MIRROR][:, MIRROR])
 
 
-def test_a_state_that_labels_never_held_is_in_no_gene() -> None:
+def test_a_state_that_labels_never_held_is_in_no_gene():
     model, scores = chain(3), windows(1, 400, 3)
     plain = (scores[0] * 4).float().numpy()
     plain[:, INTRON : INTRON + 3] += 1.0  # the network would have them

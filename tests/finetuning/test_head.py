@@ -56,7 +56,7 @@ class Letters(torch.nn.Module):
 @pytest.mark.few(4)
 @pytest.mark.parametrize("head", HEAD_NAMES)
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_neither_batch_size_nor_padding_changes_a_prediction(strands: str, head: str) -> None:
+def test_neither_batch_size_nor_padding_changes_a_prediction(strands, head):
     part = encode(examples(10, 3, (9, 120)), DNA, 100)
     network = classifier(strands, head=head)
     alone = np.concatenate(
@@ -68,7 +68,7 @@ def test_neither_batch_size_nor_padding_changes_a_prediction(strands: str, head:
     assert np.ptp(alone, axis=0).min() > 1e-3  # the scores do differ between sequences
 
 
-def test_what_is_cut_is_counted_and_the_first_bases_stay() -> None:
+def test_what_is_cut_is_counted_and_the_first_bases_stay():
     some = examples(10, 3, (50, 60))
     part = encode(some, DNA, 55)
     assert part.cut == sum(len(s) > 55 for s in some.sequences) > 0
@@ -79,9 +79,7 @@ def test_what_is_cut_is_counted_and_the_first_bases_stay() -> None:
 
 @pytest.mark.parametrize("head", HEAD_NAMES)
 @pytest.mark.parametrize(("strands", "rc"), [("paired", "conjoin"), ("single", "average")])
-def test_both_strands_of_a_sequence_have_one_prediction(
-    strands: str, rc: Strands, head: str
-) -> None:
+def test_both_strands_of_a_sequence_have_one_prediction(strands, rc, head):
     network = classifier(strands, rc, head=head)
     x0, lengths = encode(examples(6, 3, (20, 33)), DNA, 100).collate(np.arange(6))
     with torch.no_grad():
@@ -99,7 +97,7 @@ def test_both_strands_of_a_sequence_have_one_prediction(
 
 
 @pytest.mark.parametrize("head", HEAD_NAMES)
-def test_conjoined_scores_are_the_mean_of_the_head_on_each_strand(head: str) -> None:
+def test_conjoined_scores_are_the_mean_of_the_head_on_each_strand(head):
     network = classifier("paired", "conjoin", head=head)
     x0, lengths = encode(examples(4, 3, (30, 30)), DNA, 100).collate(np.arange(4))
     with torch.no_grad():
@@ -110,7 +108,7 @@ def test_conjoined_scores_are_the_mean_of_the_head_on_each_strand(head: str) -> 
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 8])
-def test_parts_are_the_means_of_stretches_and_one_without_a_base_is_zero(parts: int) -> None:
+def test_parts_are_the_means_of_stretches_and_one_without_a_base_is_zero(parts):
     h, lengths = (
         torch.randn(5, 11, 4, generator=torch.Generator().manual_seed(3)),
         torch.tensor([11, 7, 8, 1, 2]),
@@ -123,7 +121,7 @@ def test_parts_are_the_means_of_stretches_and_one_without_a_base_is_zero(parts: 
             torch.testing.assert_close(found[row, part], expected)
 
 
-def test_with_parts_the_place_of_a_motif_is_seen_by_the_head_alone() -> None:
+def test_with_parts_the_place_of_a_motif_is_seen_by_the_head_alone():
     network = classifier("single", "none", parts=2)
     network.backbone = Letters()
     early, late = (torch.tensor([DNA.encode(s).tolist()]) for s in ("TATACCCC", "CCCCTATA"))
@@ -135,7 +133,7 @@ def test_with_parts_the_place_of_a_motif_is_seen_by_the_head_alone() -> None:
 
 @pytest.mark.parametrize("head", HEAD_NAMES)
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_the_bases_of_a_sequence_alone_have_gradients(strands: str, head: str) -> None:
+def test_the_bases_of_a_sequence_alone_have_gradients(strands, head):
     network = classifier(strands, head=head)
     h = torch.randn(3, 20, 24 if strands == "paired" else 12, requires_grad=True)
     lengths = torch.tensor([20, 9, 1])
@@ -149,7 +147,7 @@ def test_the_bases_of_a_sequence_alone_have_gradients(strands: str, head: str) -
 
 
 @pytest.mark.parametrize("head", HEAD_NAMES)
-def test_gradients_of_a_head_are_those_of_differences(head: str) -> None:
+def test_gradients_of_a_head_are_those_of_differences(head):
     pooling = classifier("single", "none", head=head).pooling.double()
     h = torch.randn(2, 11, 12, dtype=torch.float64, requires_grad=True)
     lengths = torch.tensor([11, 6])
@@ -160,7 +158,7 @@ def test_gradients_of_a_head_are_those_of_differences(head: str) -> None:
 
 
 @pytest.mark.parametrize("head", HEAD_NAMES)
-def test_a_head_sees_where_a_motif_stands_where_it_says_so(head: str) -> None:
+def test_a_head_sees_where_a_motif_stands_where_it_says_so(head):
     network = classifier("single", "none", head=head)
     network.backbone = Letters()
     network.pooling = HEADS[head](
@@ -175,7 +173,7 @@ def test_a_head_sees_where_a_motif_stands_where_it_says_so(head: str) -> None:
     assert torch.allclose(a, b, atol=1e-6) == (not network.pooling.reads_places)
 
 
-def test_place_i_of_one_strand_is_place_length_minus_1_minus_i_of_the_other() -> None:
+def test_place_i_of_one_strand_is_place_length_minus_1_minus_i_of_the_other():
     lengths = torch.tensor([9, 5, 1])
     waves = place_waves(9, lengths, 3)
     at = torch.arange(9) / 8
@@ -186,7 +184,7 @@ def test_place_i_of_one_strand_is_place_length_minus_1_minus_i_of_the_other() ->
         torch.testing.assert_close(even[row, :n].flip(0), even[row, :n], atol=1e-6, rtol=0)
 
 
-def test_heads_stand_in_one_registry_in_the_order_of_their_simplicity() -> None:
+def test_heads_stand_in_one_registry_in_the_order_of_their_simplicity():
     assert list_heads() == ["mean", "parts", "attention", "conv"]
     assert sorted(HEADS.list_names()) == sorted(HEADS)
     small = classifier("single", "none", n_out=2)
@@ -198,7 +196,7 @@ def test_heads_stand_in_one_registry_in_the_order_of_their_simplicity() -> None:
     assert counts["mean"] < min(counts["parts"], counts["attention"]) < counts["conv"] < 30_000
 
 
-def test_strands_follow_from_the_network_and_what_it_cannot_do_is_refused() -> None:
+def test_strands_follow_from_the_network_and_what_it_cannot_do_is_refused():
     assert classifier("paired").strands == "conjoin"
     assert classifier("single").strands == "average"
     for strands, rc in (("single", "conjoin"), ("paired", "average"), ("paired", "augment")):
@@ -208,7 +206,7 @@ def test_strands_follow_from_the_network_and_what_it_cannot_do_is_refused() -> N
         Classifier(classifier("single").backbone, 2, strands="average", complement=None)
 
 
-def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone() -> None:
+def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone():
     for lengths in (np.full(100, 30), np.random.default_rng(1).integers(10, 90, 100)):
         batches = shuffle_batches(lengths, 8, seed=3, epoch=2)
         assert sorted(np.concatenate(batches).tolist()) == list(range(100))
@@ -227,16 +225,9 @@ def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone()
     DiTSettings(d_model=12, n_layer=2, n_head=2, d_cond=8, time_conditioning=True),
     DiTSettings(d_model=12, n_layer=1, n_head=2, adaln=False, norm="rms"),
 ])  # fmt: skip
-def test_a_transformer_takes_the_same_head_with_or_without_noise_level(
-    settings: DiTSettings,
-) -> None:
-    network = Classifier(
-        settings.build(DNA.padded_size, DNA.complement, seed=3),
-        2,
-        strands="auto",
-        complement=DNA.complement,
-        seed=1,
-    )
+def test_a_transformer_takes_the_same_head_with_or_without_noise_level(settings):
+    network = Classifier(settings.build(DNA.padded_size, DNA.complement, seed=3), 2, strands="auto",
+                         complement=DNA.complement, seed=1)  # fmt: skip
     assert network.strands == "average"
     part = encode(examples(9, 3, (9, 60)), DNA, 100)
     alone = np.concatenate(

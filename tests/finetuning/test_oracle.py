@@ -13,9 +13,7 @@ from tests.labelled_files import random_dna
 LETTERS = "ACGTTGCATAN" + "ACGTT" * 3
 
 
-def test_a_map_of_a_classifier_is_the_change_of_its_log_odds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_map_of_a_classifier_is_the_change_of_its_log_odds(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, seed in (("train", 1), ("test", 2)):
         rows = [f"{dna},{'yes' if 'TA' in dna[:9] else 'no'}\n" for dna in random_dna(60, 40, seed)]

@@ -20,13 +20,12 @@ from genodiff.errors import GenodiffError
 from tests.commands import command
 
 QUOTED = str.maketrans({";": "%3B", "%": "%25"})
-Caps = pytest.CaptureFixture[str]
 CONTIGS = {"chr2": 1003, "chr10": 61, "chr1": 700}
 GENES = [CodingGene(1, ((3, 10), (15, 23))), CodingGene(-1, ((30, 34), (40, 41), (50, 60)))]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
+def folder(tmp_path_factory, run):
     """A genome and two models of it, of genes (a chain) and of classes that letters decide."""
     folder = tmp_path_factory.mktemp("bases")
     draw = np.random.default_rng(1)
@@ -51,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
 
 
 @pytest.fixture(params=["genes", "classes", "values"])
-def kind(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def kind(request, folder, monkeypatch):
     monkeypatch.chdir(folder)
     kind: str = request.param
     return kind
@@ -65,9 +64,7 @@ def read(out: str) -> dict[str, bytes]:
     }
 
 
-def test_shards_in_any_order_give_the_bytes_of_one_run(
-    kind: str, tmp_path: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_in_any_order_give_the_bytes_of_one_run(kind, tmp_path, capsys, monkeypatch):
     words = ["predict", kind, "g.fa", "--threads", 1, "-q"]
     code, _, err = command(capsys, *words, "-o", tmp_path / "whole")
     assert code == 0, err
@@ -82,7 +79,7 @@ def test_shards_in_any_order_give_the_bytes_of_one_run(
     assert read(f"{tmp_path}/merged") == whole
 
 
-def test_bigwig_has_the_array_at_its_places(kind: str, tmp_path: Path) -> None:
+def test_bigwig_has_the_array_at_its_places(kind, tmp_path):
     genodiff.predict(kind, Path("g.fa"), out=tmp_path / "o")
     model = genodiff.load(kind)
     arrays = model.predict(Path("g.fa"))
@@ -108,8 +105,8 @@ def test_bigwig_has_the_array_at_its_places(kind: str, tmp_path: Path) -> None:
 
 
 def test_what_is_predicted_is_drawn_below_the_tracks_of_a_network(
-    folder: Path, run: Path, tmp_path: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    folder, run, tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(folder)
     genodiff.predict("genes", Path("g.fa"), out=tmp_path / "o")
     both = ("--region", "chr2:1-90", "--region", "chr10:5-60", "--threads", 1, "-q")
@@ -152,9 +149,7 @@ def test_what_is_predicted_is_drawn_below_the_tracks_of_a_network(
     assert not (tmp_path / "bad").exists()
 
 
-def test_classes_are_found_at_their_places_on_both_strands(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_classes_are_found_at_their_places_on_both_strands(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     genodiff.predict("classes", Path("g.fa"), out=tmp_path / "o.bed")
     said = read_class_labels(tmp_path / "o.bed", CONTIGS, stranded=True)
@@ -168,9 +163,7 @@ def test_classes_are_found_at_their_places_on_both_strands(
     assert np.allclose(both["x"][::-1][:, [0, 2, 1]], both["x"], atol=2e-3), "its own complement"
 
 
-def test_genes_that_are_written_are_read_back_and_have_their_phases(
-    tmp_path: Path,
-) -> None:
+def test_genes_that_are_written_are_read_back_and_have_their_phases(tmp_path):
     listed = [("chr2", GENES), ("chr10", []), ("a;b%", GENES[:1])]
     lengths = {"chr2": 100, "chr10": 9, "a;b%": 50}
     for name, lines in (
@@ -215,9 +208,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_meant_is_one_line(
-    case: str, folder: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_meant_is_one_line(case, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     words, said = BAD[case]
     code, _, err = command(capsys, "predict", *words)
@@ -238,8 +229,8 @@ OTHERS = {
 
 @pytest.mark.parametrize("verb", OTHERS)
 def test_verbs_that_read_no_labels_of_bases_refuse_the_model_in_one_line(
-    verb: str, folder: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    verb, folder, capsys, monkeypatch
+):
     monkeypatch.chdir(folder)
     first = (folder / "g.fa").read_text()[len(">chr2\n")]
     (folder / "v.csv").write_text(f"chrom,pos,ref,alt\nchr2,1,{first},{'AC'[first == 'A']}\n")
@@ -249,9 +240,7 @@ def test_verbs_that_read_no_labels_of_bases_refuse_the_model_in_one_line(
     assert not list(folder.glob("o*"))
 
 
-def test_a_model_that_was_changed_is_refused(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_was_changed_is_refused(folder, tmp_path, monkeypatch):
     for name, change in (("labeller.json", b'"core"'), ("model.safetensors", None)):
         copy = tmp_path / name.partition(".")[0]
         copy.mkdir()

@@ -21,12 +21,11 @@ from tests.related_genomes import differ
 from tests.tiny_networks import COMPLEMENT, network, reverse_complement
 from tests.tiny_run import genome_text, write_run
 
-Caps = pytest.CaptureFixture[str]
 HOW = ("--context", 60, "--head", "linear", "--threads", 1, "-q")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """A run, its genome g.fa, two relatives, and which bases the nearer of them has otherwise."""
     folder = tmp_path_factory.mktemp("related")
     with pytest.MonkeyPatch.context() as patch:
@@ -47,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(folder, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(folder.parent / "cache"))
     monkeypatch.chdir(folder)
 
@@ -58,7 +57,7 @@ def words(out: str, *more: object) -> list[object]:
     return ["finetune", "bases", "run", "g.fa", "-o", out, *labels, *core, *HOW, *more]
 
 
-def test_what_relatives_say_stands_beside_the_features_and_is_that_of_the_other_strand() -> None:
+def test_what_relatives_say_stands_beside_the_features_and_is_that_of_the_other_strand():
     given = open_language("run", "cpu", ["near.fa", "far.fa"]).backbone
     assert isinstance(given, RelatedBackbone)
     text = genome_text().split("\n")[1][300:461].encode()
@@ -87,9 +86,7 @@ def test_what_relatives_say_stands_beside_the_features_and_is_that_of_the_other_
         assert (turned - both).abs().max() <= 1e-5
 
 
-def test_what_only_relatives_tell_is_learned_and_kept(
-    capsys: Caps, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_only_relatives_tell_is_learned_and_kept(capsys, tmp_path, folder, monkeypatch):
     code, _, err = command(capsys, *words("alone", "--epochs", 2))
     assert code == 0, err
     append = Journal.append
@@ -143,7 +140,7 @@ def test_what_only_relatives_tell_is_learned_and_kept(
         np.testing.assert_array_equal(rows, again[name])
 
 
-def test_a_genome_that_is_the_relative_itself_is_refused(capsys: Caps, tmp_path: Path) -> None:
+def test_a_genome_that_is_the_relative_itself_is_refused(capsys, tmp_path):
     assert command(capsys, *words("o", "--relatives", "near.fa", "--max-steps", 1))[0] == 0
     with pytest.raises(DataError, match="of the genome itself"):
         genodiff.predict("o", Path("near.fa"))

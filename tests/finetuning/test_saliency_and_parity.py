@@ -21,7 +21,7 @@ def backbone(strands: str) -> torch.nn.Module:
 
 
 @pytest.mark.parametrize(("strands", "rc"), [("paired", "conjoin"), ("single", "average")])
-def test_the_head_scores_as_the_published_classifier_does(strands: str, rc: str) -> None:
+def test_the_head_scores_as_the_published_classifier_does(strands, rc):
     network = backbone(strands)
     ours = Classifier(network, 3, strands=rc, complement=DNA.complement, seed=2).eval()  # type: ignore[arg-type]
     theirs = SequenceClassifier(
@@ -35,7 +35,7 @@ def test_the_head_scores_as_the_published_classifier_does(strands: str, rc: str)
         )
 
 
-def test_mutagenesis_is_the_change_of_the_class_against_the_others_base_by_base() -> None:
+def test_mutagenesis_is_the_change_of_the_class_against_the_others_base_by_base():
     network = Classifier(
         backbone("paired"), 3, strands="auto", complement=DNA.complement, seed=2
     ).eval()

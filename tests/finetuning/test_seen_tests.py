@@ -17,7 +17,7 @@ from tests.tiny_run import genome_text, write_run
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     """A run, and labelled sequences: 6 of 20 test sequences are copies of what it trained on, and
     2 have a quarter of it.
     """
@@ -52,7 +52,7 @@ SAW = (
 )
 
 
-def test_terminal_results_and_page_say_what_pretraining_saw(home: Path) -> None:
+def test_terminal_results_and_page_say_what_pretraining_saw(home):
     rows = fit(home, "told")
     seen = {row["model"]: row.get("pretraining") for row in rows}
     assert seen == {
@@ -66,7 +66,7 @@ def test_terminal_results_and_page_say_what_pretraining_saw(home: Path) -> None:
         assert SAW in (home / "told" / page).read_text()
 
 
-def test_the_cards_of_kept_fits_say_what_pretraining_saw(home: Path) -> None:
+def test_the_cards_of_kept_fits_say_what_pretraining_saw(home):
     rows = fit(home, "told")
     cards = {
         row["model"]: (home / "told" / "units" / str(row["key"]) / "README.md").read_text()
@@ -80,7 +80,7 @@ def test_the_cards_of_kept_fits_say_what_pretraining_saw(home: Path) -> None:
     assert "\n\n6 of 20 test sequences were left out for all models: " in card.read_text()
 
 
-def test_rows_of_older_sessions_are_told_too_and_until_then_the_table_says_so(home: Path) -> None:
+def test_rows_of_older_sessions_are_told_too_and_until_then_the_table_says_so(home):
     rows = fit(home, "told")
     file = home / "told" / "results.jsonl"
     kept = file.read_text()
@@ -93,9 +93,7 @@ def test_rows_of_older_sessions_are_told_too_and_until_then_the_table_says_so(ho
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("level", "dropped"), [("some", 8), ("half", 6), ("all", 6)])
-def test_what_pretraining_saw_is_left_out_for_all_models_alike(
-    home: Path, level: str, dropped: int
-) -> None:
+def test_what_pretraining_saw_is_left_out_for_all_models_alike(home, level, dropped):
     rows = fit(home, "without", exclude_overlap=level)
     assert {row["n_test"] for row in rows} == {20 - dropped}
     assert {row["split"] for row in rows} == {f"own, {level} seen left out"}
@@ -106,7 +104,7 @@ def test_what_pretraining_saw_is_left_out_for_all_models_alike(
 
 
 @pytest.mark.slow
-def test_results_with_and_without_never_stand_in_one_table(home: Path) -> None:
+def test_results_with_and_without_never_stand_in_one_table(home):
     whole, less = fit(home, "both"), fit(home, "both", exclude_overlap="half")
     assert not {row["key"] for row in whole} & {row["key"] for row in less}
     assert len(group_rows(read_results(home / "both"))) == 2
@@ -117,16 +115,14 @@ def test_results_with_and_without_never_stand_in_one_table(home: Path) -> None:
     assert "- 6 of 20 test sequences were left out for all models" in page
 
 
-def test_what_cannot_be_left_out_is_refused(home: Path) -> None:
+def test_what_cannot_be_left_out_is_refused(home):
     with pytest.raises(UsageError, match="needs a pretrained model"):
         fit(home, "refused", model=["scratch", "kmer-lr"], exclude_overlap="half")
     assert not (home / "refused").exists()
 
 
 @pytest.mark.parametrize(("words", "level"), [("", None), ("--exclude-overlap all", "all")])
-def test_the_flag_and_its_word_are_asked_for(
-    home: Path, words: str, level: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_flag_and_its_word_are_asked_for(home, words, level, monkeypatch):
     asked = []
 
     def see(one: SweepRequest, _: object) -> dict[str, list[object]]:
@@ -139,15 +135,13 @@ def test_the_flag_and_its_word_are_asked_for(
     assert asked == [level]
 
 
-def test_the_flag_takes_one_word(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_flag_takes_one_word(home, capsys):
     given = f"finetune table --train {home}/train.csv --exclude-overlap all half"
     code, _, err = command(capsys, *given.split())
     assert (code, "takes one word" in err) == (2, True), err
 
 
-def test_where_nothing_is_known_nothing_can_be_left_out(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_is_known_nothing_can_be_left_out(home, tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path))
     (home / "genome.fa").rename(home / "moved.fa")
     try:
@@ -159,7 +153,7 @@ def test_where_nothing_is_known_nothing_can_be_left_out(
         (home / "moved.fa").rename(home / "genome.fa")
 
 
-def test_the_flag_alone_means_half(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_flag_alone_means_half(home, capsys):
     code, shown, _ = command(
         capsys, "finetune", "table", "--train", home / "train.csv", "--test", home / "test.csv",
         "--model", f"ours={home / 'run'}", "--seeds", 1, "--epochs", 1, "--exclude-overlap",
@@ -169,9 +163,7 @@ def test_the_flag_alone_means_half(home: Path, capsys: pytest.CaptureFixture[str
     assert "train, split own, half seen left out, accuracy" in shown
 
 
-def test_an_audit_measures_it_without_training(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_audit_measures_it_without_training(home, capsys):
     words = ("finetune", "audit", home / "train.csv", "--test", home / "test.csv")
     code, shown, _ = command(capsys, *words, "--model", home / "run")
     assert code == 0

@@ -3,7 +3,6 @@ is known after a stop, and too few examples choose nothing.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ MODELS = ["scratch:caduceus-ph-tiny"]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("selection")
     write_table(folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -43,7 +42,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def calm(home: Path) -> Path:
+def calm(home):
     """A sweep that nothing disturbed."""
     sweep(plan(home), home / "calm")
     return home / "calm"
@@ -73,9 +72,7 @@ class GuardedPart:
         return getattr(self._part, name)
 
 
-def test_the_test_part_is_read_once_for_each_frozen_choice(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_test_part_is_read_once_for_each_frozen_choice(home, monkeypatch):
     fits: list[str] = []
     opened: list[int] = []
     load, fit, unseal = workers.load_cached, scored_unit.fit_unit, Sealed.open
@@ -107,7 +104,7 @@ def test_the_test_part_is_read_once_for_each_frozen_choice(
     assert opened == [len(tried) + 1 + i for i in range(SEEDS)]  # once after each final fit
 
 
-def test_a_choice_stands_in_the_rows_and_the_card(calm: Path) -> None:
+def test_a_choice_stands_in_the_rows_and_the_card(calm):
     rows = read_results(calm)
     (choice,) = rows[0]["choices"]
     assert choice == rows[1]["choices"][0]
@@ -129,7 +126,7 @@ def test_a_choice_stands_in_the_rows_and_the_card(calm: Path) -> None:
     assert model.card.settings.head == rows[0]["settings"]["head"]
 
 
-def test_a_choice_stands_under_the_table_and_on_the_page(calm: Path) -> None:
+def test_a_choice_stands_under_the_table_and_on_the_page(calm):
     table, page = (path.read_text() for path in write_benchmark(calm)[0])
     (choice,) = read_results(calm)[0]["choices"]
     line = f"{MODELS[0]}, head {choice['chosen']}: {choice['why']}"
@@ -138,7 +135,7 @@ def test_a_choice_stands_under_the_table_and_on_the_page(calm: Path) -> None:
     assert line in page
 
 
-def test_a_choice_does_not_depend_on_the_test_part(calm: Path, tmp_path: Path) -> None:
+def test_a_choice_does_not_depend_on_the_test_part(calm, tmp_path):
     write_table(tmp_path)
     text = (tmp_path / "test.csv").read_text()
     turned = text.replace("without", "?").replace("with\n", "without\n").replace("?", "with")
@@ -150,9 +147,7 @@ def test_a_choice_does_not_depend_on_the_test_part(calm: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_what_was_tried_before_a_stop_is_not_tried_again(
-    home: Path, calm: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_tried_before_a_stop_is_not_tried_again(home, calm, monkeypatch):
     again = home / "again"
     done: list[str] = []
     run = selection.run_units
@@ -180,9 +175,7 @@ def test_what_was_tried_before_a_stop_is_not_tried_again(
     ]
 
 
-def test_too_few_examples_choose_the_simplest_and_nothing_is_tried(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_few_examples_choose_the_simplest_and_nothing_is_tried(home, monkeypatch):
     monkeypatch.setattr(selection, "TINY", 5)
     rows = sweep(plan(home), home / "few")
     assert rows[0]["settings"]["head"] == "mean"
@@ -192,9 +185,7 @@ def test_too_few_examples_choose_the_simplest_and_nothing_is_tried(
 
 
 @pytest.mark.slow
-def test_few_validation_examples_are_joined_by_those_of_more_seeds(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_validation_examples_are_joined_by_those_of_more_seeds(home, monkeypatch):
     monkeypatch.setattr(choosing, "FEW", 5)
     monkeypatch.setattr(choosing, "ENOUGH", 10)
     rows = sweep(plan(home), home / "joined")
@@ -211,7 +202,7 @@ def test_few_validation_examples_are_joined_by_those_of_more_seeds(
     assert "on 12 examples of seeds 1 to 3" in describe_choice(rows[0]["choices"][0])
 
 
-def test_heads_with_weights_are_not_tried_on_frozen_features() -> None:
+def test_heads_with_weights_are_not_tried_on_frozen_features():
     names = [c.name for c in list_head_candidates(FitSettings(method="probe"))]
     assert names == ["mean", "parts 7"]
     own = list_head_candidates(FitSettings(parts=9))
@@ -219,7 +210,7 @@ def test_heads_with_weights_are_not_tried_on_frozen_features() -> None:
     assert shorten(FitSettings(max_steps=10), 0.25).max_steps == 2
 
 
-def test_cropped_examples_are_stretches_of_the_given_ones_and_new_in_each_epoch() -> None:
+def test_cropped_examples_are_stretches_of_the_given_ones_and_new_in_each_epoch():
     part = encode(examples(30, 3, (6, 60)), DNA, 100)
     seen = []
     for epoch in range(2):

@@ -50,7 +50,7 @@ def write_table(folder: Path, n: int = 40, n_test: int = 20) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweeps")
     write_table(folder)
     os.environ.setdefault("GENODIFF_CACHE", str(folder / "cache"))
@@ -68,12 +68,7 @@ def request_of(home: Path) -> DataRequest:
 
 def plan_of(home: Path, words: list[str], **more: object) -> SweepPlan:
     values: dict[str, object] = {"seeds": 2, "over": OVER} | more
-    return SweepPlan(
-        request_of(home),
-        ["motif"],
-        parse_models(words, BASELINES),
-        **values,
-    )  # type: ignore[arg-type]
+    return SweepPlan(request_of(home), ["motif"], parse_models(words, BASELINES), **values)  # type: ignore[arg-type]
 
 
 def rows_of(out: Path) -> list[dict[str, object]]:
@@ -81,14 +76,14 @@ def rows_of(out: Path) -> list[dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def calm(home: Path) -> Path:
+def calm(home):
     """A sweep that nothing disturbed."""
     out = home / "calm"
     sweep(plan_of(home, [f"ours={home / 'run'}", "scratch", "majority"]), out)
     return out
 
 
-def test_every_unit_has_one_row_with_what_it_takes_to_run_it_again(calm: Path) -> None:
+def test_every_unit_has_one_row_with_what_it_takes_to_run_it_again(calm):
     rows = read_results(calm)
     assert [(r["model"], r["seed"]) for r in rows] == [
         (m, s) for m in ("majority", "ours", "scratch") for s in (1, 2)
@@ -108,9 +103,7 @@ def test_every_unit_has_one_row_with_what_it_takes_to_run_it_again(calm: Path) -
     assert not list(calm.glob("units/*/state.safetensors"))
 
 
-def test_scratch_is_the_network_of_the_checkpoint_with_other_weights(
-    home: Path, calm: Path
-) -> None:
+def test_scratch_is_the_network_of_the_checkpoint_with_other_weights(home, calm):
     ours, scratch = parse_models([str(home / "run"), "scratch"], BASELINES)
     (a, _), (b, _) = ours.network(1), scratch.network(1)
     assert {n: p.shape for n, p in a.named_parameters()} == {
@@ -128,7 +121,7 @@ def test_scratch_is_the_network_of_the_checkpoint_with_other_weights(
     assert set(values.values()) == {network + 2 * (width + 1)}  # the head counts too
 
 
-def test_a_finished_sweep_is_not_run_again(home: Path, calm: Path) -> None:
+def test_a_finished_sweep_is_not_run_again(home, calm):
     before = {
         p: p.stat().st_mtime_ns
         for p in calm.rglob("*")
@@ -139,7 +132,7 @@ def test_a_finished_sweep_is_not_run_again(home: Path, calm: Path) -> None:
     assert {p: p.stat().st_mtime_ns for p in before} == before
 
 
-def test_an_adapter_is_for_the_weights_of_a_run_and_what_is_kept_is_merged(home: Path) -> None:
+def test_an_adapter_is_for_the_weights_of_a_run_and_what_is_kept_is_merged(home):
     words = [f"ours={home / 'run'}", "scratch"]
     plan = plan_of(home, words, seeds=1, over=OVER | {"adapter": "lora:r=2,on=in_proj"})
     rows = {row["model"]: row for row in sweep(plan, home / "adapted")}
@@ -155,37 +148,17 @@ def test_an_adapter_is_for_the_weights_of_a_run_and_what_is_kept_is_merged(home:
 
 
 @pytest.mark.slow
-def test_units_side_by_side_give_the_rows_of_units_one_after_another(
-    home: Path, calm: Path
-) -> None:
+def test_units_side_by_side_give_the_rows_of_units_one_after_another(home, calm):
     out = home / "parallel"
     sweep(plan_of(home, [f"ours={home / 'run'}", "scratch", "majority"]), out, jobs=2)
     assert rows_of(out) == rows_of(calm)
 
 
 def command(home: Path, out: Path) -> list[str]:
-    words = [
-        "--train",
-        str(home / "train.csv"),
-        "--test",
-        str(home / "test.csv"),
-        "--name",
-        "motif",
-        "--out",
-        str(out),
-        "--threads",
-        "1",
-    ]
-    words += [
-        "--model",
-        f"ours={home / 'run'}",
-        "--model",
-        "scratch",
-        "--model",
-        "majority",
-        "--seeds",
-        "2",
-    ]
+    words = ["--train", str(home / "train.csv"), "--test", str(home / "test.csv"), "--name",
+             "motif", "--out", str(out), "--threads", "1"]  # fmt: skip
+    words += ["--model", f"ours={home / 'run'}", "--model", "scratch", "--model", "majority",
+              "--seeds", "2"]  # fmt: skip
     words += ["--head", "mean", "--epochs", "2", "--batch-size", "16", "--lr", "0.01", "-q"]
     return ["finetune", "table", *words]
 
@@ -205,9 +178,7 @@ def run_killed(home: Path, out: Path, crashes: list[int]) -> int:
 
 
 @pytest.mark.slow
-def test_a_sweep_killed_in_the_midst_of_writing_leaves_the_same_rows(
-    home: Path, calm: Path
-) -> None:
+def test_a_sweep_killed_in_the_midst_of_writing_leaves_the_same_rows(home, calm):
     out = home / "killed"
     assert run_killed(home, out, [23, 64]) == 2
     assert rows_of(out) == rows_of(calm)
@@ -216,7 +187,7 @@ def test_a_sweep_killed_in_the_midst_of_writing_leaves_the_same_rows(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_sweep_killed_ten_times_leaves_the_same_table(home: Path, calm: Path) -> None:
+def test_a_sweep_killed_ten_times_leaves_the_same_table(home, calm):
     out = home / "killed-ten-times"
     rng = np.random.default_rng(4)
     assert run_killed(home, out, [int(n) for n in rng.integers(14, 27, 10)]) == 10
@@ -234,14 +205,14 @@ def test_a_sweep_killed_ten_times_leaves_the_same_table(home: Path, calm: Path) 
     assert table(out) == table(calm)
 
 
-def test_the_test_part_can_be_opened_once() -> None:
+def test_the_test_part_can_be_opened_once():
     sealed = Sealed(examples(4, 1))
     assert sealed.open().n == 4
     with pytest.raises(GenodiffError, match="twice"):
         sealed.open()
 
 
-def test_a_grid_is_judged_by_validation_and_only_its_winner_sees_the_test_part(home: Path) -> None:
+def test_a_grid_is_judged_by_validation_and_only_its_winner_sees_the_test_part(home):
     out = home / "grid"
     rows = sweep(plan_of(home, [f"ours={home / 'run'}"], grid=True, over={"epochs": 1}), out)
     tried = [json.loads(line) for line in (out / "search.jsonl").read_text().splitlines()]
@@ -256,9 +227,7 @@ def test_a_grid_is_judged_by_validation_and_only_its_winner_sees_the_test_part(h
     assert {row["setting"] for row in rows} == {"grid"}
 
 
-def test_a_search_that_is_killed_asks_the_same_questions_again(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_that_is_killed_asks_the_same_questions_again(home, monkeypatch):
     pytest.importorskip("optuna")
     plan = plan_of(home, [f"ours={home / 'run'}"], search=3, seeds=1, over={"epochs": 1})
     whole = sweep(plan, home / "search")
@@ -274,7 +243,7 @@ def test_a_search_that_is_killed_asks_the_same_questions_again(
     assert [strip_variable_keys(r) for r in again] == [strip_variable_keys(r) for r in whole]
 
 
-def test_the_best_setting_is_the_first_of_equals_and_failures_never_win() -> None:
+def test_the_best_setting_is_the_first_of_equals_and_failures_never_win():
     settings = [FitSettings(lr=r) for r in (1e-3, 2e-3, 3e-3)]
     assert take_best(settings, [math.nan, 0.5, 0.5], "accuracy") == settings[1]
     assert take_best(settings, [3.0, 2.0, 2.5], "mse") == settings[1]
@@ -283,9 +252,7 @@ def test_the_best_setting_is_the_first_of_equals_and_failures_never_win() -> Non
         take_best(settings, [math.nan] * 3, "accuracy")
 
 
-def test_a_unit_that_fails_is_named_and_the_others_are_kept(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_unit_that_fails_is_named_and_the_others_are_kept(home, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise GenodiffError("step 3: the loss or its gradient is not finite", fix="lower --lr")
 
@@ -296,19 +263,13 @@ def test_a_unit_that_fails_is_named_and_the_others_are_kept(
     assert [row["model"] for row in read_results(out)] == ["majority"]
 
 
-def test_models_are_named_by_paths_presets_and_baselines(home: Path) -> None:
+def test_models_are_named_by_paths_presets_and_baselines(home):
     run = str(home / "run")
     found = parse_models(
-        ["baselines", run, "scratch:caduceus-ps-tiny", f"twin={run}", "scratch"],
-        BASELINES,
+        ["baselines", run, "scratch:caduceus-ps-tiny", f"twin={run}", "scratch"], BASELINES
     )
-    assert [c.name for c in found] == [
-        *BASELINES,
-        "run",
-        "scratch:caduceus-ps-tiny",
-        "twin",
-        "scratch",
-    ]
+    assert [c.name for c in found] == [*BASELINES, "run", "scratch:caduceus-ps-tiny", "twin",
+                                       "scratch"]  # fmt: skip
     assert parse_models(["scratch"], BASELINES)[0].preset == "caduceus-ps-470k"
     with pytest.raises(UsageError, match="did you mean 'majority'"):
         parse_models(["majorty"], BASELINES)
@@ -320,7 +281,7 @@ def test_models_are_named_by_paths_presets_and_baselines(home: Path) -> None:
         parse_models([f"a={run}", "a=scratch"], BASELINES)
 
 
-def test_the_papers_best_settings_follow_the_network_and_the_task(home: Path) -> None:
+def test_the_papers_best_settings_follow_the_network_and_the_task(home):
     assert (
         list_protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin")["lr"]
         == 2e-3
@@ -352,7 +313,7 @@ def test_the_papers_best_settings_follow_the_network_and_the_task(home: Path) ->
     )
 
 
-def test_a_plan_counts_steps_exactly_and_its_time_is_near_the_truth(home: Path) -> None:
+def test_a_plan_counts_steps_exactly_and_its_time_is_near_the_truth(home):
     plan = plan_of(home, [f"ours={home / 'run'}", "majority"])
     found = estimate(plan, "cpu", 1)
     ours, majority = found["rows"]
@@ -364,7 +325,7 @@ def test_a_plan_counts_steps_exactly_and_its_time_is_near_the_truth(home: Path) 
     assert format_estimate(found)[-1] == "fetch    nothing"
 
 
-def test_a_plan_says_what_is_to_be_fetched(tmp_path: Path) -> None:
+def test_a_plan_says_what_is_to_be_fetched(tmp_path):
     request = DataRequest(suite="genomic-benchmarks", data=str(tmp_path))
     plan = SweepPlan(
         request,
@@ -383,7 +344,7 @@ def test_a_plan_says_what_is_to_be_fetched(tmp_path: Path) -> None:
     assert found["seconds"] == pytest.approx(found["cpu_seconds"] / 4)
 
 
-def test_rows_are_kept_sorted_and_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_rows_are_kept_sorted_and_a_damaged_file_is_named(tmp_path):
     row = {
         "suite": "s",
         "task": "t",
@@ -403,7 +364,7 @@ def test_rows_are_kept_sorted_and_a_damaged_file_is_named(tmp_path: Path) -> Non
     assert "seconds" in TIMES
 
 
-def test_lines_of_one_model_are_named_by_what_sets_them_apart() -> None:
+def test_lines_of_one_model_are_named_by_what_sets_them_apart():
     def row(model: str, **settings: object) -> dict[str, object]:
         where = {"suite": "s", "task": "t", "split": "own", "data": "d"}
         own = {"model": model, "method": "full", "setting": "own", "seed": 1}
@@ -428,7 +389,7 @@ def test_lines_of_one_model_are_named_by_what_sets_them_apart() -> None:
     ]
 
 
-def test_a_seed_counts_once_though_changed_code_measured_it_again() -> None:
+def test_a_seed_counts_once_though_changed_code_measured_it_again():
     def row(seed: int, key: str, created: str) -> dict[str, object]:
         where = {"suite": "s", "task": "t", "split": "own", "data": "d", "settings": None}
         own = {"model": "cnn", "method": "baseline", "setting": "own", "seed": seed, "key": key}
@@ -440,7 +401,7 @@ def test_a_seed_counts_once_though_changed_code_measured_it_again() -> None:
     assert [one["key"] for one in kept] == ["b", "c"]
 
 
-def test_settings_say_whether_they_are_the_papers(home: Path) -> None:
+def test_settings_say_whether_they_are_the_papers(home):
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     task = request_of(home).load("motif").task
     assert choose_settings(plan, task, plan.models[0], "full")[0] == "paper"
@@ -449,7 +410,7 @@ def test_settings_say_whether_they_are_the_papers(home: Path) -> None:
     )
 
 
-def test_the_head_reads_as_many_parts_as_the_task_says_or_the_user(home: Path) -> None:
+def test_the_head_reads_as_many_parts_as_the_task_says_or_the_user(home):
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     whole = request_of(home).load("motif").task
     found = [
@@ -466,9 +427,7 @@ def test_the_head_reads_as_many_parts_as_the_task_says_or_the_user(home: Path) -
     }
 
 
-def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_otherwise(
-    home: Path,
-) -> None:
+def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_otherwise(home):
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     task = request_of(home).load("motif").task
     oriented = task.model_copy(update={"oriented": True})
@@ -491,9 +450,7 @@ def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_o
     ]
 
 
-def test_what_was_done_without_weights_says_so_and_is_kept_when_asked(
-    home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_was_done_without_weights_says_so_and_is_kept_when_asked(home, caplog):
     out, words = home / "kept", [f"ours={home / 'run'}", "kmer-lr", "majority"]
     plan = plan_of(home, words, seeds=1)
     sweep(plan._replace(keep="none"), out)
@@ -514,7 +471,7 @@ def test_what_was_done_without_weights_says_so_and_is_kept_when_asked(
     assert not caplog.text.count("not the recorded one")
 
 
-def test_a_plan_says_the_space_of_weights(home: Path) -> None:
+def test_a_plan_says_the_space_of_weights(home):
     plan = plan_of(home, [f"ours={home / 'run'}", "cnn", "kmer-lr", "majority"])
     kept, none = estimate(plan, "cpu", 1), estimate(plan._replace(keep="none"), "cpu", 1)
     sweep(plan_of(home, ["cnn", "kmer-lr"], seeds=1), home / "space")
@@ -526,7 +483,7 @@ def test_a_plan_says_the_space_of_weights(home: Path) -> None:
     assert any("--no-keep" in line for line in format_estimate(kept))
 
 
-def test_a_head_that_is_given_takes_the_place_of_the_tasks_own(home: Path) -> None:
+def test_a_head_that_is_given_takes_the_place_of_the_tasks_own(home):
     whole = load_suite("gue").find("splice/reconstructed")
     plan = plan_of(home, ["scratch"], over={})
     (model,) = plan.models

@@ -3,7 +3,7 @@ chosen: what the reader hands out is counted, whoever asks.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ class Readers:
 
 
 @pytest.fixture
-def readers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
+def readers(monkeypatch):
     found, load = Readers(), DataRequest.load
 
     def load_counted(self: DataRequest, name: str) -> Any:
@@ -95,7 +95,7 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reads")
     write_table(folder)
     return folder
@@ -118,7 +118,7 @@ OVER = {"epochs": 1, "batch_size": 16, "lr": 1e-2}
 
 
 @pytest.mark.slow
-def test_networks_are_chosen_without_the_test_part(home: Path, readers: Readers) -> None:
+def test_networks_are_chosen_without_the_test_part(home, readers):
     words = [SCRATCH, f"adapted:{SCRATCH}"]
     plan = make_plan(home, words, over=OVER | {"adapt": 1}, methods=("full", "frozen", "probe"))
     plan = plan._replace(choose_head=True, seeds=1)
@@ -127,12 +127,12 @@ def test_networks_are_chosen_without_the_test_part(home: Path, readers: Readers)
     assert all(row["choices"][0]["trials"] for row in rows)
 
 
-def test_a_grid_is_tried_without_the_test_part(home: Path, readers: Readers) -> None:
+def test_a_grid_is_tried_without_the_test_part(home, readers):
     rows = check_sweep(make_plan(home, [SCRATCH], over=OVER, grid=True), home / "grid", readers)
     assert [row["setting"] for row in rows] == ["grid", "grid"]
 
 
-def test_baselines_are_fitted_and_tuned_without_the_test_part(home: Path, readers: Readers) -> None:
+def test_baselines_are_fitted_and_tuned_without_the_test_part(home, readers):
     words = [name for name in list_baselines("dna") if not name.startswith("lookup")]
     rows = check_sweep(make_plan(home, words), home / "baselines", readers)
     assert {row["model"] for row in rows} == set(words)
@@ -143,9 +143,7 @@ def test_baselines_are_fitted_and_tuned_without_the_test_part(home: Path, reader
 
 
 @pytest.mark.slow
-def test_a_sweep_that_goes_on_does_not_read_the_test_part_again(
-    home: Path, readers: Readers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_that_goes_on_does_not_read_the_test_part_again(home, readers, monkeypatch):
     words = [SCRATCH, "kmer-lr", "kmer-tuned"]
     plan = make_plan(home, words, over=OVER)._replace(choose_head=True)
     score = scored_unit.score_unit
@@ -164,7 +162,7 @@ def test_a_sweep_that_goes_on_does_not_read_the_test_part_again(
     check_sweep(plan, home / "stopped", readers)  # done: nothing is scored or read again
 
 
-def test_a_read_out_of_turn_is_noticed(home: Path, readers: Readers) -> None:
+def test_a_read_out_of_turn_is_noticed(home, readers):
     data = make_plan(home, ["majority"]).request.load("motif")
     with pytest.raises(AssertionError, match="was read while choosing"):
         data.test.labels.sum()

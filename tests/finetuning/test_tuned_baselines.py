@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,7 +40,7 @@ TUNED = list_baselines("dna", is_tuned=True)
 
 
 @pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
+def short(monkeypatch):
     """Two candidates of each, few trees, few epochs."""
 
     def first(listed: object) -> object:
@@ -65,7 +64,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.few(4)
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("name", TUNED)
-def test_every_tuned_baseline_answers_every_kind_of_task_in_its_shape(name: str, kind: str) -> None:
+def test_every_tuned_baseline_answers_every_kind_of_task_in_its_shape(name, kind):
     task, data = motif_examples(40, kind)
     task = task.model_copy(update={"metrics": ("mse",)} if kind == "regression" else {})
     half = np.arange(40) < 30
@@ -82,7 +81,7 @@ def test_every_tuned_baseline_answers_every_kind_of_task_in_its_shape(name: str,
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", TUNED)
-def test_they_find_the_motif_and_see_no_label_of_the_test_part(name: str) -> None:
+def test_they_find_the_motif_and_see_no_label_of_the_test_part(name):
     task, data = motif_examples(500)
     _, test = motif_examples(200, seed=5)
     rows = np.arange(500)
@@ -94,7 +93,7 @@ def test_they_find_the_motif_and_see_no_label_of_the_test_part(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["pos-kmer-lr", "pos-kmer-gb"])
-def test_position_kmers_tell_where_a_motif_stands_and_plain_ones_cannot(name: str) -> None:
+def test_position_kmers_tell_where_a_motif_stands_and_plain_ones_cannot(name):
     def part(n: int, seed: int) -> Examples:
         labels = np.arange(n) % 2
         sequences = []
@@ -109,7 +108,7 @@ def test_position_kmers_tell_where_a_motif_stands_and_plain_ones_cannot(name: st
     assert accuracy(fit_predict("kmer-tuned", task, train, valid, test, 1), test.labels) < 0.7
 
 
-def test_position_features_count_words_by_bin() -> None:
+def test_position_features_count_words_by_bin():
     found = position_features([b"ACGTAC", b"ANG"], length=6, spots=((2, 2),)).toarray()
     word = {
         w: int("".join("0123"["ACGT".index(c)] for c in w), 4) for w in ("AC", "CG", "GT", "TA")
@@ -120,7 +119,7 @@ def test_position_features_count_words_by_bin() -> None:
     assert np.array_equal(found, expected)
 
 
-def test_a_network_of_both_strands_scores_them_alike_and_turning_twice_is_nothing() -> None:
+def test_a_network_of_both_strands_scores_them_alike_and_turning_twice_is_nothing():
     sequences = [s.encode() for s in random_dna(6, 40, 2)]
     from_letters = "ACGTN"
     letters = torch.tensor([[from_letters.index(c) for c in s.decode()] for s in sequences])
@@ -149,9 +148,7 @@ def task_data(kind: str = "binary") -> TaskData:
     return TaskData(task, data, motif_examples(30, kind, seed=4)[1], "official")
 
 
-def test_settings_are_chosen_once_on_seed_1_and_frozen_for_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_are_chosen_once_on_seed_1_and_frozen_for_the_others(tmp_path, monkeypatch):
     data, seen = task_data(), []
     monkeypatch.setattr(choosing, "FEW", 12)
 
@@ -177,7 +174,7 @@ def test_settings_are_chosen_once_on_seed_1_and_frozen_for_the_others(
 @pytest.mark.few(4)
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
 @pytest.mark.parametrize("name", [name for name in TUNED if name != "pos-kmer-gb"])
-def test_a_kept_fit_predicts_what_the_fit_predicted(name: str, kind: str, tmp_path: Path) -> None:
+def test_a_kept_fit_predicts_what_the_fit_predicted(name, kind, tmp_path):
     data = task_data(kind)
     if kind == "regression":
         data = data._replace(task=data.task.model_copy(update={"metrics": ("mse",)}))
@@ -195,8 +192,8 @@ def test_a_kept_fit_predicts_what_the_fit_predicted(name: str, kind: str, tmp_pa
 @pytest.mark.parametrize(("name", "fits"), [("kmer-lr", 1), ("majority", 1), ("cnn", 3)])
 @pytest.mark.parametrize("published", [True, False])
 def test_what_draws_nothing_is_fitted_once_for_all_seeds_with_the_same_rows(
-    name: str, fits: int, published: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    name, fits, published, tmp_path, monkeypatch
+):
     data, made = task_data("binary"), list[int]()
     if published:
         data = data._replace(valid_index=np.arange(12))
@@ -213,7 +210,7 @@ def test_what_draws_nothing_is_fitted_once_for_all_seeds_with_the_same_rows(
         assert len({row["seconds"] for row in rows}) == 1
 
 
-def test_more_seeds_choose_where_a_seed_has_few_validation_examples(tmp_path: Path) -> None:
+def test_more_seeds_choose_where_a_seed_has_few_validation_examples(tmp_path):
     data = task_data()  # 12 of 120 validate
     row = run_unit(unit_of("gkm-svm", 1, data.task), data, tmp_path)
     (choice,) = row["choices"]
@@ -231,7 +228,7 @@ def test_more_seeds_choose_where_a_seed_has_few_validation_examples(tmp_path: Pa
     assert list(list_choosing_seeds(data._replace(train=motif_examples(1_000)[1]), 1)) == [1]
 
 
-def test_the_words_name_plain_and_tuned_baselines_apart() -> None:
+def test_the_words_name_plain_and_tuned_baselines_apart():
     names = list_baselines("dna")
     assert set(TUNED) == set(tuned_baselines._BASELINES)
     plain = list(list_baselines("dna", is_tuned=False))
@@ -241,7 +238,7 @@ def test_the_words_name_plain_and_tuned_baselines_apart() -> None:
         split_words(["tuned-baselines"], list_baselines("text"))
 
 
-def test_a_rule_survives_its_tensors() -> None:
+def test_a_rule_survives_its_tensors():
     task, data = motif_examples(60)
     rows = np.arange(60)
     rule = fit_baseline("pos-kmer-lr", task, data.take(rows[:40]), data.take(rows[40:]), 1)

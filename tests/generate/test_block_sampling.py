@@ -78,16 +78,14 @@ def draw_naively(of: Any, start: Tensor, seed: int, name: str, steps: int) -> Te
 @pytest.mark.parametrize("name", MASKED)
 @pytest.mark.parametrize(("length", "block"), [(7, 3), (3, 1), (4, 9)])
 @torch.inference_mode()
-def test_kept_states_draw_what_a_whole_pass_for_each_evaluation_draws(
-    name: str, length: int, block: int
-) -> None:
+def test_kept_states_draw_what_a_whole_pass_for_each_evaluation_draws(name, length, block):
     of = model(block)
     found = drawn(sample(of, 2, length, seed=5, sampler=name, steps=6))
     wanted = draw_naively(of, torch.full((2, length), MASK), 5, name, 6)
     assert np.array_equal(np.asarray(found), wanted.numpy())
 
 
-def test_the_bytes_depend_on_neither_batch_nor_threads_and_close_draws_are_decided() -> None:
+def test_the_bytes_depend_on_neither_batch_nor_threads_and_close_draws_are_decided():
     of = model(4, scale=2.0)
     wanted = drawn(sample(of, 4, 14, seed=2, batch_size=4))
     threads = torch.get_num_threads()
@@ -99,7 +97,7 @@ def test_the_bytes_depend_on_neither_batch_nor_threads_and_close_draws_are_decid
         torch.set_num_threads(threads)
 
 
-def test_every_draw_may_be_decided_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_draw_may_be_decided_in_double_precision(monkeypatch):
     of = model(4)
     wanted = drawn(sample(of, 2, 10, seed=2))
     # All draws are close ones: each is decided by the record's own states in double precision.
@@ -116,7 +114,7 @@ def with_tolerance(init: Any, tolerance: float) -> Any:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("length", "block"), [(3, 2), (3, 1)])
-def test_samples_follow_the_law_that_the_bound_is_of(length: int, block: int) -> None:
+def test_samples_follow_the_law_that_the_bound_is_of(length, block):
     of = model(block, scale=2.0)
     ids = drawn(sample(of, 6000, length, seed=4, sampler="first-hitting", batch_size=2000))
     all_of = torch.tensor(list(itertools.product(DNA.targets, repeat=length)))
@@ -143,7 +141,7 @@ def test_samples_follow_the_law_that_the_bound_is_of(length: int, block: int) ->
     assert chi_square(counts, np.full(len(law), 1 / len(law))) > 10, "no law but its own"
 
 
-def test_a_longer_record_begins_as_a_shorter_one_and_what_is_given_stays() -> None:
+def test_a_longer_record_begins_as_a_shorter_one_and_what_is_given_stays():
     of = model(4)
     short, long = (drawn(sample(of, 2, n, seed=9))[:, :24] for n in (24, 41))
     assert np.array_equal(short, long)
@@ -154,7 +152,7 @@ def test_a_longer_record_begins_as_a_shorter_one_and_what_is_given_stays() -> No
     assert one.nfe <= 7
 
 
-def test_the_work_is_that_of_the_blocks() -> None:
+def test_the_work_is_that_of_the_blocks():
     of, gaps = model(4), np.ones(10, np.bool_)
     assert plan_blocks(gaps, 4) == [(0, 4), (4, 8), (8, 10)]
     assert plan_blocks(np.zeros(10, np.bool_), 4) == []
@@ -164,7 +162,7 @@ def test_the_work_is_that_of_the_blocks() -> None:
     assert one.nfe == 10
 
 
-def test_what_blocks_cannot_do_is_refused() -> None:
+def test_what_blocks_cannot_do_is_refused():
     of = model(4)
     with pytest.raises(UsageError, match="--stride is for windows"):
         list(sample(of, 1, 8, stride=4))
@@ -195,7 +193,7 @@ def draw_whole(block: int | None, batch_size: int = 3) -> tuple[list[Any], list[
 
 
 @pytest.fixture
-def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_parts(monkeypatch):
     monkeypatch.setattr(samples, "EACH", 6)
 
 
@@ -204,9 +202,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("block", [4, None])
 @pytest.mark.parametrize("batch_size", [1, 2, 3])
 @pytest.mark.parametrize("keeps", [1, 4, 7])
-def test_records_go_on_after_what_is_kept_of_them(
-    block: int | None, batch_size: int, keeps: int
-) -> None:
+def test_records_go_on_after_what_is_kept_of_them(block, batch_size, keeps):
     whole, kept, _ = draw_whole(block)
     assert len(kept) > 7
     of, texts, how = open_records(block)
@@ -225,7 +221,7 @@ def test_records_go_on_after_what_is_kept_of_them(
 @pytest.mark.usefixtures("short_parts")
 @pytest.mark.parametrize("block", [4, None])
 @pytest.mark.parametrize("keeps", [1, 4, 7])
-def test_what_is_kept_of_records_is_read(block: int | None, keeps: int) -> None:
+def test_what_is_kept_of_records_is_read(block, keeps):
     whole, kept, _ = draw_whole(block)
     of, texts, how = open_records(block)
     other = [part[:-1] + bytes([part[-1] ^ 1]) for part in kept[:keeps]]
@@ -267,9 +263,7 @@ def fill_naively(of: Any, start: Any, seed: int, blocks: list[tuple[int, int]]) 
     ],
 )
 @torch.inference_mode()
-def test_a_gap_begins_a_block_that_sees_what_stands_after_it(
-    text: str, blocks: list[tuple[int, int]]
-) -> None:
+def test_a_gap_begins_a_block_that_sees_what_stands_after_it(text, blocks):
     of, start = model(4, scale=2.0), draft(text)
     [one] = infill(of, [start], seed=3)
     assert np.array_equal(one.ids, fill_naively(of, start, 3, blocks))
@@ -277,7 +271,7 @@ def test_a_gap_begins_a_block_that_sees_what_stands_after_it(
 
 
 @pytest.mark.few(1)
-def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it() -> None:
+def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it():
     of, text = model(4, scale=2.0), "ACGTNNGT"
     found = infill(of, [draft(text)] * 6000, seed=4, how=Sampling(sampler="first-hitting"))
     ids = np.stack([one.ids for one in found])[:, 4:6]
@@ -305,9 +299,7 @@ def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it() -> None:
     assert chi_square(counts, law) > 10, "what stands after a gap decides"
 
 
-def test_templates_of_any_gaps_are_the_same_bytes_in_any_batch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_templates_of_any_gaps_are_the_same_bytes_in_any_batch(monkeypatch):
     of = model(4, scale=2.0)
     texts = ["NNACNNNNNNNGTACGNN", "ACGTGNNGTA", "NNNNNNNNNNNNN", "ACG", "TTTTTTTTTTTTNNNNNNA"]
     drafts = [draft(text) for text in texts]
@@ -321,7 +313,7 @@ def test_templates_of_any_gaps_are_the_same_bytes_in_any_batch(
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 9))
-def test_every_gap_is_in_one_block_and_all_before_it_is_read(wanted: list[bool], size: int) -> None:
+def test_every_gap_is_in_one_block_and_all_before_it_is_read(wanted, size):
     gaps = np.array(wanted, np.bool_)
     plan = plan_blocks(gaps, size)
     assert all(0 < end - start <= size and gaps[start] for start, end in plan)
@@ -336,7 +328,7 @@ def test_every_gap_is_in_one_block_and_all_before_it_is_read(wanted: list[bool],
     assert {start for start, _ in plan[:-1]} <= {start for start, _ in reads}
 
 
-def test_a_region_sees_as_much_before_it_as_a_window_and_its_block_after_it() -> None:
+def test_a_region_sees_as_much_before_it_as_a_window_and_its_block_after_it():
     gaps = [(100, 103), (105, 107), (170, 172), (300, 311), (390, 395)]
     found = [(s.start, s.end, s.rounds) for s in split_contig("x", gaps, 400, 64, 32, 8)]
     assert found == [

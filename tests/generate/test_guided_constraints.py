@@ -143,7 +143,7 @@ def enumerate_law() -> Tensor:
 
 
 @pytest.fixture(scope="module")
-def law() -> Tensor:
+def law():
     return enumerate_law()
 
 
@@ -174,21 +174,19 @@ def assert_follows(x: Tensor, law: Tensor) -> None:
         assert found.pvalue > 1e-3, found
 
 
-def test_the_allowed_sequences_are_some_and_not_all() -> None:
+def test_the_allowed_sequences_are_some_and_not_all():
     assert 1000 < len(ALLOWED) < 4**LENGTH / 4
     assert tuple(range(TARGETS[0], TARGETS[0] + 4)) == TARGETS
 
 
-def test_without_guidance_draws_follow_the_enumerated_law(law: Tensor) -> None:
+def test_without_guidance_draws_follow_the_enumerated_law(law):
     assert_follows(guide("smc", 400, Aim(0.0, Reward())).x0, law)
 
 
 @pytest.mark.parametrize(
     ("drawn", "threshold"), [(1, 0.5), (1, 0.0), pytest.param(3, 0.5, marks=pytest.mark.slow)]
 )
-def test_smc_follows_q_times_the_tilt_and_z_is_unbiased(
-    law: Tensor, drawn: int, threshold: float
-) -> None:
+def test_smc_follows_q_times_the_tilt_and_z_is_unbiased(law, drawn, threshold):
     """Without resampling (threshold 0) all hangs on how the last particle is chosen."""
     reward, n = Reward(), 200
     how = {"particles": 4, "drawn": drawn, "threshold": threshold}
@@ -204,7 +202,7 @@ def test_smc_follows_q_times_the_tilt_and_z_is_unbiased(
     assert (found.calls <= most).all()
 
 
-def test_the_best_of_n_follows_its_law_over_q(law: Tensor) -> None:
+def test_the_best_of_n_follows_its_law_over_q(law):
     reward = Reward()
     found = guide("best-of-n", 120, Aim(1.0, reward), particles=3)
     order = reward.r.argsort()
@@ -213,20 +211,20 @@ def test_the_best_of_n_follows_its_law_over_q(law: Tensor) -> None:
     assert_follows(found.x0, (below + law) ** 3 - below**3)
 
 
-def test_a_beam_is_better_than_draws_and_stays_allowed(law: Tensor) -> None:
+def test_a_beam_is_better_than_draws_and_stays_allowed(law):
     reward = Reward()
     found = guide("beam", 30, Aim(1.0, reward), particles=8, width=2, drawn=1)
     assert float(reward(0, found.x0).mean()) > float(law @ reward.r) + 0.25
 
 
-def test_cfg_draws_from_the_mixed_network_under_the_constraint() -> None:
+def test_cfg_draws_from_the_mixed_network_under_the_constraint():
     aim = Aim(1.0, conditional=Network(2))
     found = guide("cfg", 50, aim).x0
     chain = make_chain(50, net=Network(2))
     assert torch.equal(found, chain.run(torch.full((50, LENGTH), MASK)).x0)
 
 
-def test_strength_zero_is_the_constrained_sampler_bit_for_bit() -> None:
+def test_strength_zero_is_the_constrained_sampler_bit_for_bit():
     plain = make_chain(40).run(torch.full((40, LENGTH), MASK))
     for name in ("smc", "beam", "best-of-n"):
         found = guide(name, 40, Aim(0.0, Reward()))
@@ -234,7 +232,7 @@ def test_strength_zero_is_the_constrained_sampler_bit_for_bit() -> None:
         assert (found.calls == 0).all()
 
 
-def test_a_record_is_the_same_in_any_company() -> None:
+def test_a_record_is_the_same_in_any_company():
     found = guide("smc", 5, Aim(BETA, Reward()), particles=4)
     chain = make_chain(5)
     part = {
@@ -250,6 +248,6 @@ def test_a_record_is_the_same_in_any_company() -> None:
 
 
 @pytest.mark.parametrize("name", [one for one in GUIDANCES if GUIDANCES[one].tilts])
-def test_what_moves_single_bases_is_refused(name: str) -> None:
+def test_what_moves_single_bases_is_refused(name):
     with pytest.raises(UsageError, match="draw bases together"):
         guide(name, 2, Aim(1.0, Reward()))

@@ -4,7 +4,6 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from genodiff.runs.model import TrainedModel
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> list[genodiff.Model]:
+def models(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
         folders = [tmp_path_factory.mktemp(f"run{seed}") for seed in (0, 1)]
@@ -46,9 +45,7 @@ def count_c(sequences: list[str]) -> list[int]:
 
 
 @pytest.mark.slow
-def test_cfg_of_strength_one_is_the_conditional_run_over_all_windows(
-    models: list[genodiff.Model],
-) -> None:
+def test_cfg_of_strength_one_is_the_conditional_run_over_all_windows(models):
     one, other = (model.trained for model in models)
     found = fill(one, 150, 2, Guiding("cfg", 1.0, conditional=other))
     plain = fill(other, 150, 2)
@@ -56,7 +53,7 @@ def test_cfg_of_strength_one_is_the_conditional_run_over_all_windows(
     assert not np.array_equal(fill(one, 150, 1)[0].ids, plain[0].ids)
 
 
-def test_each_window_is_guided_and_sees_the_others(models: list[genodiff.Model]) -> None:
+def test_each_window_is_guided_and_sees_the_others(models):
     seen: list[str] = []
 
     def rate(sequences: list[str]) -> list[int]:
@@ -94,9 +91,7 @@ class Even(nn.Module):
 
 
 @pytest.mark.slow
-def test_the_law_over_two_windows_is_that_of_one_after_the_other(
-    models: list[genodiff.Model],
-) -> None:
+def test_the_law_over_two_windows_is_that_of_one_after_the_other(models):
     """Of two bases in windows of one: p(a) e^(r(aN)) / Z, then p(b) e^(r(ab)) / Z(a)."""
     model = models[0].trained
     data = model.config.data.model_copy(update={"seq_len": 2})
@@ -130,7 +125,7 @@ def test_the_law_over_two_windows_is_that_of_one_after_the_other(
     assert chi < 37.7  # 1e-3 of 15 degrees of freedom
 
 
-def test_a_changed_oracle_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_oracle_is_another_one(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     found = []
     for text in ("n = 1", "n = 1", "n = 22"):
@@ -153,7 +148,7 @@ def test_a_changed_oracle_is_another_one(tmp_path: Path, monkeypatch: pytest.Mon
     assert hash_callable(net) != before
 
 
-def test_python_designs_by_an_oracle(models: list[genodiff.Model]) -> None:
+def test_python_designs_by_an_oracle(models):
     model, text = models[0], "ACGT" + "N" * 12 + "ACGT"
     how = {"rules": {"avoid": ["CC"]}, "steps": 3}
     guide = {"guidance": "best-of-n", "options": {"particles": 8.0}}

@@ -2,8 +2,6 @@
 there is any.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,9 +17,7 @@ gap_maps = st.lists(st.tuples(st.booleans(), st.integers(1, 12)), max_size=12).m
 
 
 @given(gap_maps, st.integers(1, 20), st.data())
-def test_every_gap_is_filled_once_in_a_window_that_fits_the_text(
-    gaps: np.ndarray, window: int, data: st.DataObject
-) -> None:
+def test_every_gap_is_filled_once_in_a_window_that_fits_the_text(gaps, window, data):
     stride = data.draw(st.integers(1, window))
     still_open = gaps.copy()
     for start, end in plan_rounds(gaps, window, stride):
@@ -35,8 +31,8 @@ def test_every_gap_is_filled_once_in_a_window_that_fits_the_text(
 
 @given(gap_maps, st.integers(1, 20), st.data())
 def test_a_window_is_as_long_as_it_may_be_and_looks_left_by_what_the_stride_leaves(
-    gaps: np.ndarray, window: int, data: st.DataObject
-) -> None:
+    gaps, window, data
+):
     stride = data.draw(st.integers(1, window))
     still_open = gaps.copy()
     for start, end in plan_rounds(gaps, window, stride):
@@ -51,9 +47,7 @@ def test_a_window_is_as_long_as_it_may_be_and_looks_left_by_what_the_stride_leav
 @pytest.mark.parametrize(
     ("length", "window", "stride"), [(4096, 1024, 512), (1000, 256, 100), (257, 256, 1), (12, 4, 4)]
 )
-def test_a_text_that_is_all_gap_is_filled_semi_autoregressively(
-    length: int, window: int, stride: int
-) -> None:
+def test_a_text_that_is_all_gap_is_filled_semi_autoregressively(length, window, stride):
     plan = plan_rounds(np.ones(length, bool), window, stride)
     expected = [(0, window)]
     while expected[-1][1] < length:
@@ -62,31 +56,31 @@ def test_a_text_that_is_all_gap_is_filled_semi_autoregressively(
     assert plan == expected
 
 
-def test_a_text_no_longer_than_the_window_is_one_window() -> None:
+def test_a_text_no_longer_than_the_window_is_one_window():
     assert plan_rounds(np.ones(10, bool), 16, 3) == [(0, 10)]
     scattered = np.isin(np.arange(16), [0, 7, 15])
     assert plan_rounds(scattered, 16, 3) == [(0, 16)]
 
 
-def test_nothing_to_fill_is_no_window() -> None:
+def test_nothing_to_fill_is_no_window():
     assert plan_rounds(np.zeros(10, bool), 4, 2) == []
     assert plan_rounds(np.zeros(0, bool), 4, 2) == []
 
 
-def test_a_gap_inside_a_long_text_stands_in_the_middle_of_its_window() -> None:
+def test_a_gap_inside_a_long_text_stands_in_the_middle_of_its_window():
     gaps = np.zeros(1000, bool)
     gaps[500:510] = True
     assert plan_rounds(gaps, 100, 50) == [(455, 555)]
 
 
-def test_gaps_that_fit_one_stride_share_a_window_and_a_gap_that_does_not_is_left_whole() -> None:
+def test_gaps_that_fit_one_stride_share_a_window_and_a_gap_that_does_not_is_left_whole():
     gaps = np.zeros(1000, bool)
     gaps[[500, 520]] = True
     gaps[545:555] = True
     assert plan_rounds(gaps, 100, 50) == [(445, 545), (500, 600)]
 
 
-def test_kept_letters_survive_with_case_and_codes_and_an_n_is_filled_in_its_own_case() -> None:
+def test_kept_letters_survive_with_case_and_codes_and_an_n_is_filled_in_its_own_case():
     template = Template("t", "", b"acGTNNrYn?mK")
     ids = template.ids(DNA)
     assert np.flatnonzero(ids == DNA.mask_id).tolist() == [4, 5, 8, 9]
@@ -96,7 +90,7 @@ def test_kept_letters_survive_with_case_and_codes_and_an_n_is_filled_in_its_own_
 
 
 @given(st.text("ACGTNacgtnRYSWKMBDHVryswkmbdhv?", max_size=80), st.randoms(use_true_random=False))
-def test_filling_changes_gaps_and_nothing_else(text: str, rng: np.random.Generator) -> None:
+def test_filling_changes_gaps_and_nothing_else(text, rng):
     template = Template("t", "", text.encode())
     ids = template.ids(DNA)
     gaps = ids == DNA.mask_id
@@ -110,7 +104,7 @@ def test_filling_changes_gaps_and_nothing_else(text: str, rng: np.random.Generat
             assert after == before
 
 
-def test_templates_are_read_strictly_but_may_hold_question_marks(tmp_path: Path) -> None:
+def test_templates_are_read_strictly_but_may_hold_question_marks(tmp_path):
     (tmp_path / "good.fa").write_text(">one first of two\nAC??\nNNgt\n>two\nACGT\n")
     found = list(read_templates(tmp_path / "good.fa"))
     assert [(t.name, t.text) for t in found] == [("one", b"AC??NNgt"), ("two", b"ACGT")]

@@ -9,16 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markov_world import (
-    BASES,
-    MASK,
-    chi_square,
-    codes,
-    draft,
-    drawn,
-    model,
-    sticky,
-)
+from markov_world import BASES, MASK, chi_square, codes, draft, drawn, model, sticky
 from torch import Tensor
 
 from genodiff.alphabet import DNA
@@ -38,8 +29,8 @@ def replace_sampler(monkeypatch: pytest.MonkeyPatch, draw: Any) -> None:
     ("length", "window", "stride"), [(40, 16, 8), (41, 16, 5), (17, 16, 8), (33, 16, 1)]
 )
 def test_beyond_the_trained_length_each_window_starts_with_the_last_known_bases(
-    length: int, window: int, stride: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    length, window, stride, monkeypatch
+):
     shown: list[np.ndarray] = []
     plain = SAMPLERS["ancestral"].draw
 
@@ -60,14 +51,14 @@ def test_beyond_the_trained_length_each_window_starts_with_the_last_known_bases(
     assert known == length
 
 
-def test_half_the_window_is_the_stride_unless_told_otherwise() -> None:
+def test_half_the_window_is_the_stride_unless_told_otherwise():
     chain, how = sticky(0.6), {"seed": 7, "steps": 6}
     usual = drawn(sample(model(chain, 12), 3, 40, **how))
     assert np.array_equal(usual, drawn(sample(model(chain, 12), 3, 40, stride=6, **how)))
     assert not np.array_equal(usual, drawn(sample(model(chain, 12), 3, 40, stride=12, **how)))
 
 
-def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window() -> None:
+def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window():
     chain, how = sticky(0.6), {"seed": 7, "steps": 6}
     plain = drawn(sample(model(chain, 24), 3, 24, **how))
     assert np.array_equal(drawn(sample(model(chain, 24), 3, 24, stride=24, **how)), plain)
@@ -87,7 +78,7 @@ def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window() -> None
         assert np.array_equal(joined[i, at], alone.x0[0].numpy())
 
 
-def test_the_law_of_a_long_text_holds_across_the_joints_of_its_windows() -> None:
+def test_the_law_of_a_long_text_holds_across_the_joints_of_its_windows():
     chain = sticky(0.8)
     apart, window = model(chain, 8), 8
     long = drawn(
@@ -109,7 +100,7 @@ def test_the_law_of_a_long_text_holds_across_the_joints_of_its_windows() -> None
     )
 
 
-def test_a_gap_in_a_long_template_is_filled_from_both_sides() -> None:
+def test_a_gap_in_a_long_template_is_filled_from_both_sides():
     chain = sticky(0.8)
     text = np.frombuffer(b"A" * 30 + b"N" + b"C" * 30 + b"NN" + b"G" * 30, np.uint8).tobytes()
     ids = drawn(
@@ -135,9 +126,7 @@ def test_a_gap_in_a_long_template_is_filled_from_both_sides() -> None:
     st.integers(1, 6),
 )
 @settings(max_examples=25, deadline=None)
-def test_templates_of_any_length_keep_every_kept_base(
-    texts: list[str], stride: int, batch_size: int
-) -> None:
+def test_templates_of_any_length_keep_every_kept_base(texts, stride, batch_size):
     templates = [Template(str(i), "", text.encode()) for i, text in enumerate(texts)]
     how = Sampling(steps=4, stride=stride, batch_size=batch_size)
     found = list(infill(model(sticky(0.6), 8), [t.ids(DNA) for t in templates], how=how))
@@ -150,7 +139,7 @@ def test_templates_of_any_length_keep_every_kept_base(
         assert one.nfe <= template.gaps.sum()
 
 
-def test_a_thousand_templates_keep_every_kept_base_and_agree_with_filling_them_one_by_one() -> None:
+def test_a_thousand_templates_keep_every_kept_base_and_agree_with_filling_them_one_by_one():
     rng = np.random.default_rng(9)
     texts = ["".join(rng.choice(list("ACGTacgtNNn?RY"), rng.integers(1, 60))) for _ in range(1000)]
     drafts = [draft(text) for text in texts]
@@ -168,9 +157,7 @@ def test_a_thousand_templates_keep_every_kept_base_and_agree_with_filling_them_o
     )
 
 
-def test_kept_bases_survive_even_a_sampler_that_would_change_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kept_bases_survive_even_a_sampler_that_would_change_them(monkeypatch):
     def reckless(diffusion: Any, denoiser: Any, xt: Tensor, options: object) -> Sampled:
         return Sampled(torch.full_like(xt, DNA.targets[0]), torch.ones(len(xt), dtype=torch.int64))
 
@@ -179,7 +166,7 @@ def test_kept_bases_survive_even_a_sampler_that_would_change_them(
     assert DNA.decode(one.ids) == "CCAGNT"
 
 
-def test_a_template_without_gaps_costs_no_evaluation_and_all_gap_is_plain_sampling() -> None:
+def test_a_template_without_gaps_costs_no_evaluation_and_all_gap_is_plain_sampling():
     chain = sticky(0.7)
     full = draft("ACGTRYacgt")
     (kept,) = infill(model(chain, 8), [full])

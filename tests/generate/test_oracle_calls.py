@@ -14,7 +14,7 @@ from genodiff.generate.oracle import Oracle, encode_one_hot, load_oracle
 CODES = np.array([[0, 1, 2, 3, 4], [2, 2, 1, 0, 0]])
 
 
-def test_each_form_is_what_it_says() -> None:
+def test_each_form_is_what_it_says():
     seen: list[Any] = []
 
     def keep(given: Any) -> list[float]:
@@ -32,7 +32,7 @@ def test_each_form_is_what_it_says() -> None:
     assert Oracle(keep, "keep").form == "strings"
 
 
-def test_slopes_are_those_of_the_oracle_also_inside_inference_mode() -> None:
+def test_slopes_are_those_of_the_oracle_also_inside_inference_mode():
     weights = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
 
     def linear(x: torch.Tensor) -> torch.Tensor:
@@ -65,14 +65,14 @@ def fail(given: object) -> None:
         (fail, "RuntimeError: two lines"),
     ],
 )
-def test_a_wrong_answer_is_one_line(call: Any, said: str) -> None:
+def test_a_wrong_answer_is_one_line(call, said):
     with pytest.raises(DataError, match=rf"{said}") as fault:
         Oracle(call, "mine")(CODES)
     assert "mine" in str(fault.value)
     assert "\n" not in str(fault.value)
 
 
-def test_an_oracle_that_takes_too_long_is_left() -> None:
+def test_an_oracle_that_takes_too_long_is_left():
     began = time.monotonic()
     with pytest.raises(DataError, match="no answer"):
         Oracle(lambda s: time.sleep(30), "slow", timeout=0.1)(CODES)
@@ -89,7 +89,7 @@ def test_an_oracle_that_takes_too_long_is_left() -> None:
         ("math:pi", "cannot be called"),
     ],
 )
-def test_a_name_that_leads_nowhere_is_refused(spec: str, said: str) -> None:
+def test_a_name_that_leads_nowhere_is_refused(spec, said):
     with pytest.raises(UsageError) as fault:
         load_oracle(spec)
     assert said in str(fault.value)

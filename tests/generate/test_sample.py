@@ -1,7 +1,6 @@
 """Sampling in a world whose law is known, for records that depend on (seed, index) alone."""
 
 import copy
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +38,7 @@ MASKED = [name for name, one in SAMPLERS.items() if "masked" in one.fits]
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("steps", [1, 2, 4])
-def test_samples_follow_the_exact_law_of_the_ancestral_sampler(steps: int) -> None:
+def test_samples_follow_the_exact_law_of_the_ancestral_sampler(steps):
     chain = sticky(0.9)
     law = step_law(chain, np.full(4, MASK), steps)
     ids = drawn(sample(model(chain, 4), 8000, 4, seed=11, steps=steps, batch_size=4000))
@@ -50,7 +49,7 @@ def test_samples_follow_the_exact_law_of_the_ancestral_sampler(steps: int) -> No
 
 
 @pytest.mark.parametrize("sampler", ["first-hitting"])
-def test_one_base_at_a_time_follows_the_law_of_the_data(sampler: str) -> None:
+def test_one_base_at_a_time_follows_the_law_of_the_data(sampler):
     chain = sticky(0.7)
     ids = drawn(sample(model(chain, 4), 8000, 4, seed=12, sampler=sampler, batch_size=4000))
     assert abs(chi_square(np.bincount(codes(ids), minlength=256), chain_law(chain, 4))) < 4
@@ -59,7 +58,7 @@ def test_one_base_at_a_time_follows_the_law_of_the_data(sampler: str) -> None:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("text", ["NANN", "CNNG", "NNNT"])
 @pytest.mark.parametrize("steps", [None, 2])
-def test_a_template_is_filled_by_the_exact_conditional_law(text: str, steps: int | None) -> None:
+def test_a_template_is_filled_by_the_exact_conditional_law(text, steps):
     chain, start = sticky(0.7), draft(text)
     law = chain_law(chain, 4) if steps is None else step_law(chain, start, steps)
     law = np.where((sequences(4) == start)[:, start != MASK].all(1), law, 0)
@@ -71,7 +70,7 @@ def test_a_template_is_filled_by_the_exact_conditional_law(text: str, steps: int
 
 
 @pytest.mark.parametrize(("steps", "length"), [(16, 12), (64, 12), (5, 30), (1, 7)])
-def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps: int, length: int) -> None:
+def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps, length):
     found = list(
         sample(model(sticky(0.5), length), 3000, length, seed=14, steps=steps, batch_size=1000)
     )
@@ -84,7 +83,7 @@ def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps: int, l
 @pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["linear", "cosine", "one_minus_cosine"])
 @pytest.mark.parametrize("sampler", MASKED)
-def test_the_workload_foretells_what_sampling_takes(sampler: str, name: str) -> None:
+def test_the_workload_foretells_what_sampling_takes(sampler, name):
     how = Sampling(sampler=sampler, steps=9, stride=5, batch_size=100)
     texts = ["N" * 30, "ACGT", "ANNNNG" + "A" * 20 + "NCNNCN"]
     world, calls = model(sticky(0.6), 12, name), []
@@ -98,7 +97,7 @@ def test_the_workload_foretells_what_sampling_takes(sampler: str, name: str) -> 
 
 
 @pytest.mark.parametrize("steps", [1, 4, 64])
-def test_what_steps_cost_follows_from_the_curve_over_mask_rates(steps: int) -> None:
+def test_what_steps_cost_follows_from_the_curve_over_mask_rates(steps):
     rates = np.linspace(0, 1, 41)
     linear, cosine = schedule("linear"), schedule("cosine")
     assert bits_lost([(r, 1.3) for r in rates], cosine, steps) == pytest.approx(0, abs=1e-9)
@@ -109,7 +108,7 @@ def test_what_steps_cost_follows_from_the_curve_over_mask_rates(steps: int) -> N
     assert bits_lost(rising, cosine, steps) == pytest.approx(expected, abs=1e-6)
 
 
-def test_what_steps_cost_is_the_gap_between_the_bounds_of_a_long_chain() -> None:
+def test_what_steps_cost_is_the_gap_between_the_bounds_of_a_long_chain():
     chain, n = sticky(0.7), 16
     world = model(chain, n)
     x0 = torch.tensor(drawn(sample(world, 1, n, sampler="first-hitting", seed=4))[0]).long()
@@ -121,7 +120,7 @@ def test_what_steps_cost_is_the_gap_between_the_bounds_of_a_long_chain() -> None
     assert bits_lost(curve, schedule("linear"), 8) == pytest.approx(gap, rel=0.25)
 
 
-def test_evaluations_are_counted_where_made_and_only_active_sequences_are_evaluated() -> None:
+def test_evaluations_are_counted_where_made_and_only_active_sequences_are_evaluated():
     chain = sticky(0.5)
     found = list(sample(model(chain, 8), 50, 20, seed=15, steps=10, stride=3, batch_size=20))
     assert sum(s.nfe for s in found) == chain.rows
@@ -131,7 +130,7 @@ def test_evaluations_are_counted_where_made_and_only_active_sequences_are_evalua
 @pytest.mark.parametrize(
     ("sampler", "length"), [*((name, 24) for name in MASKED), ("ancestral", 61)]
 )
-def test_the_bytes_do_not_depend_on_batch_size_or_on_float_noise(sampler: str, length: int) -> None:
+def test_the_bytes_do_not_depend_on_batch_size_or_on_float_noise(sampler, length):
     how = {"sampler": sampler, "steps": 12, "seed": 16}
     n = 12 if sampler == "confidence" else 66
     runs = [
@@ -143,9 +142,7 @@ def test_the_bytes_do_not_depend_on_batch_size_or_on_float_noise(sampler: str, l
 
 
 @pytest.mark.parametrize("sampler", ["ancestral", "confidence"])
-def test_without_the_exact_network_float_noise_would_change_bytes(
-    sampler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_exact_network_float_noise_would_change_bytes(sampler, monkeypatch):
     monkeypatch.setattr(room, "ExactNetwork", lambda *_: None)
     how = {"sampler": sampler, "steps": 12, "seed": 16}
     runs = [
@@ -155,7 +152,7 @@ def test_without_the_exact_network_float_noise_would_change_bytes(
     assert not np.array_equal(*runs)
 
 
-def test_the_exact_network_is_a_float64_copy_that_is_built_once_and_only_when_asked_for() -> None:
+def test_the_exact_network_is_a_float64_copy_that_is_built_once_and_only_when_asked_for():
     asked: list[tuple[torch.dtype, int]] = []
 
     class Watched(Chain):
@@ -175,7 +172,7 @@ def test_the_exact_network_is_a_float64_copy_that_is_built_once_and_only_when_as
     assert fair.left.dtype == torch.float32
 
 
-def test_record_i_is_a_function_of_seed_and_i() -> None:
+def test_record_i_is_a_function_of_seed_and_i():
     chain = sticky(0.6)
     five = drawn(sample(model(chain, 16), 5, 16, seed=3, steps=8))
     three = drawn(sample(model(chain, 16), 3, 16, seed=3, steps=8))
@@ -185,7 +182,7 @@ def test_record_i_is_a_function_of_seed_and_i() -> None:
     assert len({row.tobytes() for row in five}) == 5
 
 
-def test_position_j_draws_the_jth_uniform_of_its_record_whatever_the_length() -> None:
+def test_position_j_draws_the_jth_uniform_of_its_record_whatever_the_length():
     independent = Chain(np.full((4, 4), 0.25), np.full(4, 0.25))
     long = drawn(sample(model(independent, 8), 4, 30, seed=5, stride=3))
     short = drawn(sample(model(independent, 8), 4, 11, seed=5))
@@ -194,7 +191,7 @@ def test_position_j_draws_the_jth_uniform_of_its_record_whatever_the_length() ->
     assert np.array_equal(long, BASES[(u * 4).astype(int)])
 
 
-def test_only_bases_come_out_unless_n_is_allowed() -> None:
+def test_only_bases_come_out_unless_n_is_allowed():
     untrained = nn.Module()
     untrained.forward = lambda xt, sigma=None, lengths=None: torch.zeros(*xt.shape, DNA.padded_size)  # type: ignore[method-assign]
     plain = drawn(sample(model(untrained, 50), 40, 50, seed=1))
@@ -203,7 +200,7 @@ def test_only_bases_come_out_unless_n_is_allowed() -> None:
     assert set(np.unique(allowed)) == {*DNA.targets, int(DNA.encode("N")[0])}
 
 
-def test_temperature_0_takes_the_likeliest_base_and_top_p_drops_the_unlikely_ones() -> None:
+def test_temperature_0_takes_the_likeliest_base_and_top_p_drops_the_unlikely_ones():
     chain = Chain(np.tile([0.1, 0.2, 0.6, 0.1], (4, 1)), np.array([0.1, 0.2, 0.6, 0.1]))
     assert set(np.unique(drawn(sample(model(chain, 9), 20, 9, temperature=0)))) == {9}
     assert set(np.unique(drawn(sample(model(chain, 9), 60, 9, top_p=0.7)))) == {8, 9}
@@ -214,7 +211,7 @@ def test_temperature_0_takes_the_likeliest_base_and_top_p_drops_the_unlikely_one
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["ancestral", "first-hitting"])
-def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler: str) -> None:
+def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler):
     chain = turned()
     x = torch.tensor(np.array([draft("NANNCGN"), draft("GNNNNNT")]).astype(np.int64))
     comp = torch.tensor(DNA.complement)
@@ -261,9 +258,7 @@ def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler: str) -> Non
         ({"seed": 1 << 64}, "seed 18446744073709551616"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_any_work(
-    arguments: dict[str, Any], named: str
-) -> None:
+def test_what_cannot_be_meant_is_refused_before_any_work(arguments, named):
     chain = sticky(0.6)
     with pytest.raises(UsageError, match=named):
         sample(model(chain, 8), **{"n": 2, "length": 8, **arguments})

@@ -1,7 +1,6 @@
 """Sampling with a memory of the training genome, and the nearest train match of each record."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,13 @@ from genodiff.generate.sampling import Sampling
 from genodiff.io.identity import sha256_json
 from genodiff.quality.scorecard import longest_matches
 from genodiff.runs import training_memory
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import list_stretches
 
 QUICK: dict[str, Any] = {"steps": 16, "device": "cpu"}
 
 
 @pytest.fixture
-def train(model: TrainedModel) -> list[np.ndarray]:
+def train(model):
     memory = SampleMemory(model, Sampling(memory="on"))
     codes = (c[0 : len(c)] for _, _, c in list_stretches(memory._store, "train"))
     ids = np.array([*DNA.targets, DNA.tokens.index("N")], np.uint8)
@@ -39,9 +37,7 @@ def cut_gap(ids: np.ndarray, start: int, end: int) -> np.ndarray:
     return draft
 
 
-def test_a_gap_in_a_copy_is_filled_as_its_source(
-    model: TrainedModel, train: list[np.ndarray]
-) -> None:
+def test_a_gap_in_a_copy_is_filled_as_its_source(model, train):
     source = train[1][1500 : 1500 + SEQ_LEN]
     draft = cut_gap(source, 20, 40)
     (on,) = infill(model, [draft], how=Sampling(memory="on", steps=16))
@@ -52,9 +48,7 @@ def test_a_gap_in_a_copy_is_filled_as_its_source(
         list(infill(model, [draft], how=Sampling(memory="novel", steps=1)))
 
 
-def test_records_do_not_depend_on_their_company(
-    model: TrainedModel, train: list[np.ndarray]
-) -> None:
+def test_records_do_not_depend_on_their_company(model, train):
     drafts = [cut_gap(train[0][a : a + n], 10, 25) for a, n in ((900, 64), (1200, 41), (60, 64))]
     drafts.append(np.full(30, DNA.mask_id, np.uint8))
     one, other = (
@@ -68,9 +62,7 @@ def test_records_do_not_depend_on_their_company(
 
 
 @pytest.mark.slow
-def test_every_record_tells_its_longest_train_match(
-    run: Path, model: TrainedModel, train: list[np.ndarray], tmp_path: Path
-) -> None:
+def test_every_record_tells_its_longest_train_match(run, model, train, tmp_path):
     told = genodiff.sample(run, out=tmp_path / "a.fa", n=6, memory="on", **QUICK)
     kept = json.loads((tmp_path / "a.fa.json").read_text())
     assert kept["memory"] == told["memory"]
@@ -98,9 +90,7 @@ def test_every_record_tells_its_longest_train_match(
     assert "memory" not in (tmp_path / "b.fa").read_text()
 
 
-def test_novel_records_are_drawn_again_until_they_are(
-    model: TrainedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_novel_records_are_drawn_again_until_they_are(model, monkeypatch):
     def draw(memory: str, size: int = 8) -> list[Any]:
         return list(sample(model, 12, SEQ_LEN, steps=8, memory=memory, batch_size=size))
 
@@ -118,9 +108,7 @@ def test_novel_records_are_drawn_again_until_they_are(
     assert [s.ids.tolist() for s in draw("novel", 5)] == [s.ids.tolist() for s in novel]
 
 
-def test_the_limit_is_that_of_nine_in_ten_held_out_sequences(
-    model: TrainedModel, train: list[np.ndarray]
-) -> None:
+def test_the_limit_is_that_of_nine_in_ten_held_out_sequences(model, train):
     memory = SampleMemory(model, Sampling(memory="novel"))
     ids = np.array(DNA.targets, np.uint8)
     held_out = [
@@ -138,7 +126,7 @@ def test_the_limit_is_that_of_nine_in_ten_held_out_sequences(
         memory.find_limit(np.ones(5000, bool))
 
 
-def test_the_memory_decides_the_records(model: TrainedModel) -> None:
+def test_the_memory_decides_the_records(model):
     plain, on, unsaid = (
         sha256_json(DnaDrawing(model, Sampling(memory=mode), 2).identify())
         for mode in ("off", "on", None)
@@ -146,9 +134,7 @@ def test_the_memory_decides_the_records(model: TrainedModel) -> None:
     assert plain == unsaid != on
 
 
-def test_what_cannot_be_is_refused_in_one_line(
-    run: Path, model: TrainedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_is_refused_in_one_line(run, model, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="no memory 'onn'"):
         Sampling(memory="onn")
     with pytest.raises(UsageError, match="--memory is for DNA"):

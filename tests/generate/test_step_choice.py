@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +23,7 @@ def rising() -> list[tuple[float, float]]:
 @pytest.mark.parametrize(
     ("wanted", "steps"), [(0.41, 1), (0.05, 8), (0.4 / 37.5, 38), (4e-4, 1000)]
 )
-def test_the_fewest_steps_of_a_known_curve(wanted: float, steps: int) -> None:
+def test_the_fewest_steps_of_a_known_curve(wanted, steps):
     found = choose_steps(rising(), schedule("linear"), wanted * (1 + 1e-4))
     assert found == steps
     assert bits_lost(rising(), schedule("linear"), found) <= wanted * (1 + 1e-4)
@@ -32,11 +31,11 @@ def test_the_fewest_steps_of_a_known_curve(wanted: float, steps: int) -> None:
         assert bits_lost(rising(), schedule("linear"), found - 1) > wanted
 
 
-def test_a_flat_curve_needs_one_step() -> None:
+def test_a_flat_curve_needs_one_step():
     assert choose_steps([(r, 1.3) for r in RATES], schedule("cosine"), 1e-6) == 1
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_what_cannot_be_is_refused():
     with pytest.raises(UsageError, match="loses so little"):
         choose_steps(rising(), schedule("linear"), 1e-6)
     with pytest.raises(UsageError, match="loss of"):
@@ -47,7 +46,7 @@ def evaluation(nats: float = 1.0) -> dict[str, Any]:
     return {"split": "valid", "curve": [{"rate_lo": 0.0, "rate_hi": 1.0, "nats": nats}]}
 
 
-def test_the_curve_is_measured_once_and_kept_with_the_hash_of_the_weights(tmp_path: Path) -> None:
+def test_the_curve_is_measured_once_and_kept_with_the_hash_of_the_weights(tmp_path):
     calls = []
 
     def measure() -> dict[str, Any]:
@@ -62,7 +61,7 @@ def test_the_curve_is_measured_once_and_kept_with_the_hash_of_the_weights(tmp_pa
     assert len(calls) == 2
 
 
-def test_an_evaluation_of_the_same_weights_is_read_first(tmp_path: Path) -> None:
+def test_an_evaluation_of_the_same_weights_is_read_first(tmp_path):
     (tmp_path / "eval.json").write_text(
         json.dumps({"valid": evaluation(1.5) | {"checkpoint": "aaa"}})
     )

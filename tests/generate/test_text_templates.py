@@ -1,7 +1,5 @@
 """Templates of text: what is kept and what is filled."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,7 @@ from genodiff.generate.text_templates import (
 )
 
 
-def test_templates_keep_text_and_gaps_in_order(tmp_path: Path) -> None:
+def test_templates_keep_text_and_gaps_in_order(tmp_path):
     tokenizer = ByteTokenizer()
     (tmp_path / "t.txt").write_text("a[[3]]bc[[x]][[2]]")
     template = read_template(str(tmp_path / "t.txt"))
@@ -30,15 +28,10 @@ def test_templates_keep_text_and_gaps_in_order(tmp_path: Path) -> None:
     assert done.text.decode() == "axy\n<|endoftext|>\nbc[[x]]�z"
     assert done.invalid == 1
     assert (
-        fill_text(
-            TextTemplate((5,)),
-            make_draft(TextTemplate((5,)), tokenizer, False),
-            ids[:5],
-            tokenizer,
-            whole=True,
-        ).text
+        fill_text(TextTemplate((5,)), make_draft(TextTemplate((5,)), tokenizer, False), ids[:5],
+                  tokenizer, whole=True).text
         == b"axy"
-    )
+    )  # fmt: skip
     assert make_prompt_template("abc", 10, tokenizer).parts == ("abc", 7)
     with pytest.raises(UsageError, match="the prompt has 3 tokens"):
         make_prompt_template("abc", 3, tokenizer)

@@ -26,7 +26,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module
 
 
 @pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_network(monkeypatch):
     def refuse(*where: Any) -> None:
         raise AssertionError(f"a connection was opened: {where[1:]}")
 

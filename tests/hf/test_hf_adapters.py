@@ -1,8 +1,6 @@
 """Adapters of `peft` around the layers of published models: the kernels read what they come to."""
 
-from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,14 +27,14 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.fixture(params=[{}, {"rcps": False}], ids=["PS", "Ph"])
-def model(request: pytest.FixtureRequest, tmp_path: Path) -> CaduceusForMaskedLM:
+def model(request, tmp_path):
     write_with_remote_code(tmp_path / "hub", **request.param)
     found: CaduceusForMaskedLM = AutoModelForMaskedLM.from_pretrained(tmp_path / "hub")
     return found
 
 
 @pytest.fixture
-def torch_kernels() -> Iterator[None]:
+def torch_kernels():
     prefer_provider("torch")
     yield
     prefer_provider(None)
@@ -61,9 +59,7 @@ def places_of(model: CaduceusForMaskedLM, *names: str) -> list[str]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_an_adapter_of_any_layer_is_what_its_merged_weights_are(
-    model: CaduceusForMaskedLM, place: str
-) -> None:
+def test_an_adapter_of_any_layer_is_what_its_merged_weights_are(model, place):
     ids = sample_ids()
     adapted = wrap(model, "lora", places_of(model, place))
     found = adapted(ids).logits
@@ -76,7 +72,7 @@ def test_an_adapter_of_any_layer_is_what_its_merged_weights_are(
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_every_kind_of_adapter_is_read(model: CaduceusForMaskedLM, kind: str) -> None:
+def test_every_kind_of_adapter_is_read(model, kind):
     ids = sample_ids()
     adapted = wrap(model, kind, ["in_proj", "x_proj", "dt_proj", "out_proj"])
     found = adapted(ids).logits
@@ -90,9 +86,7 @@ def gradients(adapted: Any) -> dict[str, Tensor]:
     return {n: p.grad for n, p in adapted.named_parameters() if p.requires_grad}
 
 
-def test_gradients_of_the_fused_kernels_are_those_of_the_plain_ones(
-    model: CaduceusForMaskedLM, request: pytest.FixtureRequest
-) -> None:
+def test_gradients_of_the_fused_kernels_are_those_of_the_plain_ones(model, request):
     adapted = wrap(model, "lora", places_of(model, *PLACES))
     fused = gradients(adapted)
     request.getfixturevalue("torch_kernels")
@@ -104,7 +98,7 @@ def test_gradients_of_the_fused_kernels_are_those_of_the_plain_ones(
         torch.testing.assert_close(fused[name], gradient, atol=1e-5, rtol=1e-4)
 
 
-def test_an_adapter_of_the_convolution_is_refused(model: CaduceusForMaskedLM) -> None:
+def test_an_adapter_of_the_convolution_is_refused(model):
     # A rank that the groups of a convolution divide; of another `peft` itself refuses.
     name, channels = "conv1d", 2 * model.config.d_model
     config = peft.LoraConfig(target_modules=[name], r=channels)
@@ -113,7 +107,7 @@ def test_an_adapter_of_the_convolution_is_refused(model: CaduceusForMaskedLM) ->
         adapted(sample_ids())
 
 
-def test_adapters_of_a_task_are_called_as_peft_calls_them(model: CaduceusForMaskedLM) -> None:
+def test_adapters_of_a_task_are_called_as_peft_calls_them(model):
     """`task_type` has PEFT hand every network `output_attentions`, which these have none of."""
     classifier = CaduceusForSequenceClassification(deepcopy(model.config))
     config = peft.LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["in_proj", "out_proj"])
@@ -125,9 +119,7 @@ def test_adapters_of_a_task_are_called_as_peft_calls_them(model: CaduceusForMask
 
 
 @pytest.mark.parametrize("kind", ["LoraConfig", "IA3Config", "LoHaConfig", "AdaLoraConfig"])
-def test_an_adapter_without_target_modules_is_put_on_the_projections(
-    model: CaduceusForMaskedLM, kind: str, tmp_path: Path
-) -> None:
+def test_an_adapter_without_target_modules_is_put_on_the_projections(model, kind, tmp_path):
     """PEFT's quickstart names no layers; what is saved is loaded and merged to the same logits."""
     more = {"total_step": 10} if kind == "AdaLoraConfig" else {}
     config = getattr(peft, kind)(task_type="SEQ_CLS", **more)

@@ -17,7 +17,7 @@ WORDS = "caduceus.backbone.embeddings.word_embeddings"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     write_with_remote_code(tmp_path / "hub")
     return tmp_path / "hub"
 
@@ -46,7 +46,7 @@ def fault_of(folder: Path | str, kind: type[Exception], **options: Any) -> str:
     return message
 
 
-def test_a_missing_file_is_named(folder: Path) -> None:
+def test_a_missing_file_is_named(folder):
     (folder / "model.safetensors").rename(folder.parent / "weights")
     assert "holds no weights" in fault_of(folder, OSError)
     (folder / "config.json").unlink()
@@ -58,12 +58,12 @@ def test_a_missing_file_is_named(folder: Path) -> None:
         CaduceusForMaskedLM.from_pretrained(folder.parent / "weights")
 
 
-def test_another_model_type_is_named(folder: Path) -> None:
+def test_another_model_type_is_named(folder):
     change_config(folder, model_type="mamba")
     assert "model_type is 'mamba', not 'caduceus'" in fault_of(folder, ValueError)
 
 
-def test_weights_that_are_cut_off_or_no_weights(folder: Path) -> None:
+def test_weights_that_are_cut_off_or_no_weights(folder):
     file = folder / "model.safetensors"
     whole = file.read_bytes()
     file.write_bytes(whole[:-100])
@@ -72,7 +72,7 @@ def test_weights_that_are_cut_off_or_no_weights(folder: Path) -> None:
     assert "model.safetensors" in fault_of(folder, OSError)
 
 
-def test_weights_with_a_tensor_missing_misshapen_or_not_finite(folder: Path) -> None:
+def test_weights_with_a_tensor_missing_misshapen_or_not_finite(folder):
     norm = "caduceus.backbone.norm_f.weight"
     whole = (folder / "model.safetensors").read_bytes()
     change_weights(folder, drop=norm)
@@ -84,7 +84,7 @@ def test_weights_with_a_tensor_missing_misshapen_or_not_finite(folder: Path) -> 
     assert f"tensor '{norm}' has values that are not finite" in fault_of(folder, OSError)
 
 
-def test_a_pickle_that_would_run_code_runs_none(folder: Path, tmp_path: Path) -> None:
+def test_a_pickle_that_would_run_code_runs_none(folder, tmp_path):
     class Trap:
         def __reduce__(self) -> tuple[Any, ...]:
             return (Path.touch, (tmp_path / "sprung",))
@@ -95,7 +95,7 @@ def test_a_pickle_that_would_run_code_runs_none(folder: Path, tmp_path: Path) ->
     assert not (tmp_path / "sprung").exists()
 
 
-def test_config_and_weights_that_do_not_belong_together(folder: Path) -> None:
+def test_config_and_weights_that_do_not_belong_together(folder):
     change_config(folder, d_model=16)
     assert "do not fit each other" in fault_of(folder, OSError)
     change_config(folder, d_model=12, fused_add_norm=False)
@@ -104,7 +104,7 @@ def test_config_and_weights_that_do_not_belong_together(folder: Path) -> None:
     assert "d_model is -1: must be a whole number" in fault_of(folder, ValueError)
 
 
-def test_a_scrambled_complement(folder: Path) -> None:
+def test_a_scrambled_complement(folder):
     pairs = dict(CONFIG["complement_map"]) | {"7": 8, "8": 7, "9": 10, "10": 9}
     change_config(folder, complement_map=pairs)
     assert f"'{WORDS}.complement_map' differs" in fault_of(folder, OSError)
@@ -112,14 +112,14 @@ def test_a_scrambled_complement(folder: Path) -> None:
     assert "not its own inverse" in fault_of(folder, ValueError)
 
 
-def test_options_that_are_not_read(folder: Path) -> None:
+def test_options_that_are_not_read(folder):
     with pytest.raises(ValueError, match="variant='fp16'"):
         CaduceusForMaskedLM.from_pretrained(folder, variant="fp16")
     with pytest.raises(NotImplementedError, match="pooling_strategy 'median'; give mean, max"):
         AutoModelForSequenceClassification.from_pretrained(folder, pooling_strategy="median")
 
 
-def test_configs_that_no_network_is_built_of() -> None:
+def test_configs_that_no_network_is_built_of():
     usual = {"d_model": 16, "n_layer": 1, "vocab_size": 12}
     with pytest.raises(ValueError, match="complement_map is missing"):
         Caduceus(CaduceusConfig(**usual, rcps=True))
@@ -127,7 +127,7 @@ def test_configs_that_no_network_is_built_of() -> None:
         Caduceus(CaduceusConfig(**usual, ssm_cfg={"layer": "Mamba2"}))
 
 
-def test_a_head_of_another_size_is_transformers_affair(folder: Path, tmp_path: Path) -> None:
+def test_a_head_of_another_size_is_transformers_affair(folder, tmp_path):
     AutoModelForSequenceClassification.from_pretrained(folder, num_labels=3).save_pretrained(
         tmp_path / "three"
     )
@@ -139,13 +139,13 @@ def test_a_head_of_another_size_is_transformers_affair(folder: Path, tmp_path: P
     assert wide.score.weight.shape == (5, 12)
 
 
-def test_a_head_of_somebody_else_is_reported_and_not_used(folder: Path) -> None:
+def test_a_head_of_somebody_else_is_reported_and_not_used(folder):
     change_weights(folder, **{"decoder.layers.0.weight": torch.ones(2, 2)})
     _, told = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
     assert told["unexpected_keys"] == {"decoder.layers.0.weight"}
     assert not told["missing_keys"]
 
 
-def test_a_missing_repository_is_transformers_own_error() -> None:
+def test_a_missing_repository_is_transformers_own_error():
     with pytest.raises(OSError, match=r"nobody/nothing|cached files"):
         AutoConfig.from_pretrained("nobody/nothing", local_files_only=True)

@@ -8,7 +8,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
 
 
-def test_without_transformers_the_import_says_in_one_line_what_to_install() -> None:
+def test_without_transformers_the_import_says_in_one_line_what_to_install():
     done = python("import sys; sys.modules['transformers'] = None; import genodiff.hf")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
@@ -18,7 +18,7 @@ def test_without_transformers_the_import_says_in_one_line_what_to_install() -> N
     assert "During handling" not in done.stderr
 
 
-def test_an_older_transformers_is_named() -> None:
+def test_an_older_transformers_is_named():
     code = (
         "import sys, types\nold = types.ModuleType('transformers')\nold.__version__ = '5.9.0'\n"
         "sys.modules['transformers'] = old\nimport genodiff.hf"
@@ -31,7 +31,7 @@ def test_an_older_transformers_is_named() -> None:
     )
 
 
-def test_genodiff_alone_loads_neither_hf_nor_transformers() -> None:
+def test_genodiff_alone_loads_neither_hf_nor_transformers():
     done = python(
         "import sys, genodiff, genodiff.cli\n"
         "print([m for m in sys.modules if m.split('.')[0] == 'transformers' or '.hf' in m])"

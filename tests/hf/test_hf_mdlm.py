@@ -2,7 +2,6 @@
 
 import copy
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -30,7 +29,7 @@ DIT = {
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     """A run of a DiT that is told the time, every weight drawn (fresh heads and gates are zero)."""
     fasta = tmp_path / "genome.fa"
     fasta.write_text(genome_text())
@@ -52,15 +51,13 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def folder(run: Path) -> Path:
+def folder(run):
     out = run.parent / "hub"
     assert exit_code("checkpoint", "export", run, "--out", out) == 0
     return out
 
 
-def test_a_folder_that_the_reference_wrote_gives_its_logits_and_its_bytes(
-    shared: Path, tmp_path: Path
-) -> None:
+def test_a_folder_that_the_reference_wrote_gives_its_logits_and_its_bytes(shared, tmp_path):
     source = shared / "conformance" / "cases" / "hf_layout_udlm_tiny"
     io = load_file(source / "io.safetensors")
     model = AutoModelForMaskedLM.from_pretrained(source)
@@ -79,9 +76,7 @@ def test_a_folder_that_the_reference_wrote_gives_its_logits_and_its_bytes(
         assert told[name] == kept[name]
 
 
-def test_an_exported_run_has_its_logits_and_comes_back(
-    run: Path, folder: Path, tmp_path: Path
-) -> None:
+def test_an_exported_run_has_its_logits_and_comes_back(run, folder, tmp_path):
     ids, sigma = torch.randint(7, 11, (2, 20)), torch.tensor([0.3, 2.0])
     model = AutoModelForMaskedLM.from_pretrained(folder)
     assert type(model) is genodiff.hf.MDLM
@@ -98,7 +93,7 @@ def test_an_exported_run_has_its_logits_and_comes_back(
         assert torch.equal(back(ids, sigma=sigma), wanted)
 
 
-def test_outputs_are_those_of_transformers(folder: Path) -> None:
+def test_outputs_are_those_of_transformers(folder):
     ids = torch.randint(7, 11, (2, 20))
     model = AutoModelForMaskedLM.from_pretrained(folder)
     out = model(ids, labels=ids, output_hidden_states=True)
@@ -112,7 +107,7 @@ def test_outputs_are_those_of_transformers(folder: Path) -> None:
     assert torch.equal(logits, out.logits)
 
 
-def test_copies_types_and_fresh_models_have_weights_of_their_own(folder: Path) -> None:
+def test_copies_types_and_fresh_models_have_weights_of_their_own(folder):
     ids = torch.randint(7, 11, (2, 20))
     model = AutoModelForMaskedLM.from_pretrained(folder)
     wanted = model(ids).logits
@@ -131,7 +126,7 @@ def test_copies_types_and_fresh_models_have_weights_of_their_own(folder: Path) -
     assert torch.equal(fresh(ids).logits, wanted)
 
 
-def test_twenty_steps_of_the_trainer_lower_the_loss(folder: Path, tmp_path: Path) -> None:
+def test_twenty_steps_of_the_trainer_lower_the_loss(folder, tmp_path):
     tokenizer = genodiff.hf.CaduceusTokenizer()
     model = AutoModelForMaskedLM.from_pretrained(folder)
     trainer = Trainer(
@@ -152,7 +147,7 @@ def test_twenty_steps_of_the_trainer_lower_the_loss(folder: Path, tmp_path: Path
     assert torch.equal(saved(ids).logits, model.eval()(ids).logits)
 
 
-def test_damaged_folders_are_one_line(folder: Path) -> None:
+def test_damaged_folders_are_one_line(folder):
     name = "backbone.blocks.1.attn_qkv.weight"
     file = folder / "model.safetensors"
     state = load_file(file)

@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "hugging-face.m
 
 
 @pytest.mark.slow
-def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
+def test_the_code_of_the_page_runs(tmp_path):
     run = write_run(tmp_path)
     assert exit_code("checkpoint", "export", run, "--out", tmp_path / "published") == 0
     (tmp_path / "runs").mkdir()

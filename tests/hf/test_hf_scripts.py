@@ -37,7 +37,7 @@ def run_script(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trust", ["", ", trust_remote_code=True"])
-def test_the_script_of_a_model_card_runs_on_a_folder(tmp_path: Path, trust: str) -> None:
+def test_the_script_of_a_model_card_runs_on_a_folder(tmp_path, trust):
     write_with_remote_code(tmp_path / "hub")
     code = MODEL_CARD.replace("(model_name)", f"(model_name{trust})")
     done = run_script(code.format(folder=tmp_path / "hub"), tmp_path / "hub")

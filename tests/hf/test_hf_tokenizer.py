@@ -1,7 +1,6 @@
 """The published tokenizer: its golden numbers, its way through transformers' own machinery."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +12,11 @@ from genodiff.hf import CaduceusTokenizer
 
 
 @pytest.fixture
-def tokenizer() -> CaduceusTokenizer:
+def tokenizer():
     return CaduceusTokenizer(model_max_length=12)
 
 
-def test_golden_numbers_of_the_published_tokenizer(
-    tokenizer: CaduceusTokenizer, shared: Path
-) -> None:
+def test_golden_numbers_of_the_published_tokenizer(tokenizer, shared):
     told = json.loads((shared / "conformance" / "cases" / "tokenizer_caduceus.json").read_text())
     assert tokenizer.get_vocab() == told["vocab"]
     assert (tokenizer.vocab_size, len(tokenizer)) == (told["vocab_size"], told["len_tokenizer"])
@@ -52,7 +49,7 @@ def check_case(tokenizer: CaduceusTokenizer, case: dict[str, Any]) -> None:
     assert skipped == case["decode_default_skip_special"]
 
 
-def test_ids_are_those_of_the_alphabet(tokenizer: CaduceusTokenizer) -> None:
+def test_ids_are_those_of_the_alphabet(tokenizer):
     assert list(tokenizer.get_vocab()) == list(DNA.tokens)
     assert list(tokenizer.complement_map.values()) == list(DNA.complement or ())[:12]
     text = "ACGTNacgtnRU"
@@ -60,9 +57,7 @@ def test_ids_are_those_of_the_alphabet(tokenizer: CaduceusTokenizer) -> None:
     assert tokenizer(text, add_special_tokens=False)["input_ids"] == ours
 
 
-def test_batches_are_padded_on_the_left_and_a_mask_comes_when_it_is_asked_for(
-    tokenizer: CaduceusTokenizer,
-) -> None:
+def test_batches_are_padded_on_the_left_and_a_mask_comes_when_it_is_asked_for(tokenizer):
     batch = tokenizer(["ACGT", "A", ""], add_special_tokens=False, padding=True)
     assert batch["input_ids"] == [[7, 8, 9, 10], [4, 4, 4, 7], [4, 4, 4, 4]]
     assert list(batch) == ["input_ids"]
@@ -72,7 +67,7 @@ def test_batches_are_padded_on_the_left_and_a_mask_comes_when_it_is_asked_for(
     assert right["input_ids"] == [[7, 8, 1], [7, 1, 4]]
 
 
-def test_a_saved_tokenizer_comes_back(tokenizer: CaduceusTokenizer, tmp_path: Path) -> None:
+def test_a_saved_tokenizer_comes_back(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     again = CaduceusTokenizer.from_pretrained(tmp_path)
     assert again.get_vocab() == tokenizer.get_vocab()
@@ -84,7 +79,7 @@ def test_a_saved_tokenizer_comes_back(tokenizer: CaduceusTokenizer, tmp_path: Pa
 
 
 @pytest.mark.parametrize("key", ["letters", "ids"])
-def test_a_map_of_complements_is_read_as_letters_or_ids(key: str, tmp_path: Path) -> None:
+def test_a_map_of_complements_is_read_as_letters_or_ids(key, tmp_path):
     # S stands for C or G, W for A or T: each is its own complement.
     letters = {"A": "T", "T": "A", "S": "S", "W": "W"}
     given = letters if key == "letters" else {"7": 8, "8": 7, "9": 9, "10": 10}
@@ -96,9 +91,7 @@ def test_a_map_of_complements_is_read_as_letters_or_ids(key: str, tmp_path: Path
     assert again("ATSW")["input_ids"] == [7, 8, 9, 10, 1]
 
 
-def test_the_collator_for_language_modelling_masks_letters_only(
-    tokenizer: CaduceusTokenizer,
-) -> None:
+def test_the_collator_for_language_modelling_masks_letters_only(tokenizer):
     torch.manual_seed(0)
     rows = [tokenizer("ACGT" * 5), tokenizer("ACGTA")]
     batch = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.5)(rows)
@@ -110,14 +103,14 @@ def test_the_collator_for_language_modelling_masks_letters_only(
     assert bool((labels[1, :15] == -100).all())
 
 
-def test_added_tokens_stand_behind_the_letters(tokenizer: CaduceusTokenizer) -> None:
+def test_added_tokens_stand_behind_the_letters(tokenizer):
     assert tokenizer.add_tokens(["[MUT]"]) == 1
     assert tokenizer("A[MUT]C", add_special_tokens=False)["input_ids"] == [7, 12, 8]
     assert len(tokenizer) == 13
     assert tokenizer.decode([7, 12, 8]) == "A[MUT]C"
 
 
-def test_a_folder_of_checkpoint_export_has_the_tokenizer(tmp_path: Path) -> None:
+def test_a_folder_of_checkpoint_export_has_the_tokenizer(tmp_path):
     from tests.commands import exit_code
     from tests.tiny_run import write_run
 

@@ -20,7 +20,6 @@ from transformers import (
     TrainingArguments,
 )
 
-from genodiff.hf import CaduceusForMaskedLM
 from genodiff.hf.models import CaduceusPreTrainedModel
 from tests.hub.published_folders import sample_ids
 
@@ -28,17 +27,17 @@ BOTH_STRANDS = [{}, {"rcps": False}]
 
 
 @pytest.fixture(params=BOTH_STRANDS, ids=["PS", "Ph"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def folder(request, tmp_path):
     write_with_remote_code(tmp_path / "hub", **request.param)
     return tmp_path / "hub"
 
 
 @pytest.fixture
-def model(folder: Path) -> CaduceusForMaskedLM:
+def model(folder):
     return AutoModelForMaskedLM.from_pretrained(folder)
 
 
-def test_the_loss_is_the_mean_over_labels_that_count(model: CaduceusForMaskedLM) -> None:
+def test_the_loss_is_the_mean_over_labels_that_count(model):
     ids = sample_ids()
     labels = ids.clone()
     labels[:, ::2] = -100
@@ -51,7 +50,7 @@ def test_the_loss_is_the_mean_over_labels_that_count(model: CaduceusForMaskedLM)
     torch.testing.assert_close(model(ids, labels=labels).loss, wanted)
 
 
-def test_loss_weights_are_divided_by_their_sum(model: CaduceusForMaskedLM) -> None:
+def test_loss_weights_are_divided_by_their_sum(model):
     ids = sample_ids()
     labels, weights = ids.clone(), torch.full(ids.shape, 0.1)
     weights[:, ::3] = 1.0
@@ -72,9 +71,7 @@ def test_loss_weights_are_divided_by_their_sum(model: CaduceusForMaskedLM) -> No
         (4, torch.rand(3, 4).round(), "multi_label_classification"),
     ],
 )
-def test_a_classifiers_loss_is_told_by_its_labels(
-    folder: Path, n: int, labels: torch.Tensor, problem: str
-) -> None:
+def test_a_classifiers_loss_is_told_by_its_labels(folder, n, labels, problem):
     model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=n)
     out = model(sample_ids(), labels=labels)
     assert (model.config.problem_type, out.logits.shape) == (problem, (3, n))
@@ -88,7 +85,7 @@ def test_a_classifiers_loss_is_told_by_its_labels(
     torch.testing.assert_close(out.loss, wanted)
 
 
-def test_tuples_and_hidden_states_stand_as_published(folder: Path) -> None:
+def test_tuples_and_hidden_states_stand_as_published(folder):
     ids = sample_ids()
     model = AutoModelForMaskedLM.from_pretrained(folder)
     out = model(ids, labels=ids, output_hidden_states=True)
@@ -102,7 +99,7 @@ def test_tuples_and_hidden_states_stand_as_published(folder: Path) -> None:
     assert torch.equal(bare(ids, output_hidden_states=False, return_dict=False), states[-1])
 
 
-def test_embeddings_take_the_place_of_ids(model: CaduceusForMaskedLM) -> None:
+def test_embeddings_take_the_place_of_ids(model):
     ids = sample_ids()
     embedded = model.get_input_embeddings()(ids).detach().requires_grad_()
     logits = model(inputs_embeds=embedded).logits
@@ -113,7 +110,7 @@ def test_embeddings_take_the_place_of_ids(model: CaduceusForMaskedLM) -> None:
         model()
 
 
-def test_recomputing_blocks_changes_no_gradient(model: CaduceusForMaskedLM) -> None:
+def test_recomputing_blocks_changes_no_gradient(model):
     ids = sample_ids()
     kept = []
     for wanted in (True, False):
@@ -129,9 +126,7 @@ def test_recomputing_blocks_changes_no_gradient(model: CaduceusForMaskedLM) -> N
     assert all(torch.equal(a, b) for a, b in zip(*kept, strict=True))
 
 
-def test_a_mask_of_padding_is_not_read_and_that_is_said_once(
-    model: CaduceusForMaskedLM, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mask_of_padding_is_not_read_and_that_is_said_once(model, caplog, monkeypatch):
     monkeypatch.setattr(CaduceusPreTrainedModel, "_warned", False)
     ids = sample_ids()
     mask = torch.ones_like(ids)
@@ -144,7 +139,7 @@ def test_a_mask_of_padding_is_not_read_and_that_is_said_once(
     assert [r.message.startswith("attention_mask is not read") for r in caplog.records] == [True]
 
 
-def test_embeddings_of_one_strand_are_resized_and_saved(folder: Path, tmp_path: Path) -> None:
+def test_embeddings_of_one_strand_are_resized_and_saved(folder, tmp_path):
     model, ids = AutoModelForMaskedLM.from_pretrained(folder), sample_ids()
     if model.config.rcps:
         for change in (model.resize_token_embeddings, model.set_input_embeddings):
@@ -175,7 +170,7 @@ def losses(trainer: Trainer) -> list[float]:
 
 
 @pytest.mark.few(1)
-def test_twenty_steps_of_the_trainer_lower_the_masked_loss(folder: Path, tmp_path: Path) -> None:
+def test_twenty_steps_of_the_trainer_lower_the_masked_loss(folder, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForMaskedLM.from_pretrained(folder)
     rows = [tokenizer("ACGGT" * 10 + "T" * (i % 5)) for i in range(32)]
@@ -195,7 +190,7 @@ def test_twenty_steps_of_the_trainer_lower_the_masked_loss(folder: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_twenty_steps_of_the_trainer_teach_a_class(folder: Path, tmp_path: Path) -> None:
+def test_twenty_steps_of_the_trainer_teach_a_class(folder, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     torch.manual_seed(0)
     model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)

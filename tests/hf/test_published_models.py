@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ FORMS: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     write_with_remote_code(tmp_path / "hub")
     return tmp_path / "hub"
 
@@ -45,14 +44,14 @@ def same(ours: Tensor, theirs: Tensor, atol: float = 0) -> None:
 
 
 @pytest.mark.parametrize("changes", FORMS, ids=str)
-def test_every_published_form_has_its_logits(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_every_published_form_has_its_logits(tmp_path, changes):
     theirs = write_with_remote_code(tmp_path / "hub", **changes)
     ids = sample_ids()
     same(logits_of(tmp_path / "hub", ids), theirs(ids).detach())
 
 
 @pytest.mark.parametrize("trust", [{}, {"trust_remote_code": False}, {"trust_remote_code": True}])
-def test_remote_code_is_never_run(folder: Path, trust: dict[str, bool]) -> None:
+def test_remote_code_is_never_run(folder, trust):
     config = AutoConfig.from_pretrained(folder, **trust)
     assert type(config) is genodiff.hf.CaduceusConfig
     assert type(AutoTokenizer.from_pretrained(folder, **trust)) is genodiff.hf.CaduceusTokenizer
@@ -65,7 +64,7 @@ def test_remote_code_is_never_run(folder: Path, trust: dict[str, bool]) -> None:
 
 
 @pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
-def test_folders_that_the_reference_wrote_give_its_logits(name: str, shared: Path) -> None:
+def test_folders_that_the_reference_wrote_give_its_logits(name, shared):
     folder = shared / "conformance" / "cases" / name
     io = load_file(folder / "io.safetensors")
     same(logits_of(folder, io["in/input_ids"]), io["out/logits"], atol=2e-4)
@@ -80,9 +79,7 @@ def golden_cases() -> list[str]:
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", golden_cases())
-def test_golden_numbers_hidden_states_and_gradients_by_their_published_names(
-    name: str, shared: Path
-) -> None:
+def test_golden_numbers_hidden_states_and_gradients_by_their_published_names(name, shared):
     file = shared / "conformance" / "cases" / name
     meta = json.loads(file.with_suffix(".json").read_text())["meta"]
     held = load_file(file.with_suffix(".safetensors"))
@@ -109,7 +106,7 @@ def test_golden_numbers_hidden_states_and_gradients_by_their_published_names(
                 same(parameter.grad, held[f"grad_f64/{entry}"], atol=1e-9)
 
 
-def test_logits_equal_those_of_an_imported_run(folder: Path, tmp_path: Path) -> None:
+def test_logits_equal_those_of_an_imported_run(folder, tmp_path):
     from tests.commands import exit_code
 
     assert exit_code("checkpoint", "import", folder, "--out", tmp_path / "run") == 0
@@ -117,7 +114,7 @@ def test_logits_equal_those_of_an_imported_run(folder: Path, tmp_path: Path) -> 
     same(logits_of(folder, ids), load_model(tmp_path / "run").backbone(ids).detach())
 
 
-def test_a_vocabulary_of_plants_keeps_its_ids_and_its_tokenizer(tmp_path: Path) -> None:
+def test_a_vocabulary_of_plants_keeps_its_ids_and_its_tokenizer(tmp_path):
     config = CONFIG | PLANT
     complement = tuple(PLANT["complement_map"].values())
     theirs = network(config, rows=8, complement=complement)
@@ -141,7 +138,7 @@ def test_a_vocabulary_of_plants_keeps_its_ids_and_its_tokenizer(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["bin", "shards of bin", "shards", "half"])
-def test_archives_shards_and_half_precision_are_read(folder: Path, kind: str) -> None:
+def test_archives_shards_and_half_precision_are_read(folder, kind):
     ids, file = sample_ids(), folder / "model.safetensors"
     wanted, state = logits_of(folder, ids), load_file(file)
     file.unlink()
@@ -169,7 +166,7 @@ def test_archives_shards_and_half_precision_are_read(folder: Path, kind: str) ->
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
-def test_dtypes_devices_and_options_of_from_pretrained(folder: Path, dtype: str) -> None:
+def test_dtypes_devices_and_options_of_from_pretrained(folder, dtype):
     ids = sample_ids()
     wanted = logits_of(folder, ids)
     model = AutoModelForMaskedLM.from_pretrained(folder, dtype=dtype)
@@ -182,7 +179,7 @@ def test_dtypes_devices_and_options_of_from_pretrained(folder: Path, dtype: str)
     )
 
 
-def test_device_maps_and_old_options_change_nothing(folder: Path) -> None:
+def test_device_maps_and_old_options_change_nothing(folder):
     ids = sample_ids()
     wanted = logits_of(folder, ids)
     for options in (
@@ -197,9 +194,7 @@ def test_device_maps_and_old_options_change_nothing(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_repository_of_the_hubs_cache_is_read_offline(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repository_of_the_hubs_cache_is_read_offline(folder, tmp_path, monkeypatch):
     cache = tmp_path / "cache" / "models--someone--caduceus"
     shutil.copytree(folder, cache / "snapshots" / ("0" * 40))
     cache.joinpath("refs").mkdir()
@@ -211,7 +206,7 @@ def test_a_repository_of_the_hubs_cache_is_read_offline(
         AutoModelForMaskedLM.from_pretrained("someone/other", **options)
 
 
-def test_a_model_without_a_file_is_drawn_as_published(folder: Path) -> None:
+def test_a_model_without_a_file_is_drawn_as_published(folder):
     torch.manual_seed(1)
     model = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(folder))
     state = model.state_dict()
@@ -233,7 +228,7 @@ def test_a_model_without_a_file_is_drawn_as_published(folder: Path) -> None:
     assert {p.device.type for p in empty.parameters()} == {"meta"}
 
 
-def test_the_parameters_are_those_of_the_published_code(shared: Path) -> None:
+def test_the_parameters_are_those_of_the_published_code(shared):
     for name in ("hf_layout_ps_tiny", "hf_layout_ph_tiny"):
         folder = shared / "conformance" / "cases" / name
         layout = json.loads((folder / "layout.json").read_text())
@@ -241,11 +236,11 @@ def test_the_parameters_are_those_of_the_published_code(shared: Path) -> None:
         assert mine - {"lm_head.weight"} == set(layout["keys_in_file"])
 
 
-def test_read_source_agrees_that_the_folder_is_a_caduceus(folder: Path) -> None:
+def test_read_source_agrees_that_the_folder_is_a_caduceus(folder):
     assert read_source(folder).layout == "caduceus"
 
 
-def test_the_name_of_a_pretrained_model_is_its_folder() -> None:
+def test_the_name_of_a_pretrained_model_is_its_folder():
     """Without the hub, which would look for a repository of that name for 45 s."""
     from transformers import AutoConfig, AutoTokenizer
 

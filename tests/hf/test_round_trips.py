@@ -28,9 +28,7 @@ def run_logits(run: Path, ids: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("changes", [{}, {"rcps": False}, {"fused_add_norm": False}], ids=str)
-def test_what_is_saved_is_read_by_both_to_the_same_bits(
-    tmp_path: Path, changes: dict[str, bool]
-) -> None:
+def test_what_is_saved_is_read_by_both_to_the_same_bits(tmp_path, changes):
     write_with_remote_code(tmp_path / "hub", **changes)
     ids, saved = sample_ids(), tmp_path / "saved"
     wanted = logits_of(tmp_path / "hub", ids)
@@ -48,7 +46,7 @@ def test_what_is_saved_is_read_by_both_to_the_same_bits(
     assert all(torch.equal(x, after[name]) for name, x in before.items())
 
 
-def test_a_saved_config_is_the_published_one_with_its_ids_in_order(tmp_path: Path) -> None:
+def test_a_saved_config_is_the_published_one_with_its_ids_in_order(tmp_path):
     write_with_remote_code(tmp_path / "hub")
     AutoModelForMaskedLM.from_pretrained(tmp_path / "hub").save_pretrained(tmp_path / "saved")
     before = json.loads((tmp_path / "hub" / "config.json").read_text())
@@ -63,7 +61,7 @@ def test_a_saved_config_is_the_published_one_with_its_ids_in_order(tmp_path: Pat
 
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_an_exported_run_has_its_logits_in_transformers(tmp_path: Path, strands: str) -> None:
+def test_an_exported_run_has_its_logits_in_transformers(tmp_path, strands):
     config = resolve_config(
         {"recipe": "own", "fasta": str(write_run(tmp_path) and tmp_path / "genome.fa"),
          "backbone": NETWORK | {"strands": strands}, "data": {"seq_len": 64}}
@@ -74,7 +72,7 @@ def test_an_exported_run_has_its_logits_in_transformers(tmp_path: Path, strands:
     assert torch.equal(logits_of(tmp_path / "hub", ids), run_logits(run, ids))
 
 
-def test_a_run_becomes_a_model_and_a_published_folder(tmp_path: Path) -> None:
+def test_a_run_becomes_a_model_and_a_published_folder(tmp_path):
     run, ids = write_run(tmp_path), sample_ids()
     model, tokenizer = genodiff.hf.from_run(run)
     assert not model.training
@@ -87,7 +85,7 @@ def test_a_run_becomes_a_model_and_a_published_folder(tmp_path: Path) -> None:
     assert torch.equal(run_logits(tmp_path / "back", ids), run_logits(run, ids))
 
 
-def test_an_imported_plant_run_goes_out_with_its_own_ids(tmp_path: Path) -> None:
+def test_an_imported_plant_run_goes_out_with_its_own_ids(tmp_path):
     from tests.hub.published_folders import CONFIG, PLANT, network, state_of
 
     config = CONFIG | PLANT
@@ -103,7 +101,7 @@ def test_an_imported_plant_run_goes_out_with_its_own_ids(tmp_path: Path) -> None
     torch.testing.assert_close(model(ids).logits, theirs(ids), rtol=0, atol=0)
 
 
-def test_a_classifier_keeps_its_head_and_its_pooling(tmp_path: Path) -> None:
+def test_a_classifier_keeps_its_head_and_its_pooling(tmp_path):
     write_with_remote_code(tmp_path / "hub")
     ids = sample_ids()
     torch.manual_seed(0)
@@ -119,7 +117,7 @@ def test_a_classifier_keeps_its_head_and_its_pooling(tmp_path: Path) -> None:
     assert torch.equal(score, model.score.weight)
 
 
-def test_the_bare_model_reads_every_folder_and_is_read_by_every_model(tmp_path: Path) -> None:
+def test_the_bare_model_reads_every_folder_and_is_read_by_every_model(tmp_path):
     write_with_remote_code(tmp_path / "hub")
     ids = sample_ids()
     bare = AutoModel.from_pretrained(tmp_path / "hub")
@@ -130,7 +128,7 @@ def test_the_bare_model_reads_every_folder_and_is_read_by_every_model(tmp_path: 
     assert torch.equal(logits_of(tmp_path / "bare", ids), full(ids).logits.detach())
 
 
-def test_runs_that_cannot_be_published_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_runs_that_cannot_be_published_are_refused_in_one_line(tmp_path):
     config = resolve_config(
         {"recipe": "own", "fasta": str(write_run(tmp_path) and tmp_path / "genome.fa"),
          "backbone": {"kind": "dimamba", "d_model": 16, "n_layer": 1},
@@ -143,9 +141,7 @@ def test_runs_that_cannot_be_published_are_refused_in_one_line(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("network", [NETWORK, NETWORK | {"strands": "single"}], ids=["ps", "ph"])
-def test_a_folder_of_weights_alone_is_read_where_it_stands(
-    tmp_path: Path, network: dict[str, object]
-) -> None:
+def test_a_folder_of_weights_alone_is_read_where_it_stands(tmp_path, network):
     fasta = tmp_path / "genome.fa"
     fasta.write_text(genome_text())
     given = {"recipe": "own", "fasta": str(fasta), "backbone": network, "data": {"seq_len": 64}}

@@ -1,7 +1,6 @@
 """Published files: names, tied tensors left out, the complement map, and what is refused."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ def as_published(model: Caduceus, *, submodules: bool = False) -> dict[str, Tens
 
 
 @pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
-def test_files_as_the_reference_writes_them_give_its_logits(name: str, shared: Path) -> None:
+def test_files_as_the_reference_writes_them_give_its_logits(name, shared):
     folder = shared / "conformance" / "cases" / name
     config, state, io = (
         json.loads((folder / "config.json").read_text()), load_file(folder / "model.safetensors"),
@@ -83,9 +82,7 @@ def test_files_as_the_reference_writes_them_give_its_logits(name: str, shared: P
     ],
     ids=str,
 )
-def test_a_network_survives_the_way_to_the_published_names_and_back(
-    config: dict[str, Any], submodules: bool
-) -> None:
+def test_a_network_survives_the_way_to_the_published_names_and_back(config, submodules):
     settings = read_published_settings(CONFIG | config)
     model = network(**settings.model_dump())
     back, ours = from_published(as_published(model, submodules=submodules), CONFIG | config)
@@ -97,7 +94,7 @@ def test_a_network_survives_the_way_to_the_published_names_and_back(
         assert torch.equal(model(x), again(x))
 
 
-def test_the_fused_path_on_both_strands_alternates_them_and_no_other_does() -> None:
+def test_the_fused_path_on_both_strands_alternates_them_and_no_other_does():
     assert read_published_settings(CONFIG).alternate_strands
     assert read_published_settings(
         {k: v for k, v in CONFIG.items() if k != "fused_add_norm"}
@@ -106,7 +103,7 @@ def test_the_fused_path_on_both_strands_alternates_them_and_no_other_does() -> N
     assert not read_published_settings(CONFIG | {"rcps": False}).alternate_strands
 
 
-def test_the_complement_map_is_read_by_number_whatever_the_order_of_its_keys() -> None:
+def test_the_complement_map_is_read_by_number_whatever_the_order_of_its_keys():
     scrambled = dict(sorted({str(i): COMPLEMENT[i] for i in range(16)}.items()))
     assert list(scrambled)[:3] == ["0", "1", "10"]
     assert read_published_complement({"complement_map": scrambled}, 16) == COMPLEMENT
@@ -119,7 +116,7 @@ def test_the_complement_map_is_read_by_number_whatever_the_order_of_its_keys() -
         read_published_complement({"complement_map": {"7": 10}}, 16)
 
 
-def test_tied_tensors_may_be_there_if_they_agree() -> None:
+def test_tied_tensors_may_be_there_if_they_agree():
     state = as_published(network(**read_published_settings(CONFIG).model_dump()))
     mixer = "caduceus.backbone.layers.1.mixer.submodule"
     twins = {
@@ -135,7 +132,7 @@ def test_tied_tensors_may_be_there_if_they_agree() -> None:
             from_published(state | {name: state[twin] + 1}, CONFIG)
 
 
-def test_half_precision_weights_become_float32() -> None:
+def test_half_precision_weights_become_float32():
     state = {
         name: x.half()
         for name, x in as_published(network(**read_published_settings(CONFIG).model_dump())).items()
@@ -143,7 +140,7 @@ def test_half_precision_weights_become_float32() -> None:
     assert {x.dtype for x in from_published(state, CONFIG)[1].values()} == {torch.float32}
 
 
-def test_missing_foreign_and_misshapen_tensors_and_other_mixers_are_refused() -> None:
+def test_missing_foreign_and_misshapen_tensors_and_other_mixers_are_refused():
     state = as_published(network(**read_published_settings(CONFIG).model_dump()))
     first = next(iter(state))
     with pytest.raises(CheckpointError, match="no embedding"):

@@ -41,12 +41,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", cases() or [None], ids=lambda c: c and f"{c['id']}_{c['slug']}")
-def test_a_wrong_checkpoint_is_refused_by_name(
-    case: dict[str, Any] | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_wrong_checkpoint_is_refused_by_name(case, tmp_path, monkeypatch, capsys):
     if case is None:
         pytest.skip("no shared folder here (set GENODIFF_SHARED)")
     folder = tmp_path / "case"

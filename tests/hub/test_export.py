@@ -4,7 +4,6 @@ known and nothing more.
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,9 +40,7 @@ def round_trip(source: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
-def test_what_the_reference_wrote_comes_back_byte_for_byte(
-    name: str, shared: Path, tmp_path: Path
-) -> None:
+def test_what_the_reference_wrote_comes_back_byte_for_byte(name, shared, tmp_path):
     source = shared / "conformance" / "cases" / name
     out = round_trip(source, tmp_path)
     assert (out / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
@@ -77,9 +74,7 @@ def test_what_the_reference_wrote_comes_back_byte_for_byte(
     ],
     ids=str,
 )
-def test_every_published_form_comes_back_byte_for_byte(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_every_published_form_comes_back_byte_for_byte(tmp_path, changes):
     config = CONFIG | changes
     complement = tuple(config["complement_map"][str(i)] for i in range(config["vocab_size"]))
     kind = config["architectures"][0]
@@ -114,9 +109,7 @@ def test_every_published_form_comes_back_byte_for_byte(
     ids=str,
 )
 @pytest.mark.parametrize("fused", [True, False])
-def test_the_fused_and_the_unfused_form_have_the_same_logits(
-    tmp_path: Path, changes: dict[str, Any], fused: bool
-) -> None:
+def test_the_fused_and_the_unfused_form_have_the_same_logits(tmp_path, changes, fused):
     theirs = write_published(tmp_path / "hf", fused_add_norm=fused, **changes).double()
     adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     export_model(tmp_path / "run", tmp_path / "other", layout="caduceus", fused=not fused)
@@ -132,7 +125,7 @@ def test_the_fused_and_the_unfused_form_have_the_same_logits(
     assert all(torch.equal(back[1][n], x) for n, x in other.tensors.items())
 
 
-def test_a_network_that_has_one_form_only_says_so(tmp_path: Path) -> None:
+def test_a_network_that_has_one_form_only_says_so(tmp_path):
     write_published(tmp_path / "hf", n_layer=3)
     adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     with pytest.raises(CheckpointError, match=r"odd number of layers \(3\).*--fused"):
@@ -140,9 +133,7 @@ def test_a_network_that_has_one_form_only_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_run_of_our_own_exports_with_a_card_and_comes_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_our_own_exports_with_a_card_and_comes_back(tmp_path, capsys):
     (tmp_path / "genome.fa").write_text(genome_text())
     given = {
         "recipe": "own",
@@ -166,18 +157,8 @@ def test_a_run_of_our_own_exports_with_a_card_and_comes_back(
         ["--format", "safetensors"],
     ):
         out = tmp_path / "_".join(["out", *words]).replace("-", "")
-        assert_code(
-            0,
-            "checkpoint",
-            "export",
-            str(run),
-            "--out",
-            str(out),
-            "--json",
-            "--threads",
-            "1",
-            *words,
-        )
+        assert_code(0, "checkpoint", "export", str(run), "--out", str(out), "--json", "--threads",
+                    "1", *words)  # fmt: skip
         found = json.loads(capsys.readouterr().out)
         assert sorted(found["files"]) == sorted(p.name for p in out.iterdir())
         text = (out / "README.md").read_text()
@@ -197,12 +178,12 @@ def test_a_run_of_our_own_exports_with_a_card_and_comes_back(
             same_logits(again, backbone)
 
 
-def test_a_card_without_an_evaluation_says_that_nothing_was_measured(tmp_path: Path) -> None:
+def test_a_card_without_an_evaluation_says_that_nothing_was_measured(tmp_path):
     export_model(write_run(tmp_path), tmp_path / "out", layout="caduceus")
     assert "Not measured" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_an_existing_folder_and_a_form_of_nothing_are_refused(tmp_path: Path) -> None:
+def test_an_existing_folder_and_a_form_of_nothing_are_refused(tmp_path):
     run = write_run(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").touch()
@@ -212,7 +193,7 @@ def test_an_existing_folder_and_a_form_of_nothing_are_refused(tmp_path: Path) ->
         export_model(run, tmp_path / "new", layout="safetensors", fused=True)
 
 
-def test_half_keeps_weights_in_16_bits_and_computes_in_32(tmp_path: Path) -> None:
+def test_half_keeps_weights_in_16_bits_and_computes_in_32(tmp_path):
     run = write_run(tmp_path)
     told = export_model(run, tmp_path / "half", layout="safetensors", half=True)
     whole = export_model(run, tmp_path / "whole", layout="safetensors")
@@ -234,7 +215,7 @@ def test_half_keeps_weights_in_16_bits_and_computes_in_32(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("layout", ["caduceus", "safetensors"])
-def test_an_exported_folder_is_imported(run: Path, tmp_path: Path, layout: str) -> None:
+def test_an_exported_folder_is_imported(run, tmp_path, layout):
     genodiff.export_checkpoint(run, out=tmp_path / "out", format=layout)  # type: ignore[arg-type]
     planned = genodiff.import_checkpoint(tmp_path / "out", out=tmp_path / "again", plan=True)
     assert not (tmp_path / "again").exists()

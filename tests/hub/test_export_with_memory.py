@@ -56,7 +56,7 @@ def ask(path: Path, fasta: Path, memory: str = "on") -> Answers:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Path], Answers]:
+def made(tmp_path_factory):
     """A genome, folders exported of a run on it, and what the run says; the run is gone."""
     base = tmp_path_factory.mktemp("export")
     with pytest.MonkeyPatch.context() as patch:
@@ -77,7 +77,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Path
 
 
 @pytest.fixture
-def anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def anew(tmp_path, monkeypatch):
     """An empty cache."""
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
@@ -85,9 +85,7 @@ def anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("layout", ["safetensors", "caduceus"])
-def test_it_says_the_same_bit_for_bit_without_the_genome(
-    made: tuple[Path, dict[str, Path], Answers], layout: str, anew: Path
-) -> None:
+def test_it_says_the_same_bit_for_bit_without_the_genome(made, layout, anew):
     (fasta, folders, _), answers = made, copy.deepcopy(made[2])
     found, plain = (ask(folders[layout], fasta, memory) for memory in ("on", "off"))
     if layout == "caduceus":  # it has no place for the length of a window
@@ -100,9 +98,7 @@ def test_it_says_the_same_bit_for_bit_without_the_genome(
     assert (place / "at.npy").exists()  # the table was built beside
 
 
-def test_own_loci_are_told_by_the_hashes_of_contigs(
-    made: tuple[Path, dict[str, Path], Answers], anew: Path
-) -> None:
+def test_own_loci_are_told_by_the_hashes_of_contigs(made, anew):
     fasta, folders, _ = made
     found = open_train_memory(load_model(folders["safetensors"]))
     assert found.store is None
@@ -118,7 +114,7 @@ def test_own_loci_are_told_by_the_hashes_of_contigs(
         assert OwnLoci(found, genome).find_name("c1") == "c2"
 
 
-def test_it_takes_two_bits_a_base(made: tuple[Path, dict[str, Path], Answers]) -> None:
+def test_it_takes_two_bits_a_base(made):
     _, folders, _ = made
     folder = folders["safetensors"] / FOLDER
     card = json.loads((folder / CARD).read_text())
@@ -131,7 +127,7 @@ def test_it_takes_two_bits_a_base(made: tuple[Path, dict[str, Path], Answers]) -
     assert card["fingerprint"][:12] in text
 
 
-def test_a_text_comes_back_from_its_packed_form() -> None:
+def test_a_text_comes_back_from_its_packed_form():
     rng = np.random.default_rng(1)
     for lengths in ((1,), (7, 8, 9), (64, 3), (500, 1, 1)):
         parts = [rng.choice(5, n, p=[0.24] * 4 + [0.04]).astype(np.uint8) for n in lengths]
@@ -142,9 +138,7 @@ def test_a_text_comes_back_from_its_packed_form() -> None:
         assert all(np.array_equal(a, b) for (_, _, a), b in zip(back, parts, strict=True))
 
 
-def test_a_store_at_hand_serves_as_its_table(
-    made: tuple[Path, dict[str, Path], Answers], tmp_path: Path, anew: Path
-) -> None:
+def test_a_store_at_hand_serves_as_its_table(made, tmp_path, anew):
     """Where the genome's own memory is in the cache already, no second table is built."""
     _, folders, _ = made
     own = open_train_memory(load_model(write_run(tmp_path)))
@@ -218,9 +212,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_memory_that_is_damaged_or_of_another_model_is_refused(
-    made: tuple[Path, dict[str, Path], Answers], fault: str, anew: Path, tmp_path: Path
-) -> None:
+def test_a_memory_that_is_damaged_or_of_another_model_is_refused(made, fault, anew, tmp_path):
     folder, (change, words) = tmp_path / "published", FAULTS[fault]
     shutil.copytree(made[1]["safetensors"], folder)
     change(folder / FOLDER)
@@ -233,9 +225,9 @@ def test_a_memory_that_is_damaged_or_of_another_model_is_refused(
 
 
 def test_a_sound_folder_is_checked_imported_and_refuses_what_needs_the_genome(
-    made: tuple[Path, dict[str, Path], Answers], anew: Path, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    made, anew, tmp_path,
+    capsys,
+):  # fmt: skip
     fasta, folders, answers = made
     for folder in folders.values():
         told = genodiff.check_checkpoint(folder)
@@ -259,9 +251,7 @@ def test_a_sound_folder_is_checked_imported_and_refuses_what_needs_the_genome(
     assert json.loads((first / CARD).read_text()) == json.loads((again / CARD).read_text())
 
 
-def test_what_is_published_is_not_taken_for_a_genome_at_hand(
-    made: tuple[Path, dict[str, Path], Answers], anew: Path, tmp_path: Path
-) -> None:
+def test_what_is_published_is_not_taken_for_a_genome_at_hand(made, anew, tmp_path):
     """A folder that claims to be of a known genome, with other bases: the genome keeps its own."""
     card = json.loads((made[1]["safetensors"] / FOLDER / CARD).read_text())
     other = Memory.build([("c1", 0, np.arange(4000, dtype=np.uint8) % 4)], k=card["manifest"]["k"])

@@ -1,7 +1,6 @@
 """A file of a model and its folder are the same request, wherever a model is named."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,9 +50,7 @@ def as_it_is(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("form", [as_it_is, as_lightning, as_pickle, as_shards])
-def test_each_published_file_is_read_as_its_folder(
-    tmp_path: Path, form: Callable[[Path], list[str]]
-) -> None:
+def test_each_published_file_is_read_as_its_folder(tmp_path, form):
     folder = tmp_path / "published"
     write_published(folder)
     weights = genodiff.load(folder, device="cpu").digest
@@ -68,7 +65,7 @@ def test_each_published_file_is_read_as_its_folder(
         assert genodiff.check_checkpoint(file) == genodiff.check_checkpoint(folder)
 
 
-def test_a_weight_file_that_the_folder_does_not_read_is_taken_for_itself(tmp_path: Path) -> None:
+def test_a_weight_file_that_the_folder_does_not_read_is_taken_for_itself(tmp_path):
     folder = tmp_path / "published"
     write_published(folder)
     state = load_file(folder / "model.safetensors")
@@ -81,7 +78,7 @@ def test_a_weight_file_that_the_folder_does_not_read_is_taken_for_itself(tmp_pat
     assert genodiff.load(folder / "a.ckpt").digest != genodiff.load(folder / "b.ckpt").digest
 
 
-def test_each_file_of_a_run_is_read_as_the_run(tmp_path: Path) -> None:
+def test_each_file_of_a_run_is_read_as_the_run(tmp_path):
     run = write_run(tmp_path)
     wanted = genodiff.load(run, device="cpu").digest
     step = next((run / "checkpoints").iterdir())
@@ -91,7 +88,7 @@ def test_each_file_of_a_run_is_read_as_the_run(tmp_path: Path) -> None:
         assert locate(file) == file.parent
 
 
-def test_parts_of_a_run_and_of_a_sweep_are_the_whole(tmp_path: Path) -> None:
+def test_parts_of_a_run_and_of_a_sweep_are_the_whole(tmp_path):
     run, sweep = tmp_path / "run", tmp_path / "sweep"
     for file in (run / "checkpoints" / "step_1" / "model.json", run / "config.yaml",
                  run / "metrics.csv", sweep / "units" / "a" / "predictor.json",
@@ -107,7 +104,7 @@ def test_parts_of_a_run_and_of_a_sweep_are_the_whole(tmp_path: Path) -> None:
         assert locate(other, there=False) == other
 
 
-def test_a_file_that_belongs_to_no_model_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_belongs_to_no_model_is_refused(tmp_path):
     (tmp_path / "in.json").write_text("{}")
     with pytest.raises(CheckpointError, match="is a file, not a folder"):
         genodiff.load(tmp_path / "in.json")

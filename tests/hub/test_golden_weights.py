@@ -7,7 +7,7 @@ tokens of the last hidden state for 15 bases, no [SEP]. Nothing is fetched.
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -45,27 +45,15 @@ def last_hidden_state(source: Path, folder: Path) -> np.ndarray:
     fasta, run, out = folder / "probe.fa", folder / "run", folder / "probe.npz"
     fasta.write_text(f">probe\n{BASES}\n")
     assert_code(0, "checkpoint", "import", str(source), "--out", str(run), "--threads", "1", "-q")
-    assert_code(
-        0,
-        "embed",
-        str(run),
-        "--fasta",
-        str(fasta),
-        "--out",
-        str(out),
-        "--strand",
-        "forward",
-        "--threads",
-        "1",
-        "-q",
-    )
+    assert_code(0, "embed", str(run), "--fasta", str(fasta), "--out", str(out), "--strand",
+                "forward", "--threads", "1", "-q")  # fmt: skip
     with np.load(out) as found:
         row: np.ndarray = found["embeddings"][0]
         return row
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_the_published_weights_give_their_golden_hidden_states(name: str, tmp_path: Path) -> None:
+def test_the_published_weights_give_their_golden_hidden_states(name, tmp_path):
     home = os.environ.get("GENODIFF_WEIGHTS")
     if not home or not (Path(home) / name).is_dir():
         pytest.skip(
@@ -81,9 +69,7 @@ def test_the_published_weights_give_their_golden_hidden_states(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("changes", [{}, {"rcps": False}], ids=["both strands", "one strand"])
-def test_the_way_to_the_golden_numbers_is_a_direct_forward(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_the_way_to_the_golden_numbers_is_a_direct_forward(tmp_path, changes):
     theirs = write_published(tmp_path / "hf", **changes)
     ids = torch.tensor([[7, 8, 9, 10, 11] * 3])
     with torch.no_grad():

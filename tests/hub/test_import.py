@@ -34,9 +34,7 @@ def imported(source: Path, out: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
-def test_a_folder_that_the_reference_wrote_gives_its_logits(
-    name: str, shared: Path, tmp_path: Path
-) -> None:
+def test_a_folder_that_the_reference_wrote_gives_its_logits(name, shared, tmp_path):
     folder = shared / "conformance" / "cases" / name
     backbone = imported(folder, tmp_path / "run")
     io = load_file(folder / "io.safetensors")
@@ -60,13 +58,13 @@ def test_a_folder_that_the_reference_wrote_gives_its_logits(
     ],
     ids=str,
 )
-def test_every_published_form_keeps_its_logits(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_every_published_form_keeps_its_logits(tmp_path, changes):
     theirs = write_published(tmp_path / "hf", **changes)
     same_logits(imported(tmp_path / "hf", tmp_path / "run"), theirs)
     assert check_folder(tmp_path / "run")["step"] == 0
 
 
-def test_shards_and_archives_are_read_like_one_file(tmp_path: Path) -> None:
+def test_shards_and_archives_are_read_like_one_file(tmp_path):
     theirs = write_published(tmp_path / "hf")
     state = load_file(tmp_path / "hf" / "model.safetensors")
     names = sorted(state)
@@ -92,12 +90,12 @@ def test_shards_and_archives_are_read_like_one_file(tmp_path: Path) -> None:
             same_logits(imported(folder, tmp_path / f"run_{folder.name}"), theirs)
 
 
-def test_a_weight_file_alone_takes_the_config_beside_it(tmp_path: Path) -> None:
+def test_a_weight_file_alone_takes_the_config_beside_it(tmp_path):
     theirs = write_published(tmp_path / "hf")
     same_logits(imported(tmp_path / "hf" / "model.safetensors", tmp_path / "run"), theirs)
 
 
-def test_a_hub_cache_of_links_is_read_and_a_link_out_of_the_folder_is_not(tmp_path: Path) -> None:
+def test_a_hub_cache_of_links_is_read_and_a_link_out_of_the_folder_is_not(tmp_path):
     theirs = write_published(tmp_path / "hf")
     cache = tmp_path / "models--x"
     snapshot, blobs = cache / "snapshots" / "abc", cache / "blobs"
@@ -115,7 +113,7 @@ def test_a_hub_cache_of_links_is_read_and_a_link_out_of_the_folder_is_not(tmp_pa
         read_source(outside)
 
 
-def test_a_classifier_keeps_its_backbone_and_its_head(tmp_path: Path) -> None:
+def test_a_classifier_keeps_its_backbone_and_its_head(tmp_path):
     changes = {"architectures": ["CaduceusForSequenceClassification"], "num_labels": 3}
     theirs = write_published(tmp_path / "hf", **changes)
     state = load_file(tmp_path / "hf" / "model.safetensors")
@@ -126,9 +124,7 @@ def test_a_classifier_keeps_its_backbone_and_its_head(tmp_path: Path) -> None:
     assert torch.equal(load_file(tmp_path / "run" / SCORE)["score.weight"], score)
 
 
-def test_half_precision_is_read_as_float32_with_a_word_about_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_half_precision_is_read_as_float32_with_a_word_about_it(tmp_path, caplog):
     theirs = write_published(tmp_path / "hf")
     state = load_file(tmp_path / "hf" / "model.safetensors")
     save_file(
@@ -142,7 +138,7 @@ def test_half_precision_is_read_as_float32_with_a_word_about_it(
     assert "F16" in caplog.text
 
 
-def test_plant_caduceus_means_the_same_bases_under_our_ids(tmp_path: Path) -> None:
+def test_plant_caduceus_means_the_same_bases_under_our_ids(tmp_path):
     config = CONFIG | PLANT
     theirs = network(config, rows=8, complement=(0, 1, 2, 6, 5, 4, 3, 7))
     (tmp_path / "hf").mkdir()
@@ -170,7 +166,7 @@ def test_plant_caduceus_means_the_same_bases_under_our_ids(tmp_path: Path) -> No
         read_source(tmp_path / "hf")
 
 
-def test_provenance_names_every_file_with_its_hash_and_the_probe(tmp_path: Path) -> None:
+def test_provenance_names_every_file_with_its_hash_and_the_probe(tmp_path):
     write_published(tmp_path / "hf")
     adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     found = json.loads((tmp_path / "run" / "provenance.json").read_text())
@@ -184,7 +180,7 @@ def test_provenance_names_every_file_with_its_hash_and_the_probe(tmp_path: Path)
     assert probe["bits_per_base"] > 0
 
 
-def test_an_existing_folder_is_never_written_over(tmp_path: Path) -> None:
+def test_an_existing_folder_is_never_written_over(tmp_path):
     write_published(tmp_path / "hf")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "mine.txt").write_text("mine")
@@ -193,9 +189,7 @@ def test_an_existing_folder_is_never_written_over(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "run").iterdir()] == ["mine.txt"]
 
 
-def test_weights_that_no_trained_network_has_are_imported_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_weights_that_no_trained_network_has_are_imported_with_a_warning(tmp_path, caplog):
     write_published(tmp_path / "hf")
     state = load_file(tmp_path / "hf" / "model.safetensors")
     word = "caduceus.backbone.embeddings.word_embeddings.embedding.weight"
@@ -204,22 +198,11 @@ def test_weights_that_no_trained_network_has_are_imported_with_a_warning(
     assert "are these trained weights?" in caplog.text
 
 
-def test_training_into_an_imported_folder_is_refused_and_says_how_to_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_into_an_imported_folder_is_refused_and_says_how_to_go_on(tmp_path, capsys):
     write_published(tmp_path / "hf")
     run = tmp_path / "run"
-    assert_code(
-        0,
-        "checkpoint",
-        "import",
-        str(tmp_path / "hf"),
-        "--out",
-        str(run),
-        "--json",
-        "--threads",
-        "1",
-    )
+    assert_code(0, "checkpoint", "import", str(tmp_path / "hf"), "--out", str(run), "--json",
+                "--threads", "1")  # fmt: skip
     assert json.loads(capsys.readouterr().out)["layout"] == "caduceus"
     (tmp_path / "x.fa").write_text(">a\n" + "ACGTTGCA" * 600 + "\n")
     before = {p.name: p.read_bytes() for p in run.iterdir()}

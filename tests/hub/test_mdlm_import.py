@@ -36,16 +36,9 @@ MAMBAS = {
     "add": DiMambaSettings(
         d_model=16, n_layer=2, conditioning="add", d_cond=16, d_state=4, residual=False
     ),
-    "concat": DiMambaSettings(
-        d_model=16,
-        n_layer=2,
-        conditioning="concat",
-        d_cond=8,
-        d_state=4,
-        residual=False,
-        spare_rows=8,
-    ),
-}
+    "concat": DiMambaSettings(d_model=16, n_layer=2, conditioning="concat", d_cond=8, d_state=4,
+                              residual=False, spare_rows=8),
+}  # fmt: skip
 
 
 def network(shape: Any, rows: int = 12, seed: int = 0) -> Any:
@@ -82,8 +75,8 @@ def same_logits(ours: Any, theirs: Any, atol: float = 1e-5) -> None:
 
 
 def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for_byte(
-    shared: Path, tmp_path: Path
-) -> None:
+    shared, tmp_path
+):
     source = shared / "conformance" / "cases" / "hf_layout_udlm_tiny"
     adopt_network(read_source(source), tmp_path / "run")
     model, io = load_model(tmp_path / "run"), load_file(source / "io.safetensors")
@@ -104,9 +97,7 @@ def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for
 @pytest.mark.parametrize(
     "shape", [DIT, DIT.model_copy(update={"n_classes": 3}), *MAMBAS.values()], ids=str
 )
-def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(
-    tmp_path: Path, shape: Any
-) -> None:
+def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(tmp_path, shape):
     theirs = network(shape)
     write(tmp_path / "hf", theirs)
     adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
@@ -166,9 +157,7 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
 @pytest.mark.parametrize(
     "shape", [DIT, MAMBAS["adaln"], MAMBAS["adaln, tied"], MAMBAS["add"]], ids=str
 )
-def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(
-    tmp_path: Path, shape: Any
-) -> None:
+def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(tmp_path, shape):
     raw, average = network(shape, seed=1), network(shape, seed=2)
     lightning(tmp_path / "last.ckpt", raw, average)
     for source, theirs, averaged in (
@@ -185,7 +174,7 @@ def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(
         assert read.settings.time_conditioning == shape.time_conditioning
 
 
-def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path: Path) -> None:
+def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path):
     raw = network(DIT)
     shadow = [x for n, x in state_of(raw).items() if not n.endswith("inv_freq")]
     path = tmp_path / "last.ckpt"
@@ -205,9 +194,7 @@ def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path: Path) 
     assert read_source(path, averaged=False).weights == "raw"
 
 
-def test_a_lightning_file_says_what_its_network_is_without_its_classes_being_made(
-    tmp_path: Path,
-) -> None:
+def test_a_lightning_file_says_what_its_network_is_without_its_classes_being_made(tmp_path):
     lightning(tmp_path / "last.ckpt", network(DIT), network(DIT))
     told = read_hyper_parameters(open_weights([tmp_path / "last.ckpt"]).extra)
     assert told["model"] == {"hidden_size": 24, "n_heads": 3, "length": 64}
@@ -228,7 +215,7 @@ def test_a_lightning_file_says_what_its_network_is_without_its_classes_being_mad
         (lambda s: s["backbone.vocab_embed.embedding"].fill_(float("inf")), "not finite"),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path: Path, change: Any, said: str) -> None:
+def test_what_does_not_fit_is_named(tmp_path, change, said):
     write(tmp_path, network(DIT))
     state = load_file(tmp_path / "model.safetensors")
     change(state)
@@ -241,13 +228,13 @@ def test_what_does_not_fit_is_named(tmp_path: Path, change: Any, said: str) -> N
 @pytest.mark.parametrize(
     "changes", [{"n_heads": 4}, {"hidden_dim": 32}, {"vocab_size": 13}, {"n_blocks": 3}]
 )
-def test_a_config_of_another_network_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_config_of_another_network_is_refused(tmp_path, changes):
     write(tmp_path, network(DIT), **changes)
     with pytest.raises(CheckpointError):
         read_source(tmp_path)
 
 
-def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path: Path) -> None:
+def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path):
     theirs = network(DIT, rows=259)  # 256 bytes, the end, the mask, the padding
     write(tmp_path / "hf", theirs)
     with pytest.raises(CheckpointError, match="--tokenizer"):
@@ -255,18 +242,8 @@ def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path: Path) ->
     with pytest.raises(CheckpointError, match="259 rows"):
         read_source(tmp_path / "hf", tokenizer="text8")
     run, out = tmp_path / "run", tmp_path / "out"
-    assert_code(
-        0,
-        "checkpoint",
-        "import",
-        str(tmp_path / "hf"),
-        "--out",
-        str(run),
-        "--tokenizer",
-        "bytes",
-        "--threads",
-        "1",
-    )
+    assert_code(0, "checkpoint", "import", str(tmp_path / "hf"), "--out", str(run), "--tokenizer",
+                "bytes", "--threads", "1")  # fmt: skip
     model = load_model(run)
     assert (model.alphabet.domain, model.config.data.tokenizer) == ("text", "bytes")
     ids = torch.arange(40).reshape(2, 20)
@@ -283,36 +260,15 @@ def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path: Path) ->
     ).read_bytes()
 
 
-def test_an_imported_network_samples_and_evaluates(tmp_path: Path) -> None:
+def test_an_imported_network_samples_and_evaluates(tmp_path):
     write(tmp_path / "hf", network(DIT))
     adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
-    assert_code(
-        0,
-        "sample",
-        "--checkpoint",
-        str(tmp_path / "run"),
-        "--fasta",
-        str(tmp_path / "o.fa"),
-        "--n",
-        "1",
-        "--length",
-        "32",
-        "-q",
-    )
+    assert_code(0, "sample", "--checkpoint", str(tmp_path / "run"), "--fasta",
+                str(tmp_path / "o.fa"), "--n", "1", "--length", "32", "-q")  # fmt: skip
     assert set((tmp_path / "o.fa").read_text().splitlines()[1]) <= set("ACGT")
     (tmp_path / "x.fa").write_text(">a\n" + "ACGTTGCAGTCCA" * 600 + "\n")
-    words = [
-        "eval",
-        str(tmp_path / "run"),
-        "--fasta",
-        str(tmp_path / "x.fa"),
-        "--max-windows",
-        "4",
-        "--no-baselines",
-        "-q",
-        "--threads",
-        "1",
-    ]
+    words = ["eval", str(tmp_path / "run"), "--fasta", str(tmp_path / "x.fa"), "--max-windows", "4",
+             "--no-baselines", "-q", "--threads", "1"]  # fmt: skip
     assert_code(0, *words)
     assert "test of x.fa" in json.loads((tmp_path / "run" / "eval.json").read_text())
 
@@ -322,8 +278,8 @@ def test_an_imported_network_samples_and_evaluates(tmp_path: Path) -> None:
 )
 @given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
 def test_no_damage_to_a_lightning_file_makes_anything_but_a_clear_refusal_or_a_sound_network(
-    tmp_path: Path, kind: str, where: float, bit: int
-) -> None:
+    tmp_path, kind, where, bit
+):
     clean, damaged = tmp_path / "clean.ckpt", tmp_path / "damaged.ckpt"
     if not clean.exists():
         lightning(clean, network(DIT), network(DIT))

@@ -3,7 +3,6 @@ refused.
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,7 +56,7 @@ def published(
 
 @pytest.mark.parametrize("prefix", ["backbone.", ""])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_network_survives_the_way_to_the_published_names_and_back(name: str, prefix: str) -> None:
+def test_a_network_survives_the_way_to_the_published_names_and_back(name, prefix):
     model, state, config = published(name, prefix)
     assert find_prefix(state) == prefix
     settings, tensors = from_published_mdlm(state, config)
@@ -72,14 +71,14 @@ def test_a_network_survives_the_way_to_the_published_names_and_back(name: str, p
 
 
 @pytest.mark.parametrize("name", [n for n in NETWORKS if "add" not in n])
-def test_sizes_need_no_config(name: str) -> None:
+def test_sizes_need_no_config(name):
     model, state, _ = published(name)
     found = from_published_mdlm(state)[0]
     same = ("d_model", "n_layer", "d_cond", "n_classes")
     assert [getattr(found, key) for key in same] == [getattr(model.settings, key) for key in same]
 
 
-def test_tied_tensors_of_a_lightning_file_must_agree_and_averages_are_of_parameters_once() -> None:
+def test_tied_tensors_of_a_lightning_file_must_agree_and_averages_are_of_parameters_once():
     model, state, config = published("dimamba {'n_classes': 3, 'tie_head': True, 'dropout': 0.1}")
     for name in [n for n in state if "mamba_fwd.in_proj" in n or "mamba_fwd.out_proj" in n]:
         state[name.replace("fwd", "rev")] = state[name]
@@ -95,7 +94,7 @@ def test_tied_tensors_of_a_lightning_file_must_agree_and_averages_are_of_paramet
     assert set(list_parameters(of_dit)) == set(of_dit) - {f"backbone.{TABLE}"}
 
 
-def test_what_contradicts_the_config_or_itself_is_refused() -> None:
+def test_what_contradicts_the_config_or_itself_is_refused():
     _, state, config = published("dit {}")
 
     def refused(named: str, changed: dict[str, Any] | None = None, **told: Any) -> None:
@@ -127,7 +126,7 @@ def test_what_contradicts_the_config_or_itself_is_refused() -> None:
         from_published_mdlm(state)
 
 
-def test_forms_that_were_never_published_have_no_published_config() -> None:
+def test_forms_that_were_never_published_have_no_published_config():
     for model in (
         dit(adaln=False),
         dit(causal=True),
@@ -138,7 +137,7 @@ def test_forms_that_were_never_published_have_no_published_config() -> None:
             make_mdlm_config(model.settings, 9, 16)
 
 
-def test_a_folder_of_the_reference_gives_its_logits_and_its_bytes_back(shared: Path) -> None:
+def test_a_folder_of_the_reference_gives_its_logits_and_its_bytes_back(shared):
     folder = shared / "conformance" / "cases" / "hf_layout_udlm_tiny"
     config = json.loads((folder / "config.json").read_text())
     state, io = load_file(folder / "model.safetensors"), load_file(folder / "io.safetensors")

@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from folders import ROOT, SHARED
 from published_folders import assert_code, write_published
@@ -34,8 +33,8 @@ def commands() -> list[list[str]]:
 
 
 def test_a_published_caduceus_becomes_embeddings_continued_training_and_a_hub_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     reference = SHARED / "conformance" / "cases" / "hf_layout_ps_tiny"
     if reference.is_dir():

@@ -5,7 +5,6 @@ exactly.
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -29,7 +28,7 @@ FLAGS = (
 
 
 @pytest.fixture
-def fasta(tmp_path: Path) -> Path:
+def fasta(tmp_path):
     path = tmp_path / "genome.fa"
     path.write_text(genome_text())
     return path
@@ -44,9 +43,7 @@ def begin(fasta: Path, init: Path, out: Path, *more: str, code: int = 0) -> None
 @pytest.mark.few(2)
 @pytest.mark.parametrize("form", ["published", "run", "file"])
 @pytest.mark.parametrize("changes", [{}, {"rcps": False}], ids=["both strands", "one strand"])
-def test_training_begins_from_the_weights(
-    tmp_path: Path, fasta: Path, form: str, changes: dict[str, Any]
-) -> None:
+def test_training_begins_from_the_weights(tmp_path, fasta, form, changes):
     theirs = write_published(tmp_path / "hf", **changes)
     init = {
         "published": tmp_path / "hf",
@@ -56,19 +53,8 @@ def test_training_begins_from_the_weights(
     if form == "run":
         adopt_network(read_source(tmp_path / "hf"), init)
     # A learning rate of nothing to speak of: what is saved is what it began from.
-    begin(
-        fasta,
-        init,
-        tmp_path / "run",
-        "--lr",
-        "1e-12",
-        "--weight-decay",
-        "0",
-        "--max-steps",
-        "2",
-        "--ema-decay",
-        "0",
-    )
+    begin(fasta, init, tmp_path / "run", "--lr", "1e-12", "--weight-decay", "0", "--max-steps", "2",
+          "--ema-decay", "0")  # fmt: skip
     model = load_model(tmp_path / "run")
     for name, tensor in collect_tensors(theirs).items():
         torch.testing.assert_close(collect_tensors(model.backbone)[name], tensor, rtol=0, atol=1e-9)
@@ -79,7 +65,7 @@ def test_training_begins_from_the_weights(
     assert session["init"]["logits_differ"] <= 1e-6
 
 
-def test_the_average_begins_from_the_weights_too(tmp_path: Path, fasta: Path) -> None:
+def test_the_average_begins_from_the_weights_too(tmp_path, fasta):
     theirs = write_published(tmp_path / "hf")
     begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "1")
     state = restore_state(tmp_path / "run")
@@ -91,7 +77,7 @@ def test_the_average_begins_from_the_weights_too(tmp_path: Path, fasta: Path) ->
 
 
 @pytest.mark.slow
-def test_a_run_resumes_exactly_without_its_source(tmp_path: Path, fasta: Path) -> None:
+def test_a_run_resumes_exactly_without_its_source(tmp_path, fasta):
     write_published(tmp_path / "hf")
     begin(fasta, tmp_path / "hf", tmp_path / "whole", "--max-steps", "4")
     begin(fasta, tmp_path / "hf", tmp_path / "parts", "--max-steps", "2")
@@ -113,25 +99,14 @@ def test_a_run_resumes_exactly_without_its_source(tmp_path: Path, fasta: Path) -
     assert all(torch.equal(again[n], x) for n, x in one.items())
 
 
-def test_the_weights_are_part_of_the_runs_identity(
-    tmp_path: Path, fasta: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_weights_are_part_of_the_runs_identity(tmp_path, fasta, capsys):
     write_published(tmp_path / "hf")
     write_published(tmp_path / "other", seed=1)
     begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "2")
     begin(fasta, tmp_path / "other", tmp_path / "run", "--max-steps", "2", code=2)
     assert "init_sha256" in capsys.readouterr().err
-    assert_code(
-        2,
-        "train",
-        "--fasta",
-        str(fasta),
-        "--out",
-        str(tmp_path / "run"),
-        *FLAGS,
-        "--max-steps",
-        "2",
-    )
+    assert_code(2, "train", "--fasta", str(fasta), "--out", str(tmp_path / "run"), *FLAGS,
+                "--max-steps", "2")  # fmt: skip
     config = resolve_config(
         {"recipe": "own", "fasta": str(fasta), "init": "x", "init_sha256": "0" * 64}
     )
@@ -147,9 +122,7 @@ def test_the_weights_are_part_of_the_runs_identity(
         (["--preset", "dit-tiny"], "a caduceus, not a dit"),
     ],
 )
-def test_another_network_is_one_clear_line(
-    tmp_path: Path, fasta: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_network_is_one_clear_line(tmp_path, fasta, words, said, capsys):
     write_published(tmp_path / "hf")
     begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "2", *words, code=2)
     lines = capsys.readouterr().err.splitlines()
@@ -158,7 +131,7 @@ def test_another_network_is_one_clear_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_weights_that_do_not_arrive_are_never_trained_from(tmp_path: Path, fasta: Path) -> None:
+def test_weights_that_do_not_arrive_are_never_trained_from(tmp_path, fasta):
     write_published(tmp_path / "hf")
     start = read_warm_start(tmp_path / "hf")
     wrong = start._replace(tensors={n: x + 0.01 for n, x in start.tensors.items()})
@@ -173,7 +146,7 @@ def test_weights_that_do_not_arrive_are_never_trained_from(tmp_path: Path, fasta
         train(config, tmp_path / "run", start=wrong)
 
 
-def test_a_training_setting_of_the_network_may_differ(tmp_path: Path, fasta: Path) -> None:
+def test_a_training_setting_of_the_network_may_differ(tmp_path, fasta):
     write_published(tmp_path / "hf")
     begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "1", "--backbone.checkpointing")
     assert load_model(tmp_path / "run").config.backbone.checkpointing
@@ -193,13 +166,7 @@ def test_a_training_setting_of_the_network_may_differ(tmp_path: Path, fasta: Pat
         ({}, 2, ["config.yaml"]),
     ],
 )
-def test_what_is_in_the_way_of_going_on_is_said(
-    tmp_path: Path,
-    files: dict[str, bytes],
-    code: int,
-    said: list[str],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_in_the_way_of_going_on_is_said(tmp_path, files, code, said, capsys):
     for name, raw in files.items():
         (tmp_path / "ckpt" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "ckpt" / name).write_bytes(raw)
@@ -208,7 +175,7 @@ def test_what_is_in_the_way_of_going_on_is_said(
     assert all(word in error for word in said)
 
 
-def test_a_published_folder_in_a_runs_place_is_sampled_from(tmp_path: Path) -> None:
+def test_a_published_folder_in_a_runs_place_is_sampled_from(tmp_path):
     write_published(tmp_path / "hf")
     out = tmp_path / "o.fa"
     words = ["sample", str(tmp_path / "hf"), "--fasta", str(out), "-n", "1", "--length", "12"]

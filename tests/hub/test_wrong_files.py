@@ -70,22 +70,9 @@ def rebyte(folder: Path, change: Callable[[bytes], bytes], name: str = "model.sa
 def swap_words(folder: Path) -> None:
     reconfigure(
         folder,
-        vocab=[
-            "[CLS]",
-            "[SEP]",
-            "[BOS]",
-            "[MASK]",
-            "[PAD]",
-            "[RESERVED]",
-            "[UNK]",
-            "C",
-            "A",
-            "G",
-            "T",
-            "N",
-            *"wxyz",
-        ],
-    )
+        vocab=["[CLS]", "[SEP]", "[BOS]", "[MASK]", "[PAD]", "[RESERVED]", "[UNK]", "C", "A", "G",
+               "T", "N", *"wxyz"],
+    )  # fmt: skip
 
 
 WRONG: dict[str, tuple[Callable[[Path], Any], str, str]] = {
@@ -229,9 +216,7 @@ WRONG: dict[str, tuple[Callable[[Path], Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("wrong", "file", "reason"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_named(
-    tmp_path: Path, wrong: Callable[[Path], Any], file: str, reason: str
-) -> None:
+def test_what_is_wrong_is_named(tmp_path, wrong, file, reason):
     write_published(tmp_path)
     read_source(tmp_path)
     wrong(tmp_path)
@@ -277,7 +262,7 @@ HOSTILE: dict[str, Callable[[Path, Path], Any]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_payload_never_runs(tmp_path: Path, name: str) -> None:
+def test_a_payload_never_runs(tmp_path, name):
     canary = tmp_path / "CANARY"
     HOSTILE[name](tmp_path / name, canary)
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
@@ -288,7 +273,7 @@ def test_a_payload_never_runs(tmp_path: Path, name: str) -> None:
     assert not canary.exists()
 
 
-def test_a_payload_beside_good_weights_stays_a_name(tmp_path: Path) -> None:
+def test_a_payload_beside_good_weights_stays_a_name(tmp_path):
     canary, path = tmp_path / "CANARY", tmp_path / "x.ckpt"
     torch.save(
         {
@@ -305,16 +290,14 @@ def test_a_payload_beside_good_weights_stays_a_name(tmp_path: Path) -> None:
     assert not canary.exists()
 
 
-def test_remote_code_is_named_and_never_imported(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_remote_code_is_named_and_never_imported(tmp_path, caplog):
     write_published(tmp_path, auto_map={"AutoModel": "evil.Model"})
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
     assert "auto_map" not in read_source(tmp_path).config
     assert "remote code (auto_map): ignored" in caplog.text
 
 
-def test_archives_read_as_data_equal_what_torch_reads(tmp_path: Path) -> None:
+def test_archives_read_as_data_equal_what_torch_reads(tmp_path):
     shared = torch.randn(4, 6)
     content = {
         "state_dict": {
@@ -338,7 +321,7 @@ def test_archives_read_as_data_equal_what_torch_reads(tmp_path: Path) -> None:
         assert archive.content["numbers"] == wanted["numbers"]
 
 
-def test_a_tensor_that_its_storage_cannot_hold_is_refused_before_it_is_made(tmp_path: Path) -> None:
+def test_a_tensor_that_its_storage_cannot_hold_is_refused_before_it_is_made(tmp_path):
     path = tmp_path / "x.bin"
     torch.save({"x": torch.zeros(1).expand(1 << 40)}, path)
     with pytest.raises(CheckpointError, match="storage of 1 numbers cannot hold"):
@@ -359,8 +342,8 @@ def damaged(raw: bytes, kind: str, where: float, bit: int) -> bytes:
 )
 @given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
 def test_no_damage_makes_anything_but_a_clear_refusal_or_a_sound_network(
-    tmp_path: Path, form: str, kind: str, where: float, bit: int
-) -> None:
+    tmp_path, form, kind, where, bit
+):
     clean = tmp_path / f"clean_{form}"
     if not clean.exists():
         write_published(clean)
@@ -388,9 +371,7 @@ def test_no_damage_makes_anything_but_a_clear_refusal_or_a_sound_network(
     assert all(torch.isfinite(x).all() for x in found.tensors.values())
 
 
-def test_checkpoint_check_judges_a_published_folder_as_import_would(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_checkpoint_check_judges_a_published_folder_as_import_would(tmp_path, capsys):
     write_published(tmp_path / "sound")
     before = sorted(tmp_path.rglob("*"))
     assert code_of("check", tmp_path / "sound") == 0

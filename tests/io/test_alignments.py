@@ -21,7 +21,7 @@ def put(folder: Path, text: str, name: str = "x") -> Path:
     return folder / name
 
 
-def test_all_formats_say_the_same(tmp_path: Path) -> None:
+def test_all_formats_say_the_same(tmp_path):
     found = {k: list(read_alignments(put(tmp_path, v, k))) for k, v in WRITTEN.items()}
     assert set(ALIGNMENT_FORMATS) <= set(WRITTEN)
     for pairs in found.values():
@@ -32,7 +32,7 @@ def test_all_formats_say_the_same(tmp_path: Path) -> None:
     assert any(len(one.blocks) > 5 for one in found["maf"])
 
 
-def test_the_query_may_be_the_target(tmp_path: Path) -> None:
+def test_the_query_may_be_the_target(tmp_path):
     there = list(read_alignments(put(tmp_path, write_paf(PLANTED, "cs"))))
     back = list(read_alignments(put(tmp_path, write_paf(PLANTED, "cs", turned=True))))
     for one, other in zip(there, back, strict=True):
@@ -41,7 +41,7 @@ def test_the_query_may_be_the_target(tmp_path: Path) -> None:
         assert one.blocks[:, 2].sum() == turned.blocks[:, 2].sum()
 
 
-def test_the_format_is_told_by_the_content(tmp_path: Path) -> None:
+def test_the_format_is_told_by_the_content(tmp_path):
     for name, text in WRITTEN.items():
         path = put(tmp_path, f"# a comment\n{text}" if name != "maf" else text)
         assert find_alignment_format(path) == {"cs": "paf"}.get(name, name)
@@ -79,7 +79,7 @@ _MAF_ROW = WRITTEN["maf"].splitlines()[2]
         ("##maf version=1\n", None, "holds no alignment"),
     ],
 )  # fmt: skip
-def test_a_wrong_line_is_named(tmp_path: Path, text: str, line: int | None, what: str) -> None:
+def test_a_wrong_line_is_named(tmp_path, text, line, what):
     with pytest.raises(DataError) as error:
         list(read_alignments(put(tmp_path, text)))
     assert what in str(error.value)

@@ -37,7 +37,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_what_is_written_is_read_back(tmp_path):
     atomic.write_bytes(tmp_path / "new" / "a.bin", bytes(range(256)))
     atomic.write_text(tmp_path / "b.txt", "Größe\n")
     atomic.write_json(tmp_path / "c.json", {"x": [1, 2.5, None], "é": "ü"})
@@ -47,14 +47,14 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert names(tmp_path) == ["b.txt", "c.json", "new", "new/a.bin"]
 
 
-def test_json_refuses_nan_and_leaves_the_old_file(tmp_path: Path) -> None:
+def test_json_refuses_nan_and_leaves_the_old_file(tmp_path):
     atomic.write_json(tmp_path / "a.json", 1)
     with pytest.raises(ValueError, match="not JSON compliant"):
         atomic.write_json(tmp_path / "a.json", float("nan"))
     assert (tmp_path / "a.json").read_text() == "1\n"
 
 
-def test_a_fault_inside_the_block_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_fault_inside_the_block_leaves_the_old_file_and_nothing_else(tmp_path):
     (tmp_path / "a").write_text("old")
 
     def half_way() -> None:
@@ -68,9 +68,7 @@ def test_a_fault_inside_the_block_leaves_the_old_file_and_nothing_else(tmp_path:
     assert names(tmp_path) == ["a"]
 
 
-def test_a_fault_of_the_callers_own_reading_is_not_called_a_fault_of_writing(
-    tmp_path: Path,
-) -> None:
+def test_a_fault_of_the_callers_own_reading_is_not_called_a_fault_of_writing(tmp_path):
     with pytest.raises(FileNotFoundError), atomic.open_atomic(tmp_path / "a"):
         (tmp_path / "gone").read_bytes()
     with pytest.raises(FileNotFoundError), atomic.atomic_directory(tmp_path / "b"):
@@ -78,7 +76,7 @@ def test_a_fault_of_the_callers_own_reading_is_not_called_a_fault_of_writing(
     assert names(tmp_path) == []
 
 
-def test_killed_at_every_operation_a_file_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+def test_killed_at_every_operation_a_file_is_the_old_one_or_the_new_one(tmp_path):
     old, new = b"old", b"new" * 1_200_000
     seen = set()
     for n in range(1, 50):
@@ -98,7 +96,7 @@ def test_killed_at_every_operation_a_file_is_the_old_one_or_the_new_one(tmp_path
     assert seen == {(False, -9), (True, -9), (True, 0)}
 
 
-def test_killed_at_every_operation_a_folder_is_complete_or_absent(tmp_path: Path) -> None:
+def test_killed_at_every_operation_a_folder_is_complete_or_absent(tmp_path):
     for n in range(1, 80):
         done = python(FOLDER, tmp_path, GENODIFF_CRASH_AT=str(n))
         if (tmp_path / "run").exists():
@@ -111,7 +109,7 @@ def test_killed_at_every_operation_a_folder_is_complete_or_absent(tmp_path: Path
     assert n > 10
 
 
-def test_leftovers_of_the_living_stay(tmp_path: Path) -> None:
+def test_leftovers_of_the_living_stay(tmp_path):
     with atomic.open_atomic(tmp_path / "a") as file, atomic.atomic_directory(tmp_path / "b"):
         file.write(b"x")
         other = python(
@@ -122,7 +120,7 @@ def test_leftovers_of_the_living_stay(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a", "b"]
 
 
-def test_a_full_device_is_one_error_that_names_it() -> None:
+def test_a_full_device_is_one_error_that_names_it():
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
     with pytest.raises(
@@ -132,7 +130,7 @@ def test_a_full_device_is_one_error_that_names_it() -> None:
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
-def test_a_file_that_outgrows_the_limit_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_file_that_outgrows_the_limit_leaves_the_old_one(tmp_path):
     (tmp_path / "out.bin").write_bytes(b"old")
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000));"
     done = python(limit + WRITE, tmp_path)
@@ -142,7 +140,7 @@ def test_a_file_that_outgrows_the_limit_leaves_the_old_one(tmp_path: Path) -> No
     assert names(tmp_path) == ["out.bin"]
 
 
-def test_a_text_that_hits_the_limit_while_closing_is_reported_once(tmp_path: Path) -> None:
+def test_a_text_that_hits_the_limit_while_closing_is_reported_once(tmp_path):
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); from "
         "genodiff.io import atomic\n"
@@ -153,7 +151,7 @@ def test_a_text_that_hits_the_limit_while_closing_is_reported_once(tmp_path: Pat
     assert names(tmp_path) == []
 
 
-def test_devices_and_pipes_are_written_to_and_never_replaced(tmp_path: Path) -> None:
+def test_devices_and_pipes_are_written_to_and_never_replaced(tmp_path):
     atomic.write_bytes("/dev/null", b"x")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     os.mkfifo(tmp_path / "pipe")
@@ -167,7 +165,7 @@ def test_devices_and_pipes_are_written_to_and_never_replaced(tmp_path: Path) -> 
     assert shown.stdout == "out"
 
 
-def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+def test_a_link_is_followed_and_stays_a_link(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
     atomic.write_text(tmp_path / "link", "new")
@@ -175,19 +173,19 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real").read_text() == "new"
 
 
-def test_the_permissions_of_a_file_that_is_replaced_stay(tmp_path: Path) -> None:
+def test_the_permissions_of_a_file_that_is_replaced_stay(tmp_path):
     (tmp_path / "a").write_text("old")
     (tmp_path / "a").chmod(0o640)
     atomic.write_text(tmp_path / "a", "new")
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
 
 
-def test_a_name_of_255_bytes_can_be_written(tmp_path: Path) -> None:
+def test_a_name_of_255_bytes_can_be_written(tmp_path):
     atomic.write_text(tmp_path / ("n" * 255), "x")
     assert names(tmp_path) == ["n" * 255]
 
 
-def test_what_cannot_be_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_a_file_is_refused_in_one_line(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(MachineError, match="is a directory"):
         atomic.write_text(tmp_path, "x")
@@ -197,7 +195,7 @@ def test_what_cannot_be_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
         atomic.write_text(tmp_path / ("n" * 256), "x")
 
 
-def test_a_folder_that_exists_is_kept(tmp_path: Path) -> None:
+def test_a_folder_that_exists_is_kept(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "old").write_text("old")
     with (
@@ -210,7 +208,7 @@ def test_a_folder_that_exists_is_kept(tmp_path: Path) -> None:
     assert names(tmp_path) == ["run", "run/old"]
 
 
-def test_a_full_disk_inside_a_folder_is_a_machine_error(tmp_path: Path) -> None:
+def test_a_full_disk_inside_a_folder_is_a_machine_error(tmp_path):
     with (
         pytest.raises(MachineError, match="No space left"),
         atomic.atomic_directory(tmp_path / "run"),
@@ -220,9 +218,7 @@ def test_a_full_disk_inside_a_folder_is_a_machine_error(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_the_bytes_are_on_the_disk_before_they_have_their_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bytes_are_on_the_disk_before_they_have_their_name(tmp_path, monkeypatch):
     done: list[str] = []
     real_sync, real_replace, real_rename = os.fsync, os.replace, os.rename
 
@@ -241,7 +237,7 @@ def test_the_bytes_are_on_the_disk_before_they_have_their_name(
     assert done == ["sync file", "sync folder", "name", "sync folder"]
 
 
-def test_the_first_fault_is_the_one_that_is_told() -> None:
+def test_the_first_fault_is_the_one_that_is_told():
     def two_faults() -> None:
         with atomic.open_atomic("/dev/full") as file:
             file.write(b"x")  # buffered; the device will refuse it
@@ -251,7 +247,7 @@ def test_the_first_fault_is_the_one_that_is_told() -> None:
         two_faults()
 
 
-def test_a_replaced_folder_goes_when_the_new_one_is_there(tmp_path: Path) -> None:
+def test_a_replaced_folder_goes_when_the_new_one_is_there(tmp_path):
     out = tmp_path / "o"
     for number in (1, 2):
         with atomic.atomic_directory(out, replace=True) as folder:

@@ -40,7 +40,6 @@ from tests.io.bcftools_lines import (
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no shared folder here")
 ASKED = [line for line in (read_lines() if FOLDER.is_dir() else []) if line.not_asked is None]
-Site = tuple[str, int, str, str]
 
 
 def records_of(line: Line) -> Iterator[VariantRecord]:
@@ -48,7 +47,7 @@ def records_of(line: Line) -> Iterator[VariantRecord]:
 
 
 @pytest.fixture
-def genome(request: pytest.FixtureRequest, tmp_path: Path) -> Genome:
+def genome(request, tmp_path):
     """The FASTA of a line, without the trailing line that is no sequence."""
     (line,) = (one for one in request.node.callspec.params.values() if isinstance(one, Line))
     found = read_sequences(str(line.fasta))
@@ -71,7 +70,7 @@ def lines(tool: str, *, aligned: bool) -> list[pytest.param]:  # type: ignore[va
     return [pytest.param(one, id=one.expected) for one in some]
 
 
-def test_every_line_is_asked_or_has_a_reason() -> None:
+def test_every_line_is_asked_or_has_a_reason():
     every = read_lines()
     assert len(every) == 96
     assert len(ASKED) == 51
@@ -79,7 +78,7 @@ def test_every_line_is_asked_or_has_a_reason() -> None:
 
 
 @pytest.mark.parametrize("line", lines("norm", aligned=False))
-def test_splitting(line: Line) -> None:
+def test_splitting(line):
     ours = [(r.chrom, r.pos, r.ref.upper(), a.upper()) for r in records_of(line)
             for a in r.alts or (".",)]  # fmt: skip
     # With -i, what is not chosen stays as it is
@@ -90,7 +89,7 @@ def test_splitting(line: Line) -> None:
 
 
 @pytest.mark.parametrize("line", lines("norm", aligned=True))
-def test_left_alignment_and_reference_check(line: Line, genome: Genome) -> None:
+def test_left_alignment_and_reference_check(line, genome):
     found = [(record, judge_record(record, genome)) for record in records_of(line)]
     if line.given == "norm.check-ref":
         assert [judged for _, judged in found] == [[Unscorable.REF]]
@@ -123,7 +122,7 @@ def test_left_alignment_and_reference_check(line: Line, genome: Genome) -> None:
     "line",
     [one for one in lines("norm", aligned=True) if one.id in ("norm.out", "norm.telomere.out")],
 )
-def test_records_aligned_as_a_whole(line: Line, genome: Genome) -> None:
+def test_records_aligned_as_a_whole(line, genome):
     ours = []
     for record in records_of(line):
         there = genome.fetch(record.chrom, record.pos - 1, record.pos - 1 + len(record.ref))
@@ -141,7 +140,7 @@ def test_records_aligned_as_a_whole(line: Line, genome: Genome) -> None:
 
 
 @pytest.mark.parametrize("line", lines("consensus", aligned=True))
-def test_haplotypes(line: Line) -> None:
+def test_haplotypes(line):
     genome, expected = read_sequences(str(line.fasta)), read_sequences(line.expected)
     header, records = (None, []) if line.given == "empty" else (
         read_vcf(FOLDER / f"{line.given}.vcf")[0], list(records_of(line)))  # fmt: skip
@@ -191,9 +190,7 @@ def blend(line: Line, record: VariantRecord, change: Change) -> Change:
     "line", [pytest.param(one, id=one.expected) for one in ASKED if "-H " in one.arguments
              and one.arguments.split("-H ")[1][0].isdigit()]
 )  # fmt: skip
-def test_haplotypes_that_are_scored_have_the_letters_of_their_copy(
-    line: Line, tmp_path: Path
-) -> None:
+def test_haplotypes_that_are_scored_have_the_letters_of_their_copy(line, tmp_path):
     wanted_copy = int(line.arguments.split("-H ")[1][0]) - 1
     records = list(records_of(line))
     found = 0
@@ -260,10 +257,9 @@ def spell(path: Path, changes: list[Change]) -> str:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [pytest.param(one, id=one.expected) for one in ASKED if one.expected in ASKED_BY_COPY],
+    "line", [pytest.param(one, id=one.expected) for one in ASKED if one.expected in ASKED_BY_COPY]
 )
-def test_copies_keep_their_letters_however_records_are_cut_or_joined(line: Line) -> None:
+def test_copies_keep_their_letters_however_records_are_cut_or_joined(line):
     given, expected = FOLDER / f"{line.given}.vcf", FOLDER / line.expected
     ours, wanted = read_copies(given), read_copies(expected)
     known = ours.keys() & wanted.keys()
@@ -288,7 +284,7 @@ def choose_allele(line: Line, record: VariantRecord, samples: list[str]) -> int 
     return genotype.alleles[copy] if copy < len(genotype.alleles) else None
 
 
-def test_what_overlaps_is_left_out_but_for_an_insertion_behind() -> None:
+def test_what_overlaps_is_left_out_but_for_an_insertion_behind():
     deletion, snv = Change(1, "CGT", "C"), Change(2, "G", "A")
     insertion = Change(3, "T", "TAA")
     assert leave_out_overlaps([deletion, snv]) == [deletion]

@@ -2,7 +2,6 @@
 
 import gzip
 import logging
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -25,11 +24,11 @@ CONTIGS = {
 
 
 @pytest.fixture
-def bed(tmp_path: Path) -> Path:
+def bed(tmp_path):
     return tmp_path / "in.bed"
 
 
-def test_rows_come_back_in_the_files_order_with_their_lines(bed: Path) -> None:
+def test_rows_come_back_in_the_files_order_with_their_lines(bed):
     bed.write_bytes(
         b"\xef\xbb\xbfbrowser position chr1:1-100\ntrack name=x\n#chrom\tstart\tend\r\n"
         b"chr2\t100\t1124\ttest\t0\t+\r\n\n  \nchr1\t0\t10000\tgene "
@@ -44,7 +43,7 @@ def test_rows_come_back_in_the_files_order_with_their_lines(bed: Path) -> None:
     ]
 
 
-def test_columns_that_are_not_there_are_null(bed: Path) -> None:
+def test_columns_that_are_not_there_are_null(bed):
     bed.write_bytes(b"chr1\t0\t1\nchr1\t1\t2\n")
     assert read_bed(bed).rows() == [
         ("chr1", 0, 1, None, None, None, 1),
@@ -52,7 +51,7 @@ def test_columns_that_are_not_there_are_null(bed: Path) -> None:
     ]
 
 
-def test_blanks_and_tabs_at_line_ends_and_compression_change_nothing(bed: Path) -> None:
+def test_blanks_and_tabs_at_line_ends_and_compression_change_nothing(bed):
     bed.write_bytes(b"chr1\t0\t1024\ttrain\nchr2\t1\t9\ttest\n")
     plain = read_bed(bed, CONTIGS)
     for other in (
@@ -74,12 +73,7 @@ def test_blanks_and_tabs_at_line_ends_and_compression_change_nothing(bed: Path) 
     st.sampled_from([b"\n", b"\r\n"]),
     st.sampled_from([4, 16, 1 << 20]),
 )
-def test_sound_rows_are_read_exactly_wherever_blocks_end(
-    tmp_path_factory: pytest.TempPathFactory,
-    rows: list[tuple[str, int, int]],
-    end: bytes,
-    block: int,
-) -> None:
+def test_sound_rows_are_read_exactly_wherever_blocks_end(tmp_path_factory, rows, end, block):
     rows = [(c, min(a, b - 1), b) for c, a, b in rows]
     path = tmp_path_factory.mktemp("bed") / "in.bed"
     path.write_bytes(end.join(f"{c}\t{a}\t{b}".encode() for c, a, b in rows))
@@ -91,15 +85,8 @@ def test_sound_rows_are_read_exactly_wherever_blocks_end(
     ]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        "chr1\t0\t100.0",
-        " chr1 \t 0\t100 ",
-        "chr1\t0.0\t100",
-    ],
-)
-def test_whole_numbers_of_pandas_and_blanks_round_values_are_read(bed: Path, row: str) -> None:
+@pytest.mark.parametrize("row", ["chr1\t0\t100.0", " chr1 \t 0\t100 ", "chr1\t0.0\t100"])
+def test_whole_numbers_of_pandas_and_blanks_round_values_are_read(bed, row):
     for data in (row.encode(), row.encode("utf-16")):
         bed.write_bytes(data)
         assert read_bed(bed, CONTIGS).rows() == [("chr1", 0, 100, None, None, None, 1)]
@@ -147,7 +134,7 @@ def test_whole_numbers_of_pandas_and_blanks_round_values_are_read(bed: Path, row
         (b"chr1\t0\t100\tn\xe9", "0xE9 is not UTF-8"),
     ],
 )
-def test_each_fault_is_named_with_its_line(bed: Path, row: bytes, words: str) -> None:
+def test_each_fault_is_named_with_its_line(bed, row, words):
     for above, below in ((b"", b""), (b"#c\ntrack x\n\n", b"\nchr1\t0\t10\n")):
         bed.write_bytes(above + row + below)
         with pytest.raises(DataError, match=words) as caught:
@@ -179,15 +166,13 @@ def test_each_fault_is_named_with_its_line(bed: Path, row: bytes, words: str) ->
         (gzip.compress(b"chr1\t0\t1\n", mtime=0)[:-9], "truncated"),
     ],
 )
-def test_a_file_that_is_no_bed_is_refused(bed: Path, data: bytes, words: str) -> None:
+def test_a_file_that_is_no_bed_is_refused(bed, data, words):
     bed.write_bytes(data)
     with pytest.raises(DataError, match=words):
         read_bed(bed)
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(
-    bed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(bed, monkeypatch):
     monkeypatch.setattr("genodiff.io.text_lines._LONGEST", 1000)
     monkeypatch.setattr(input_file, "BLOCK", 400)
     bed.write_bytes(b"chr1\t0\t1\nchr1" + b"x" * 5000)
@@ -195,9 +180,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(
         read_bed(bed)
 
 
-def test_empty_and_repeated_intervals_are_counted(
-    bed: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_empty_and_repeated_intervals_are_counted(bed, caplog):
     bed.write_bytes(b"chr1\t0\t10\nchr1\t5\t5\nchr1\t0\t10\n")
     with caplog.at_level(logging.WARNING, "genodiff"):
         assert read_bed(bed).height == 2
@@ -226,7 +209,7 @@ def test_empty_and_repeated_intervals_are_counted(
         ("chr1 0 9 train,chr1 9 20 .", "line 2: unknown split '.'"),
     ],
 )
-def test_a_leak_or_a_wrong_split_is_refused(bed: Path, rows: str, words: str) -> None:
+def test_a_leak_or_a_wrong_split_is_refused(bed, rows, words):
     bed.write_text(rows.replace(" ", "\t").replace(",", "\n"))
     with pytest.raises(DataError, match=words):
         check_splits(read_bed(bed), bed)
@@ -238,7 +221,7 @@ def test_a_leak_or_a_wrong_split_is_refused(bed: Path, rows: str, words: str) ->
     "chr1 0 9 geneA,chr1 5 20 geneB", "chr1 0 9,chr1 5 20",
      "chr1 0 9 train,chr1 5 20 train,chr2 5 9 test"],
 )  # fmt: skip
-def test_disjoint_splits_and_other_names_are_sound(bed: Path, rows: str) -> None:
+def test_disjoint_splits_and_other_names_are_sound(bed, rows):
     bed.write_text(rows.replace(" ", "\t").replace(",", "\n"))
     check_splits(read_bed(bed), bed)
 
@@ -259,7 +242,7 @@ def test_disjoint_splits_and_other_names_are_sound(bed: Path, rows: str) -> None
         ("{chr6}", ("chr6", 0, 130)),
     ],
 )
-def test_a_region_is_one_based_and_inclusive(text: str, place: tuple[str, int, int]) -> None:
+def test_a_region_is_one_based_and_inclusive(text, place):
     assert parse_region(text, CONTIGS) == place
 
 
@@ -277,6 +260,6 @@ def test_a_region_is_one_based_and_inclusive(text: str, place: tuple[str, int, i
         ("", "no contig of that name"),
     ],
 )
-def test_a_region_that_cannot_be_meant_is_a_usage_error(text: str, words: str) -> None:
+def test_a_region_that_cannot_be_meant_is_a_usage_error(text, words):
     with pytest.raises(UsageError, match=words):
         parse_region(text, CONTIGS)

@@ -20,7 +20,7 @@ def lock(folder: Path) -> None:
 
 
 @pytest.fixture
-def homeless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def homeless(tmp_path, monkeypatch):
     """The folder for temporary files of a user whose home is below a file."""
     (tmp_path / "file").write_text("")
     for name in ("GENODIFF_CACHE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR"):
@@ -31,9 +31,7 @@ def homeless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_without_a_home_the_cache_is_temporary_and_one_line_says_so(
-    homeless: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_home_the_cache_is_temporary_and_one_line_says_so(homeless, caplog):
     own = homeless / f"genodiff-{os.getuid()}"
     with caplog.at_level(logging.WARNING, "genodiff"):
         assert [cache_dir(), cache_dir()] == [own, own]
@@ -43,9 +41,7 @@ def test_without_a_home_the_cache_is_temporary_and_one_line_says_so(
     assert check_cache().status == "ok"
 
 
-def test_a_chosen_cache_that_cannot_be_written_is_told_by_its_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chosen_cache_that_cannot_be_written_is_told_by_its_variable(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "file" / "cache"))
     for work in (lambda: write_text(cache_dir() / "x", ""), lambda: lock(cache_dir() / "x")):
@@ -55,7 +51,7 @@ def test_a_chosen_cache_that_cannot_be_written_is_told_by_its_variable(
         write_text(tmp_path / "file" / "x", "")
 
 
-def test_a_temporary_cache_that_is_not_ones_own_is_refused(homeless: Path) -> None:
+def test_a_temporary_cache_that_is_not_ones_own_is_refused(homeless):
     (homeless / "elsewhere").mkdir()
     (homeless / f"genodiff-{os.getuid()}").symlink_to(homeless / "elsewhere")
     with pytest.raises(MachineError, match=r"is not yours.*set GENODIFF_CACHE"):
@@ -63,9 +59,7 @@ def test_a_temporary_cache_that_is_not_ones_own_is_refused(homeless: Path) -> No
     assert check_cache().status == "fail"
 
 
-def test_matplotlib_gets_a_folder_where_it_has_none(
-    homeless: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_matplotlib_gets_a_folder_where_it_has_none(homeless, monkeypatch):
     monkeypatch.setenv("MPLCONFIGDIR", "")  # so that it is put back in the end
     del os.environ["MPLCONFIGDIR"]
     place_library_caches()
@@ -76,6 +70,6 @@ def test_matplotlib_gets_a_folder_where_it_has_none(
     assert os.environ["MPLCONFIGDIR"] == str(homeless / "mine" / "matplotlib")
 
 
-def test_a_home_that_nobody_knows_is_no_folder_of_the_working_directory(homeless: Path) -> None:
+def test_a_home_that_nobody_knows_is_no_folder_of_the_working_directory(homeless):
     assert not can_be_written(Path("~") / ".cache")
     assert can_be_written(homeless / "new" / "folder")

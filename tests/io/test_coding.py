@@ -2,7 +2,6 @@
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +43,7 @@ def findings(letters: str, location: Any = None, **qualifiers: str) -> set[str]:
     return {key for key, count in counts.items() if key != "n" and count}
 
 
-def test_a_sound_cds_has_no_finding() -> None:
+def test_a_sound_cds_has_no_finding():
     assert findings(GENE, translation=PROTEIN) == set()
     assert findings(GENE, translation=PROTEIN + "*") == set()
     assert findings(GENE) == set()
@@ -53,7 +52,7 @@ def test_a_sound_cds_has_no_finding() -> None:
     assert findings("ATGRAYTAA", translation="MN") == set()
 
 
-def test_strand_and_joins_are_regarded() -> None:
+def test_strand_and_joins_are_regarded():
     genome = f"CC{GENE[:7]}GGGG{GENE[7:]}CC"
     parts = [SimpleLocation(2, 9, 1), SimpleLocation(13, 24, 1)]
     assert findings(genome, CompoundLocation(parts), translation=PROTEIN) == set()
@@ -67,7 +66,7 @@ def test_strand_and_joins_are_regarded() -> None:
     assert findings(genome, unspliced, translation=PROTEIN) >= {"odd_length", "translation_differs"}
 
 
-def test_the_codon_table_and_the_start_codon_are_regarded() -> None:
+def test_the_codon_table_and_the_start_codon_are_regarded():
     letters = "ATGTGATTTTAA"  # TGA is W in table 4
     assert findings(letters) == {"stops_inside"}
     assert findings(letters, transl_table="4", translation="MWF") == set()
@@ -85,7 +84,7 @@ def test_the_codon_table_and_the_start_codon_are_regarded() -> None:
     assert findings(dual, transl_table="27", translation="MWF") == set()
 
 
-def test_a_length_is_odd_unless_the_cds_is_partial() -> None:
+def test_a_length_is_odd_unless_the_cds_is_partial():
     assert findings("ATGAAATT") == {"odd_length"}
     after = SimpleLocation(0, AfterPosition(8), 1)
     before = SimpleLocation(BeforePosition(0), 8, 1)
@@ -97,7 +96,7 @@ def test_a_length_is_odd_unless_the_cds_is_partial() -> None:
     assert findings("GTTTTCAT", minus, translation="MK") == set()
 
 
-def test_a_wrong_translation_differs() -> None:
+def test_a_wrong_translation_differs():
     for given in ("MKWFG", "MKWF", "MKWFAA", "AKWFA", "XXXX"):
         assert findings(GENE, translation=given) == {"translation_differs"}, given
     assert findings(GENE, translation="MKXFA") == set(), "X says nothing"
@@ -113,7 +112,7 @@ def test_a_wrong_translation_differs() -> None:
         {"codon_start": "4"},
     ],
 )
-def test_what_a_codon_table_cannot_say_is_not_judged(given: dict[str, str]) -> None:
+def test_what_a_codon_table_cannot_say_is_not_judged(given):
     assert findings("ATGTGATTTTA", translation="K", **given) == {"not_judged"}
     assert findings("ATGTGATTTTA", SimpleLocation(0, 12, 1)) == {"not_judged"}
     elsewhere = SimpleLocation(0, 9, 1, ref="other")
@@ -143,9 +142,7 @@ def flat_file(form: str) -> str:
 
 
 @pytest.mark.parametrize("form", ["genbank", "embl"])
-def test_check_counts_the_findings_and_exits_with_0(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
-) -> None:
+def test_check_counts_the_findings_and_exits_with_0(tmp_path, capsys, form):
     path = tmp_path / "in.flat"
     path.write_text(flat_file(form))
     code, out, err = command(capsys, "data", "check", str(path), "--json")
@@ -173,7 +170,7 @@ def test_check_counts_the_findings_and_exits_with_0(
     assert [p.name for p in tmp_path.iterdir()] == ["in.flat"]
 
 
-def test_a_file_whose_cds_agree_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_whose_cds_agree_says_so(tmp_path, capsys):
     path = tmp_path / "in.gb"
     record = SeqRecord(Seq(GENE), id="U00001.1", annotations={"molecule_type": "DNA"})
     record.features = [cds(SimpleLocation(0, 18, 1), translation=PROTEIN)]

@@ -4,7 +4,6 @@ import dataclasses
 import sqlite3
 from collections import namedtuple
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,20 +101,20 @@ SINGLE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", HOLDERS)
-def test_each_container_gives_its_sequences_and_their_names(name: str) -> None:
+def test_each_container_gives_its_sequences_and_their_names(name):
     held, wanted = HOLDERS[name]
     assert read(held) == wanted
     assert not is_single(held)
 
 
 @pytest.mark.parametrize("name", SINGLE)
-def test_one_row_or_scalar_is_one_sequence(name: str) -> None:
+def test_one_row_or_scalar_is_one_sequence(name):
     held, wanted = SINGLE[name]
     assert read(held) == [(wanted, S[0].encode())]
     assert is_single(held)
 
 
-def test_rows_that_come_one_by_one_are_read_once() -> None:
+def test_rows_that_come_one_by_one_are_read_once():
     def rows() -> Iterator[dict[str, str]]:
         yield from ({"id": name, "dna": one} for name, one in zip("ab", S, strict=True))
 
@@ -123,7 +122,7 @@ def test_rows_that_come_one_by_one_are_read_once() -> None:
     assert read(one for one in S) == UNNAMED
 
 
-def test_the_frames_of_pandas_give_their_sequences_and_the_words_of_their_index() -> None:
+def test_the_frames_of_pandas_give_their_sequences_and_the_words_of_their_index():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"seq": S, "label": [0, 1]})
     assert read(frame) == read(frame.itertuples()) == read(frame["seq"]) == UNNAMED
@@ -161,26 +160,26 @@ def test_the_frames_of_pandas_give_their_sequences_and_the_words_of_their_index(
         (pl.DataFrame({"dna": []}), "no sequence"),
     ],
 )
-def test_what_leaves_a_doubt_is_asked_in_one_line(held: Any, words: str) -> None:
+def test_what_leaves_a_doubt_is_asked_in_one_line(held, words):
     with pytest.raises(GenodiffError, match=words) as caught:
         read(held)
     assert caught.value.fix
     assert "\n" not in str(caught.value)
 
 
-def test_what_has_keys_that_are_no_method_is_no_row() -> None:
+def test_what_has_keys_that_are_no_method_is_no_row():
     groups = pytest.importorskip("pandas").DataFrame({"g": [1, 1], "dna": S}).groupby("g")
     with pytest.raises(UsageError, match="a tuple is no sequence"):
         list(read_sequences(groups))
 
 
-def test_an_open_file_is_not_read_line_by_line(tmp_path: Path) -> None:
+def test_an_open_file_is_not_read_line_by_line(tmp_path):
     (tmp_path / "in.fa").write_text(">a\nACGT\n")
     with (tmp_path / "in.fa").open() as file, pytest.raises(UsageError, match="an open file"):
         read(file)
 
 
-def test_texts_come_from_the_column_of_texts() -> None:
+def test_texts_come_from_the_column_of_texts():
     words = ["to be", "or not"]
     for held in (words, pl.DataFrame({"text": words, "by": words}), {"x": words}, iter(words)):
         assert read_texts(held) == words
@@ -191,7 +190,7 @@ def test_texts_come_from_the_column_of_texts() -> None:
         read_texts(["to be", 7])
 
 
-def test_what_holds_no_columns_has_none() -> None:
+def test_what_holds_no_columns_has_none():
     for held in (S, "ACGT", {"a": "ACGT"}, 7, [], {}, iter(S), pl.Series(S)):
         assert read_columns(held) is None
 
@@ -222,20 +221,20 @@ def variants(held: Any) -> list[tuple[Any, ...]]:
         {"#CHROM": ["chr1"] * 2, "POS": np.array([3, 5]), "REF": ["G", "A"], "ALT": ["A", "C"]},
     ],
 )  # fmt: skip
-def test_variants_are_rows_of_four_by_place_or_by_name(held: Any) -> None:
+def test_variants_are_rows_of_four_by_place_or_by_name(held):
     assert variants(held) == ROWS
     if isinstance(held, list):
         assert variants(iter(held)) == ROWS
 
 
-def test_one_variant_may_stand_alone_and_alts_may_be_several() -> None:
+def test_one_variant_may_stand_alone_and_alts_may_be_several():
     for held in (ROWS[0], DICTS[0], Variant(*ROWS[0])):
         assert variants(held) == ROWS[:1]
     assert variants({**DICTS[0], "alt": ["A", "T"]}) == [("chr1", 3, "G", "A,T")]
     assert variants(Upper()) == variants([Upper()]) == [("chr1", 3, "G", "A,T")]
 
 
-def test_records_of_pysam_are_variants_with_their_names(tmp_path: Path) -> None:
+def test_records_of_pysam_are_variants_with_their_names(tmp_path):
     lines = "##fileformat=VCFv4.2\n##contig=<ID=chr1,length=20>\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\t"
     (tmp_path / "in.vcf").write_text(f"{lines}FILTER\tINFO\nchr1\t3\trs1\tG\tA,T\t.\t.\t.\n")
     with pysam.VariantFile(str(tmp_path / "in.vcf")) as file:
@@ -245,7 +244,7 @@ def test_records_of_pysam_are_variants_with_their_names(tmp_path: Path) -> None:
     assert (one.chrom, one.pos, one.id, one.ref, one.alts) == ("chr1", 3, "rs1", "G", ("A", "T"))
 
 
-def test_a_frame_of_pandas_holds_variants() -> None:
+def test_a_frame_of_pandas_holds_variants():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(DICTS)
     assert variants(frame) == variants(frame.itertuples()) == ROWS
@@ -264,6 +263,6 @@ def test_a_frame_of_pandas_holds_variants() -> None:
         ([{**DICTS[0], "pos": None}], "'' says that a value is missing"),
     ],
 )
-def test_what_is_no_variant_is_one_line(held: Any, words: str) -> None:
+def test_what_is_no_variant_is_one_line(held, words):
     with pytest.raises(DataError, match=words):
         variants(held)

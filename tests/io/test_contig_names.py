@@ -1,7 +1,5 @@
 """Names of contigs that differ between files: `1`, `chr1`, `chrI`, `MT` and `chrM`."""
 
-from pathlib import Path
-
 import pytest
 
 from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
@@ -36,9 +34,7 @@ from tests.commands import command
         ("NC_1", "NC_1", "NC_1"),
     ],
 )
-def test_a_contig_is_found_by_what_other_files_call_it(
-    name: str, contigs: str, found: str | None
-) -> None:
+def test_a_contig_is_found_by_what_other_files_call_it(name, contigs, found):
     assert find_contig(name, dict.fromkeys(contigs.split(), 9)) == found
     sizes = dict.fromkeys(contigs.split(), 9)
     if found:
@@ -46,9 +42,7 @@ def test_a_contig_is_found_by_what_other_files_call_it(
         assert parse_region(name, sizes) == (found, 0, 9)
 
 
-def test_every_reader_takes_them_and_says_so(
-    tmp_path: Path, run: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_reader_takes_them_and_says_so(tmp_path, run, caplog, capsys):
     sizes = {"chrII": 90, "chrM": 60}
     rows = "2\t3\t9\ta\t0\t+\nMT\t3\t9\ta\t0\t+\n"
     gff = "".join(f"{c}\tx\tCDS\t4\t9\t.\t+\t0\tID={c}\n" for c in ("2", "MT"))

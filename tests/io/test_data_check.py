@@ -35,7 +35,7 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
 
 
-def test_each_record_is_one_json_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_record_is_one_json_line(tmp_path, capsys):
     (tmp_path / "in.fa").write_bytes(GOOD)
     code, out, err = check(capsys, str(tmp_path / "in.fa"), "--json")
     assert (code, err) == (0, "")
@@ -49,9 +49,7 @@ def test_each_record_is_one_json_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert out.splitlines()[0] == f"{tmp_path / 'in.fa'}: sound; 2 records, 12 bases"
 
 
-def test_gc_n_codes_and_soft_masked_bases_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gc_n_codes_and_soft_masked_bases_are_told(tmp_path, capsys):
     path = tmp_path / "in.fa"
     path.write_bytes(b">a\r\nACGTNRY\r\nacgtnn\r\n>b\r\nSWryGC\r\n>c\r\nNNN\r\n")
     code, out, err = check(capsys, str(path))
@@ -71,9 +69,7 @@ def test_gc_n_codes_and_soft_masked_bases_are_told(
     assert (rows[2]["gc"], rows[2]["n"]) == (None, 1.0)
 
 
-def test_a_circular_record_is_told_with_what_goes_round(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_circular_record_is_told_with_what_goes_round(tmp_path, capsys):
     path = tmp_path / "in.fa"
     path.write_text(">a\nACGT\n>b [topology=circular]\nACGT\n")
     code, out, err = check(capsys, str(path))
@@ -83,9 +79,7 @@ def test_a_circular_record_is_told_with_what_goes_round(
     assert [row.get("circular") for row in rows] == [None, True]
 
 
-def test_a_fault_on_the_last_line_leaves_stdout_empty(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fault_on_the_last_line_leaves_stdout_empty(tmp_path, capsys):
     (tmp_path / "in.fa").write_bytes(GOOD * 1 + b">c\nAC-T\n")
     code, out, err = check(capsys, str(tmp_path / "in.fa"), "--json")
     assert (code, out) == (3, "")
@@ -95,9 +89,7 @@ def test_a_fault_on_the_last_line_leaves_stdout_empty(
     )
 
 
-def test_a_bed_is_judged_against_its_reference(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bed_is_judged_against_its_reference(tmp_path, capsys):
     (tmp_path / "ref.fa").write_bytes(GOOD)
     (tmp_path / "in.bed").write_bytes(b"a\t0\t8\tx\t0\t-\nb\t1\t3\ty\t0\t+\n")
     code, out, _ = check(
@@ -118,7 +110,7 @@ def test_a_bed_is_judged_against_its_reference(
     )
 
 
-def test_text_is_judged_as_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_is_judged_as_utf8(tmp_path, capsys):
     (tmp_path / "in.txt").write_bytes("\ufeffGröße \u2028\r\n[MASK] \x1b[31m\n".encode())
     code, out, _ = check(capsys, str(tmp_path / "in.txt"), "--domain", "text", "--json")
     text = "Größe \u2028\r\n[MASK] \x1b[31m\n"
@@ -146,9 +138,7 @@ def test_text_is_judged_as_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert words in check(capsys, str(tmp_path / "in.jsonl"), "--domain", "text")[2]
 
 
-def test_data_without_one_window_of_the_wanted_length_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_without_one_window_of_the_wanted_length_are_refused(tmp_path, capsys):
     (tmp_path / "in.fa").write_bytes(GOOD)
     assert check(capsys, str(tmp_path / "in.fa"), "--seq-len", "8")[0] == 0
     code, out, err = check(capsys, str(tmp_path / "in.fa"), "--seq-len", "9", "--json")
@@ -159,7 +149,7 @@ def test_data_without_one_window_of_the_wanted_length_are_refused(
     )
 
 
-def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_path: Path) -> None:
+def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_path):
     path = tmp_path / "in.txt"
     for size in (4, 8, 12, 1 << 20):
         for good in (
@@ -187,9 +177,7 @@ def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_p
         (["a.fa", "--domain", "rna"], "rna"),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
-) -> None:
+def test_what_cannot_be_meant_is_a_usage_error(capsys, arguments, words):
     code, out, err = check(capsys, *arguments)
     assert (code, out) == (2, "")
     assert words in err
@@ -206,9 +194,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_file_name_is_a_file_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_any_file_name_is_a_file_name(tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
     path = f"./{name}" if name.startswith("-") else name
     Path(path).write_bytes(GOOD)
@@ -223,9 +209,7 @@ def test_any_file_name_is_a_file_name(
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
-def test_what_is_no_regular_file_is_refused_at_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path, capsys):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
@@ -263,9 +247,7 @@ def test_what_is_no_regular_file_is_refused_at_once(
     assert check(capsys, "a\0b")[0] == 3
 
 
-def test_a_file_that_may_not_be_read_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_may_not_be_read_is_refused(tmp_path, capsys):
     (tmp_path / "in.fa").write_bytes(GOOD)
     assert check(capsys, str(tmp_path / "in.fa"))[0] == 0
     (tmp_path / "in.fa").chmod(0)
@@ -281,7 +263,7 @@ def test_a_file_that_may_not_be_read_is_refused(
     assert "permission denied; make it readable" in err
 
 
-def test_stdin_and_process_substitution_are_read() -> None:
+def test_stdin_and_process_substitution_are_read():
     done = run("-", "--json", input=GOOD.decode())
     assert (done.returncode, done.stdout.count("\n")) == (0, 2)
     done = run("-", input="")
@@ -292,7 +274,7 @@ def test_stdin_and_process_substitution_are_read() -> None:
     assert "sound; 1 record, 4 bases" in shell.stdout
 
 
-def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
     (tmp_path / "in.fa").write_bytes(b"".join(b">c%d\nA\n" % i for i in range(20_000)))
     script = f"{shlex.quote(sys.executable)} -m genodiff data check in.fa --json | head -n 1"
     done = subprocess.run(
@@ -302,7 +284,7 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_an_answer_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_an_answer_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "in.fa").write_bytes(GOOD)
     for arguments in (["in.fa"], ["in.fa", "--json"]):
         with open("/dev/full", "w") as full:
@@ -314,7 +296,7 @@ def test_an_answer_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         assert re.fullmatch(r"genodiff: error: No space left on device; .*\n", done.stderr)
 
 
-def test_checking_a_fasta_imports_nothing_heavy_and_starts_at_once(tmp_path: Path) -> None:
+def test_checking_a_fasta_imports_nothing_heavy_and_starts_at_once(tmp_path):
     (tmp_path / "in.fa").write_bytes(GOOD)
     code = (
         "import atexit, sys\n"
@@ -335,9 +317,7 @@ def test_checking_a_fasta_imports_nothing_heavy_and_starts_at_once(tmp_path: Pat
     assert min(spent) < 1.5, "seconds of processor time"  # torch alone takes more
 
 
-def test_check_writes_nothing_beside_the_file_or_in_the_cache(
-    tmp_path: Path, own_cache: Path
-) -> None:
+def test_check_writes_nothing_beside_the_file_or_in_the_cache(tmp_path, own_cache):
     (tmp_path / "in.fa").write_bytes(GOOD)
     (tmp_path / "in.bed").write_bytes(b"a\t0\t1\n")
     env = {**os.environ, "GENODIFF_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path / "home")}
@@ -362,13 +342,8 @@ def cases(prefix: str, shared: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("prefix", "at_least"), [("F", 55), ("B", 20), ("V", 24), ("T", 13)])
 def test_the_corpus_of_bad_inputs_is_fully_graded(
-    shared: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    prefix: str,
-    at_least: int,
-) -> None:
+    shared, tmp_path, monkeypatch, capsys, prefix, at_least
+):
     options = {"T": ["--domain", "text", "--seq-len", "128"], "F": []}.get(
         prefix, ["--fasta", "ref.fa"]
     )
@@ -404,9 +379,7 @@ def test_the_corpus_of_bad_inputs_is_fully_graded(
             ], about
 
 
-def test_the_files_of_other_readers_tests_neither_crash_nor_hang(
-    shared: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_files_of_other_readers_tests_neither_crash_nor_hang(shared, capsys):
     folder = shared / "badinput/external"
     files = [
         p

@@ -33,7 +33,7 @@ def check(
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     (tmp_path / "g.fa").write_text(FASTA)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -41,12 +41,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("name", ["x", "x.txt", "x.dat"])
-def test_a_file_is_known_by_its_content(folder: Path, kind: str, name: str) -> None:
+def test_a_file_is_known_by_its_content(folder, kind, name):
     (folder / name).write_text(FILES[kind])
     assert find_data_kind(name) == kind
 
 
-def test_other_writings_of_the_same_are_known(folder: Path) -> None:
+def test_other_writings_of_the_same_are_known(folder):
     pl.DataFrame({"chrom": ["chr1"], "pos": [6], "ref": ["G"], "alt": ["A"]}).write_parquet("a")
     pl.DataFrame({"seq": ["ACGT"], "label": [1]}).write_parquet("b")
     (folder / "c").write_text("# made by hand\n#Chrom\tPos\tRef\tAlt\nchr1\t6\tG\tA\n")
@@ -93,9 +93,7 @@ def test_other_writings_of_the_same_are_known(folder: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_has_places_is_checked_with_the_genome(
-    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, said: str, rows: object
-) -> None:
+def test_what_has_places_is_checked_with_the_genome(folder, capsys, kind, said, rows):
     file = folder / "x"
     file.write_text(FILES[kind])
     for more in ((), ("--fasta", "g.fa")):
@@ -110,9 +108,7 @@ def test_what_has_places_is_checked_with_the_genome(
     assert check(capsys, file)[0] == 0
 
 
-def test_a_row_past_the_end_of_its_contig_is_named(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_past_the_end_of_its_contig_is_named(folder, capsys):
     rows = {
         "BED": "chr1\t0\t2\nchr1\t5\t17\n",
         "annotation": GTF.replace("\t6\t8\t", "\t6\t17\t"),
@@ -125,9 +121,7 @@ def test_a_row_past_the_end_of_its_contig_is_named(
         assert "x, line 2: the end 17 is past the end of chr1 (length 16)" in err
 
 
-def test_a_table_of_variants_is_checked_with_the_genome(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_of_variants_is_checked_with_the_genome(folder, capsys):
     file = folder / "x"
     file.write_text(FILES["VCF"])
     assert check(capsys, file, "--fasta", "g.fa")[1] == [f"{file}: sound; 1 record: 1 snv"]
@@ -136,9 +130,7 @@ def test_a_table_of_variants_is_checked_with_the_genome(
     assert (code, "REF" in err) == (3, True)
 
 
-def test_tables_without_places_are_judged_by_their_readers(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_without_places_are_judged_by_their_readers(folder, capsys):
     file = folder / "x.csv"
     file.write_text(FILES["sequences"])
     assert check(capsys, file)[1] == [f"{file}: sound; 3 sequences, 8 bases; 2 no, 1 yes"]
@@ -161,9 +153,7 @@ def test_tables_without_places_are_judged_by_their_readers(
     assert check(capsys, folder / "list")[1] == [f"{folder / 'list'}: sound; 1 genome"]
 
 
-def test_annotation_is_told_with_what_reads_it(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_annotation_is_told_with_what_reads_it(folder, capsys):
     (folder / "x.bed").write_text(GTF)
     code, out, _ = check(capsys, folder / "x.bed")
     assert code == 0

@@ -19,9 +19,7 @@ def read(path: Path, data: str | bytes, usual: str = ",") -> tuple[list[str], li
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", " ", ", "])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_separator_and_encoding_are_told_by_the_file(
-    tmp_path: Path, separator: str, encoding: str
-) -> None:
+def test_separator_and_encoding_are_told_by_the_file(tmp_path, separator, encoding):
     text = "".join(separator.join(row) + "\r\n" for row in [["chrom", "pos", "ref"], *ROWS])
     assert read(tmp_path / "a.csv", text.encode(encoding)) == (["chrom", "pos", "ref"], ROWS)
 
@@ -40,15 +38,11 @@ def test_separator_and_encoding_are_told_by_the_file(
         (" a ,b\n 5,\xa0x\xa0\n", ["a", "b"], [["5", "x"]]),
     ],
 )  # fmt: skip
-def test_the_layouts_of_programs_are_known(
-    tmp_path: Path, text: str, names: list[str], rows: list[list[str]]
-) -> None:
+def test_the_layouts_of_programs_are_known(tmp_path, text, names, rows):
     assert read(tmp_path / "a.csv", text) == (names, rows)
 
 
-def test_two_layouts_that_both_fit_are_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_two_layouts_that_both_fit_are_told(tmp_path, caplog):
     text = "a;x,b;y\n1;2,3;4\n"  # three fields by semicolons, two by commas
     assert read(tmp_path / "a.csv", text) == (["a;x", "b;y"], [["1;2", "3;4"]])
     assert "read as separated by commas; semicolons would fit every row too" in caplog.text
@@ -68,9 +62,7 @@ def test_two_layouts_that_both_fit_are_told(
         ('a,b\n1,"2\n', "line 2: not CSV"),
     ],
 )  # fmt: skip
-def test_what_is_no_table_is_refused_with_its_line(
-    tmp_path: Path, data: str | bytes, message: str
-) -> None:
+def test_what_is_no_table_is_refused_with_its_line(tmp_path, data, message):
     with pytest.raises(DataError, match=message):
         read(tmp_path / "a.csv", data)
 
@@ -84,7 +76,5 @@ def test_what_is_no_table_is_refused_with_its_line(
         ("1_000", None), ("١", None), ("NA", None), ("", None), ("1.20e+07", None),
     ],
 )  # fmt: skip
-def test_a_whole_number_is_read_only_where_no_digit_can_be_lost(
-    text: str, value: int | None
-) -> None:
+def test_a_whole_number_is_read_only_where_no_digit_can_be_lost(text, value):
     assert read_whole(text) == value

@@ -1,7 +1,5 @@
 """Names that mean something elsewhere are refused as outputs before any work, by every verb."""
 
-from pathlib import Path
-
 import pytest
 
 from genodiff.errors import UsageError
@@ -16,17 +14,8 @@ ELSEWHERE = [
     "hf://org/name", "az://c/o", "s3:/bucket/o.vcf", "host:/data/o.vcf", "me@host:o.vcf",
     "~/o.vcf", "~", "~me/o.vcf", "$HOME/o.vcf", "${OUT}/o.vcf", r"C:\Users\me\o.vcf", r"\\server\o",
 ]  # fmt: skip
-HERE = [
-    "o.vcf",
-    "./s3://o.vcf",
-    "chr1:1-100/o.vcf",
-    "a:b.vcf",
-    "/tmp/a:b/o.vcf",
-    "a:b.vcf",
-    "sample:1/o.vcf",
-    "~o.vcf~/x",
-    "$1.vcf",
-]
+HERE = ["o.vcf", "./s3://o.vcf", "chr1:1-100/o.vcf", "a:b.vcf", "/tmp/a:b/o.vcf", "a:b.vcf",
+        "sample:1/o.vcf", "~o.vcf~/x", "$1.vcf"]  # fmt: skip
 VERBS = {
     "train": "train {fa} --max-steps 1 --out {out}",
     "finetune-table": "finetune table --train {csv} --test {csv} --model majority --out {out}",
@@ -53,7 +42,7 @@ VERBS = {
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_a_name_of_another_place_is_no_output(name: str) -> None:
+def test_a_name_of_another_place_is_no_output(name):
     assert find_elsewhere(name)
     for check in (
         check_target,
@@ -69,18 +58,13 @@ def test_a_name_of_another_place_is_no_output(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_other_names_are_files(name: str) -> None:
+def test_other_names_are_files(name):
     assert find_elsewhere(name) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_that_writes_refuses_addresses(
-    verb: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_verb_that_writes_refuses_addresses(verb, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.fa").write_text(">a\n" + "ACGTTGCA" * 40 + "\n")
     (tmp_path / "a.csv").write_text("sequence,label\nACGTTGCATG,0\nACGTTGGGTG,1\n" * 3)

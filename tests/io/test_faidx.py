@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +24,7 @@ ENDS = [b"\n", b"\r\n", b" \n", b"\n\n"]
 
 
 @pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -55,9 +54,7 @@ def files(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=80, deadline=None)
 @given(files(), st.sampled_from([4, 12, 1 << 20]), st.booleans())
-def test_every_range_is_the_slice_of_what_the_reader_gives(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, block: int, zipped: bool
-) -> None:
+def test_every_range_is_the_slice_of_what_the_reader_gives(tmp_path_factory, data, block, zipped):
     path = tmp_path_factory.mktemp("genome") / "in.fa"
     path.write_bytes(gzip.compress(data) if zipped else data)
     records = {r.name: r.sequence for r in read_fasta(path)}
@@ -72,9 +69,7 @@ def test_every_range_is_the_slice_of_what_the_reader_gives(
                 assert genome.fetch(name, start, end) == sequence[start:end]
 
 
-def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(
-    tmp_path: Path, empty_cache: Path
-) -> None:
+def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(tmp_path, empty_cache):
     even = (
         wrapped(b"a", b"ACGTN" * 30, 60)
         + b"\n"
@@ -106,20 +101,13 @@ def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(
     assert Genome(tmp_path / "plain.fa.gz").fetch("b", 48, 53) == b"ACGTA"
 
 
-FAIS = [
-    b"chr1\t100\t6\t60\t61\n",
-    b"",
-    b"chr1\t1\t0\t0\t0\n",
-    b"\xff",
-    b"chr1\t9223372036854775808\t-6\t0\t0\n",
-]
+FAIS = [b"chr1\t100\t6\t60\t61\n", b"", b"chr1\t1\t0\t0\t0\n", b"\xff",
+        b"chr1\t9223372036854775808\t-6\t0\t0\n"]  # fmt: skip
 
 
 @pytest.mark.parametrize("fai", FAIS)
 @pytest.mark.parametrize("age", [-10_000, 10_000])
-def test_an_index_beside_the_file_is_neither_believed_nor_touched(
-    tmp_path: Path, fai: bytes, age: int
-) -> None:
+def test_an_index_beside_the_file_is_neither_believed_nor_touched(tmp_path, fai, age):
     data = wrapped(b"chr1", b"ACGTTGCA" * 50, 50) + wrapped(b"chr2", b"TTTT" * 50, 50)
     (tmp_path / "in.fa").write_bytes(data)
     (tmp_path / "in.fa.fai").write_bytes(fai)
@@ -131,9 +119,7 @@ def test_an_index_beside_the_file_is_neither_believed_nor_touched(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["cache", "in.fa", "in.fa.fai"]
 
 
-def test_the_index_is_built_once_and_again_only_when_the_content_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_index_is_built_once_and_again_only_when_the_content_changes(tmp_path, monkeypatch):
     path, seen = tmp_path / "in.fa", builds(monkeypatch)
     path.write_bytes(wrapped(b"a", b"ACGT" * 100, 60))
     assert Genome(path).fetch("a", 0, 4) == b"ACGT"
@@ -151,7 +137,7 @@ def test_the_index_is_built_once_and_again_only_when_the_content_changes(
     assert len(seen) == 2
 
 
-def test_a_file_rewritten_at_once_is_never_read_through_the_old_index(tmp_path: Path) -> None:
+def test_a_file_rewritten_at_once_is_never_read_through_the_old_index(tmp_path):
     path = tmp_path / "in.fa"
     for i in range(60):
         sequence = (b"ACGT"[i % 4 : i % 4 + 1] + b"CATG" * 20)[: 60 + i % 3]
@@ -161,9 +147,7 @@ def test_a_file_rewritten_at_once_is_never_read_through_the_old_index(tmp_path: 
         genome.close()
 
 
-def test_a_file_too_young_for_its_times_to_tell_is_judged_by_all_its_content(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_too_young_for_its_times_to_tell_is_judged_by_all_its_content(tmp_path, monkeypatch):
     path, now = tmp_path / "in.fa", time.time_ns()
     for module in (fasta_index, faidx):  # a clock of coarse ticks
         monkeypatch.setattr(module, "stamp_file", lambda status: (status.st_size, now, now, 1, 1))
@@ -173,9 +157,7 @@ def test_a_file_too_young_for_its_times_to_tell_is_judged_by_all_its_content(
         assert Genome(path).contigs == {name.decode(): 200}
 
 
-def test_an_old_file_with_other_times_is_judged_by_all_its_content(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_file_with_other_times_is_judged_by_all_its_content(tmp_path, monkeypatch):
     path = tmp_path / "in.fa"
     monkeypatch.setattr(fasta_index, "_YOUNG", -(10**18))
     monkeypatch.setattr(fasta_index, "_sample", lambda *_: "a change between the samples")
@@ -185,9 +167,7 @@ def test_an_old_file_with_other_times_is_judged_by_all_its_content(
         assert Genome(path).contigs == {name.decode(): 200}
 
 
-def test_an_old_file_is_believed_by_its_times_and_samples_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_file_is_believed_by_its_times_and_samples_alone(tmp_path, monkeypatch):
     path = tmp_path / "in.fa"
     path.write_bytes(wrapped(b"a", b"ACGT" * 100, 60))
     monkeypatch.setattr(fasta_index, "_YOUNG", -(10**18))
@@ -196,7 +176,7 @@ def test_an_old_file_is_believed_by_its_times_and_samples_alone(
     assert Genome(path).fetch("a", 1, 3) == b"CG"
 
 
-def test_a_file_changed_while_open_is_noticed(tmp_path: Path) -> None:
+def test_a_file_changed_while_open_is_noticed(tmp_path):
     path = tmp_path / "in.fa"
     path.write_bytes(wrapped(b"a", b"ACGT" * 5000, 60))
     genome = Genome(path)
@@ -210,9 +190,7 @@ def test_a_file_changed_while_open_is_noticed(tmp_path: Path) -> None:
         genome.fetch("a", 10_000, 10_004)
 
 
-def test_a_file_swapped_between_two_looks_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_swapped_between_two_looks_is_noticed(tmp_path, monkeypatch):
     path = tmp_path / "in.fa"
 
     def swap(data: bytes) -> None:
@@ -237,7 +215,7 @@ def test_a_file_swapped_between_two_looks_is_noticed(
         Genome(path)
 
 
-def test_the_file_is_judged_as_strictly_as_by_the_reader(tmp_path: Path) -> None:
+def test_the_file_is_judged_as_strictly_as_by_the_reader(tmp_path):
     (tmp_path / "in.fa").write_bytes(b">a\nACGT\nAC-T\n")
     with pytest.raises(DataError, match=r"line 3 \(record a\): column 3: gap"):
         Genome(tmp_path / "in.fa")
@@ -257,32 +235,22 @@ def test_the_file_is_judged_as_strictly_as_by_the_reader(tmp_path: Path) -> None
     ],
 )
 def test_what_is_not_there_is_an_error_and_never_a_shorter_answer(
-    tmp_path: Path, contig: str, start: int, end: int, words: str
-) -> None:
+    tmp_path, contig, start, end, words
+):
     (tmp_path / "in.fa").write_bytes(b">chr1\nACGTACGT\n")
     with pytest.raises(DataError, match=words):
         Genome(tmp_path / "in.fa").fetch(contig, start, end)
 
 
-def test_a_damaged_index_is_built_again(
-    tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_index_is_built_again(tmp_path, empty_cache, monkeypatch):
     (tmp_path / "in.fa").write_bytes(
         wrapped(b"a", b"ACGTTGCA" * 20, 60) + wrapped(b"b", b"CCCC" * 20, 60)
     )
     Genome(tmp_path / "in.fa").close()
     index, seen = next(empty_cache.rglob("index.json")), builds(monkeypatch)
     good = index.read_bytes()
-    broken = [
-        b"",
-        b"{",
-        b"null",
-        b"[]",
-        b"\xff" * 10,
-        good[:-1],
-        good[: len(good) // 2],
-        good.replace(b"160", b"161"),
-    ]
+    broken = [b"", b"{", b"null", b"[]", b"\xff" * 10, good[:-1], good[: len(good) // 2],
+              good.replace(b"160", b"161")]  # fmt: skip
     broken += [bytes([*good[:at], good[at] ^ 1, *good[at + 1 :]]) for at in range(0, len(good), 37)]
     for n, bad in enumerate(broken, 1):
         index.write_bytes(bad)
@@ -292,7 +260,7 @@ def test_a_damaged_index_is_built_again(
         assert len(seen) == n
 
 
-def test_a_damaged_copy_is_built_again(tmp_path: Path, empty_cache: Path) -> None:
+def test_a_damaged_copy_is_built_again(tmp_path, empty_cache):
     (tmp_path / "in.fa").write_bytes(gzip.compress(wrapped(b"a", b"ACGTTGCA" * 20, 60)))
     Genome(tmp_path / "in.fa")
     copy = next(empty_cache.rglob("*.fa"))
@@ -305,9 +273,7 @@ def test_a_damaged_copy_is_built_again(tmp_path: Path, empty_cache: Path) -> Non
     assert len(list(empty_cache.rglob("*.fa"))) == 1, "the copy of what is gone is gone"
 
 
-def test_without_a_cache_to_write_to_all_works_and_nothing_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_cache_to_write_to_all_works_and_nothing_is_left(tmp_path, monkeypatch, caplog):
     (tmp_path / "in.fa").write_bytes(wrapped(b"a", b"ACGTTGCA" * 20, 60))
     (tmp_path / "in.gz").write_bytes(gzip.compress(wrapped(b"a", b"ACGTTGCA" * 20, 60)))
     (tmp_path / "blocked").write_text("a file where a folder should be")
@@ -322,9 +288,7 @@ def test_without_a_cache_to_write_to_all_works_and_nothing_is_left(
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_killed_at_any_moment_of_building_the_next_opening_is_right(
-    tmp_path: Path, empty_cache: Path
-) -> None:
+def test_killed_at_any_moment_of_building_the_next_opening_is_right(tmp_path, empty_cache):
     sequence = b"ACGTTGCA" * 20
     (tmp_path / "in.gz").write_bytes(gzip.compress(wrapped(b"a", sequence, 60)))
     code = "from genodiff.io.faidx import Genome; Genome('in.gz')"
@@ -343,7 +307,7 @@ def test_killed_at_any_moment_of_building_the_next_opening_is_right(
     assert not list(empty_cache.rglob("*.tmp"))
 
 
-def test_a_genome_travels_by_pickle_unless_its_file_has_changed(tmp_path: Path) -> None:
+def test_a_genome_travels_by_pickle_unless_its_file_has_changed(tmp_path):
     (tmp_path / "in.fa").write_bytes(b">a\nACGT\n")
     genome = Genome(tmp_path / "in.fa")
     packed = pickle.dumps(genome)
@@ -353,7 +317,7 @@ def test_a_genome_travels_by_pickle_unless_its_file_has_changed(tmp_path: Path) 
         pickle.loads(packed)
 
 
-def test_names_with_colons_and_slashes_and_a_strange_path_work(tmp_path: Path) -> None:
+def test_names_with_colons_and_slashes_and_a_strange_path_work(tmp_path):
     path = tmp_path / "it's $(here) `x` %s ü .fa"
     path.write_bytes(b">HLA-A*01:01\nACGT\n>../../etc/passwd\nTTTT\n>\xe6\x9f\x93\nGG\n")
     genome = Genome(path)
@@ -364,9 +328,7 @@ def test_names_with_colons_and_slashes_and_a_strange_path_work(tmp_path: Path) -
     ]
 
 
-def test_the_cache_is_where_the_environment_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_is_where_the_environment_says(tmp_path, monkeypatch):
     assert cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("GENODIFF_CACHE")
     assert cache_dir().name == "genodiff"
@@ -378,9 +340,7 @@ def test_the_cache_is_where_the_environment_says(
     assert atomic.clear_leftovers(tmp_path / "other") == []
 
 
-def test_a_circular_contig_goes_round_where_it_is_asked_for_and_is_told_where_not(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_circular_contig_goes_round_where_it_is_asked_for_and_is_told_where_not(tmp_path, caplog):
     path = tmp_path / "p.fa"
     path.write_text(
         ">a a plasmid [topology=circular]\nACGTTG\n>b topology=linear\nACGTTG\n"

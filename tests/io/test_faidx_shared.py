@@ -60,19 +60,17 @@ def race(tmp_path: Path, rounds: int, processes: int) -> dict[str, int]:
     return counts
 
 
-def test_six_processes_that_open_one_new_file_at_once_all_get_it_right(tmp_path: Path) -> None:
+def test_six_processes_that_open_one_new_file_at_once_all_get_it_right(tmp_path):
     assert race(tmp_path, 4, 6) == {"right": 24}
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_six_processes_that_open_one_new_file_at_once_all_get_it_right_two_hundred_times(
-    tmp_path: Path,
-) -> None:
+def test_six_processes_that_open_one_new_file_at_once_all_get_it_right_two_hundred_times(tmp_path):
     assert race(tmp_path, 200, 6) == {"right": 1200}
 
 
-def test_a_forked_child_and_its_parent_do_not_read_each_others_place(tmp_path: Path) -> None:
+def test_a_forked_child_and_its_parent_do_not_read_each_others_place(tmp_path):
     sequence = bytes(b"ACGT"[(j * j + j // 7) % 4] for j in range(200_000))
     (tmp_path / "in.fa").write_bytes(wrapped(b"a", sequence, 60))
     genome = Genome(tmp_path / "in.fa")
@@ -91,7 +89,7 @@ def test_a_forked_child_and_its_parent_do_not_read_each_others_place(tmp_path: P
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
 
 
-def test_threads_share_one_genome(tmp_path: Path) -> None:
+def test_threads_share_one_genome(tmp_path):
     sequence = bytes(b"ACGT"[(j * j + j // 7) % 4] for j in range(50_000))
     (tmp_path / "in.fa").write_bytes(wrapped(b"a", sequence, 60))
     genome, wrong = Genome(tmp_path / "in.fa"), []

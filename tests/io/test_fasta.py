@@ -89,7 +89,7 @@ pieces = st.sampled_from(
 
 @settings(max_examples=600, deadline=None)
 @given(st.lists(pieces, max_size=25).map(b"".join), st.integers(1, 40))
-def test_the_fast_reader_and_the_obvious_one_agree_on_any_bytes(data: bytes, size: int) -> None:
+def test_the_fast_reader_and_the_obvious_one_agree_on_any_bytes(data, size):
     expected = obvious(data)
     try:
         found: object = read(data, size)
@@ -123,12 +123,7 @@ def formatted(draw: st.DrawFn) -> tuple[bytes, list[tuple[str, bytes]]]:
 
 @settings(max_examples=200, deadline=None)
 @given(formatted(), st.integers(1, 99), st.sampled_from(["plain", "gzip", "members", "bgzf"]))
-def test_layout_and_compression_change_nothing(
-    tmp_path_factory: pytest.TempPathFactory,
-    made: tuple[bytes, list[tuple[str, bytes]]],
-    size: int,
-    how: str,
-) -> None:
+def test_layout_and_compression_change_nothing(tmp_path_factory, made, size, how):
     data, records = made
     assert read(data, size) == records
     if how == "gzip":
@@ -159,7 +154,7 @@ def zipped(data: bytes, block: int = 60000) -> bytes:
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_one_stranger_is_named_at_its_line_column_and_record(data: st.DataObject) -> None:
+def test_one_stranger_is_named_at_its_line_column_and_record(data):
     width, length = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 200))
     at = data.draw(st.integers(0, length - 1))
     foreign = data.draw(
@@ -238,9 +233,7 @@ def test_one_stranger_is_named_at_its_line_column_and_record(data: st.DataObject
         (b"hello world\n", 1, "no FASTA header.*found 'hello world'"),
     ],
 )  # fmt: skip
-def test_each_fault_is_one_line_that_says_where_what_and_what_to_do(
-    text: bytes, line: int | None, words: str
-) -> None:
+def test_each_fault_is_one_line_that_says_where_what_and_what_to_do(text, line, words):
     with pytest.raises(DataError, match=words) as caught:
         read(text)
     assert caught.value.line == line
@@ -254,7 +247,7 @@ def test_each_fault_is_one_line_that_says_where_what_and_what_to_do(
         assert caught.value.line == line
 
 
-def test_all_iupac_codes_of_a_short_or_mostly_plain_record_are_dna() -> None:
+def test_all_iupac_codes_of_a_short_or_mostly_plain_record_are_dna():
     assert read(f">a\n{LETTERS}\n".encode()) == [("a", LETTERS.encode())]
     assert len(read(f">a\n{LETTERS}\n>b\n{LETTERS}\n".encode())) == 2, (
         "each record is judged by itself"
@@ -263,7 +256,7 @@ def test_all_iupac_codes_of_a_short_or_mostly_plain_record_are_dna() -> None:
     assert len(read(text)[0][1]) == 550
 
 
-def test_a_record_carries_its_description_its_line_and_its_case(tmp_path: Path) -> None:
+def test_a_record_carries_its_description_its_line_and_its_case(tmp_path):
     (tmp_path / "in.fa").write_bytes(b"\n>a  one \t two \r\nACgt\n\n>b\n\n>c\x0bd\nN\n")
     assert list(read_fasta(tmp_path / "in.fa")) == [
         Record("a", "one \t two", b"ACgt", 2),
@@ -272,13 +265,13 @@ def test_a_record_carries_its_description_its_line_and_its_case(tmp_path: Path) 
     ]
 
 
-def test_stdin_is_read_where_the_path_is_a_dash(tmp_path: Path) -> None:
+def test_stdin_is_read_where_the_path_is_a_dash(tmp_path):
     code = "from genodiff.io.fasta import read_fasta; print([r.name for r in read_fasta('-')])"
     for data in (FASTA, zipped(FASTA), gzip.compress(FASTA)):
         assert SERVER.run_code(code, input=data, timeout=60).stdout == "['a', 'b']\n"
 
 
-def test_what_is_written_is_read_back_at_any_width(tmp_path: Path) -> None:
+def test_what_is_written_is_read_back_at_any_width(tmp_path):
     records = [
         Record("a", "x=1 y", b"ACGTn" * 20_000, 1),
         Record("b", "", b"", 1),
@@ -295,13 +288,13 @@ def test_what_is_written_is_read_back_at_any_width(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.fa", "b.fa", "c.fa.gz", "d.FA.GZ"]
 
 
-def test_writing_to_an_open_file_leaves_it_open() -> None:
+def test_writing_to_an_open_file_leaves_it_open():
     out = io.BytesIO()
     write_fasta(out, [Record("a", "d", b"ACGT", 1)], line_width=3)
     assert out.getvalue() == b">a d\nACG\nT\n"
 
 
-def test_records_that_stop_half_way_leave_no_file(tmp_path: Path) -> None:
+def test_records_that_stop_half_way_leave_no_file(tmp_path):
     def records() -> Iterator[Record]:
         yield Record("a", "", b"A" * 3_000_000, 1)
         raise RuntimeError("stopped")
@@ -315,7 +308,7 @@ def test_records_that_stop_half_way_leave_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a\nb", "a\tb", "\x1b[2J", "a\r"])
-def test_a_name_that_would_break_the_format_is_not_written(name: str) -> None:
+def test_a_name_that_would_break_the_format_is_not_written(name):
     with pytest.raises(UsageError, match="cannot be the name"):
         write_fasta(io.BytesIO(), [Record(name, "", b"A", 1)])
     with pytest.raises(UsageError):
@@ -330,8 +323,8 @@ def test_a_name_that_would_break_the_format_is_not_written(name: str) -> None:
     st.booleans(),
 )
 def test_damaged_compressed_data_are_never_read_as_other_sequence(
-    tmp_path_factory: pytest.TempPathFactory, where: int, byte: int, how: str, blocked: bool
-) -> None:
+    tmp_path_factory, where, byte, how, blocked
+):
     text = b">a\n" + b"ACGTTGCA" * 300 + b"\n"
     data = bytearray(zipped(text, 500) if blocked else gzip.compress(text))
     at = where % len(data)
@@ -354,7 +347,7 @@ def test_damaged_compressed_data_are_never_read_as_other_sequence(
     assert zlib.crc32(found[0]) == zlib.crc32(b"ACGTTGCA" * 300)
 
 
-def test_a_bgzip_file_without_its_end_block_is_truncated(tmp_path: Path) -> None:
+def test_a_bgzip_file_without_its_end_block_is_truncated(tmp_path):
     data = zipped(FASTA, 10)
     for cut, words in (
         (28, "end-of-file block is missing"),
@@ -370,7 +363,7 @@ def test_a_bgzip_file_without_its_end_block_is_truncated(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("tail", [b"x", b"\x00", b"\x00" * 600, b"more text\n", b"\x1f\x8c"])
-def test_bytes_after_compressed_data_are_named_as_such(tmp_path: Path, tail: bytes) -> None:
+def test_bytes_after_compressed_data_are_named_as_such(tmp_path, tail):
     for data in (zipped(FASTA), gzip.compress(FASTA), gzip.compress(FASTA) * 2):
         (tmp_path / "in.fa").write_bytes(data + tail)
         with pytest.raises(DataError, match="trailing garbage after the"):
@@ -382,7 +375,7 @@ def source_blocks(path: Path) -> Iterator[bytes]:
         yield from opened.blocks()
 
 
-def test_memory_stays_bounded_while_a_gzip_bomb_is_checked(tmp_path: Path) -> None:
+def test_memory_stays_bounded_while_a_gzip_bomb_is_checked(tmp_path):
     pack = zlib.compressobj(1, zlib.DEFLATED, 31)
     with open(tmp_path / "bomb.fa.gz", "wb") as file:
         file.write(pack.compress(b">a\n"))
@@ -401,7 +394,7 @@ def test_memory_stays_bounded_while_a_gzip_bomb_is_checked(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("change", ["append", "truncate", "touch"])
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, change: str) -> None:
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, change):
     path = tmp_path / "in.fa"
     path.write_bytes(b">a\n" + b"ACGT\n" * 100_000)
     with pytest.MonkeyPatch.context() as patch:

@@ -12,7 +12,7 @@ from Bio.SeqRecord import SeqRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.errors import DataError, UsageError
 from genodiff.io.features import Feature, read_features
 
 SEQUENCE = "ACGTTGCANRGATTACACCAGT" * 5
@@ -44,7 +44,7 @@ def written(tmp_path: Path, form: str, made: SeqRecord | None = None) -> Path:
 
 
 @pytest.mark.parametrize("form", ["genbank", "embl", "memory"])
-def test_letters_are_what_biopython_extracts(tmp_path: Path, form: str) -> None:
+def test_letters_are_what_biopython_extracts(tmp_path, form):
     source: Any = [record()] if form == "memory" else written(tmp_path, form)
     found = list(read_features(source, ["CDS"]))
     assert [f.name for f in found] == list(PLACES)
@@ -60,7 +60,7 @@ def test_letters_are_what_biopython_extracts(tmp_path: Path, form: str) -> None:
     assert [back.span(0, 4), back.span(8, 12), back.span(10, 15)] == [(46, 50), (13, 42), (10, 15)]
 
 
-def test_features_are_chosen_by_type_and_by_any_of_their_names(tmp_path: Path) -> None:
+def test_features_are_chosen_by_type_and_by_any_of_their_names(tmp_path):
     path = written(tmp_path, "genbank")
     chosen = ["promoter", "CDS=t_back", "CDS=plain"]
     assert [f.name for f in read_features(path, chosen)] == ["plain", "back", "promoter"]
@@ -68,7 +68,7 @@ def test_features_are_chosen_by_type_and_by_any_of_their_names(tmp_path: Path) -
 
 
 @given(st.data())
-def test_a_piece_spans_exactly_the_bases_that_it_holds(data: st.DataObject) -> None:
+def test_a_piece_spans_exactly_the_bases_that_it_holds(data):
     cuts = sorted(data.draw(st.sets(st.integers(0, 60), min_size=2, max_size=8)))
     parts = [(a, b) for a, b in zip(cuts[::2], cuts[1::2], strict=False)]
     strand = data.draw(st.sampled_from([1, -1]))
@@ -100,16 +100,14 @@ def changed(place: Any) -> SeqRecord:
         (["ACGT"], "CDS", "a str has no features", UsageError),
     ],
 )
-def test_what_is_not_there_or_elsewhere_is_one_line(
-    made: Any, wanted: str, words: str, kind: type[GenodiffError]
-) -> None:
+def test_what_is_not_there_or_elsewhere_is_one_line(made, wanted, words, kind):
     with pytest.raises(kind, match=words) as caught:
         list(read_features(made, [wanted]))
     assert caught.value.fix
     assert "\n" not in str(caught.value)
 
 
-def test_a_fasta_and_an_empty_feature(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fasta_and_an_empty_feature(tmp_path, caplog):
     (tmp_path / "in.fa").write_text(">a\nACGT\n")
     (tmp_path / "empty").write_text("")
     for name in ("in.fa", "empty"):

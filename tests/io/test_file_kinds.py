@@ -124,7 +124,7 @@ ADAPTER = "adapter_config.json"
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_of_another_kind_is_named(name: str, kind: str, tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_named(name, kind, tmp_path):
     if (name, kind) in OWN:
         pytest.skip("it is read, or told otherwise")
     path = tmp_path / name
@@ -148,9 +148,7 @@ def test_a_file_of_another_kind_is_named(name: str, kind: str, tmp_path: Path) -
         ({"tokenizer.json": "{}"}, "is a tokenizer without a model"),
     ],
 )  # fmt: skip
-def test_a_folder_that_is_no_model_is_named(
-    files: dict[str, str], said: str, tmp_path: Path
-) -> None:
+def test_a_folder_that_is_no_model_is_named(files, said, tmp_path):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -174,5 +172,5 @@ def test_a_folder_that_is_no_model_is_named(
         ("##fileformat=VCFv4.2\n", "vcf"), ("{}\n", "jsonl"), ("a\t0\t9\t3\t4\n", "BED"),
     ],
 )  # fmt: skip
-def test_good_files_are_nothing_else(text: str, wanted: str) -> None:
+def test_good_files_are_nothing_else(text, wanted):
     assert find_other_format(text.encode(), wanted) is None

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -32,7 +31,7 @@ NOBODY = {"pid": 4242, "host": "another-node", "started": "2026-01-01T00:00:00+0
 
 
 @pytest.fixture
-def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_flock(monkeypatch):
     fcntl = pytest.importorskip("fcntl")
 
     def refuse(*_: object) -> None:
@@ -42,7 +41,7 @@ def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_flock")
-def test_without_flock_one_holds_the_lock_and_the_next_gets_it(tmp_path: Path) -> None:
+def test_without_flock_one_holds_the_lock_and_the_next_gets_it(tmp_path):
     first, second = FileLock(tmp_path / "a.lock"), FileLock(tmp_path / "a.lock")
     assert first.take()
     assert second.is_taken()
@@ -56,15 +55,13 @@ def test_without_flock_one_holds_the_lock_and_the_next_gets_it(tmp_path: Path) -
 
 @pytest.mark.usefixtures("no_flock")
 @pytest.mark.parametrize("left", ["", "4242\nanother-node\n"])
-def test_a_lock_file_that_was_left_behind_is_nobodys_lock(tmp_path: Path, left: str) -> None:
+def test_a_lock_file_that_was_left_behind_is_nobodys_lock(tmp_path, left):
     (tmp_path / "a.lock").write_text(left)
     assert FileLock(tmp_path / "a.lock").take()
 
 
 @pytest.mark.usefixtures("no_flock")
-def test_the_lock_of_a_process_that_ended_is_broken_at_once_with_a_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_lock_of_a_process_that_ended_is_broken_at_once_with_a_line(tmp_path, caplog):
     path = tmp_path / "a.lock"
     subprocess.run([sys.executable, "-c", DIE_HOLDING, str(path)], check=True, timeout=60)
     pid = json.loads((tmp_path / f"a.lock{HELD}").read_text())["pid"]
@@ -78,9 +75,7 @@ def test_the_lock_of_a_process_that_ended_is_broken_at_once_with_a_line(
 
 
 @pytest.mark.usefixtures("no_flock")
-def test_the_lock_of_another_node_holds_until_a_minute_without_a_touch(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_lock_of_another_node_holds_until_a_minute_without_a_touch(tmp_path, caplog):
     held = tmp_path / f"a.lock{HELD}"
     held.write_text(json.dumps(NOBODY))
     os.utime(held, (time.time() - 30,) * 2)
@@ -93,7 +88,7 @@ def test_the_lock_of_another_node_holds_until_a_minute_without_a_touch(
 
 
 @pytest.mark.usefixtures("no_flock")
-def test_a_holder_touches_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_holder_touches_its_lock(tmp_path, monkeypatch):
     monkeypatch.setattr(file_lock, "_BEAT", 0.01)
     held, lock = tmp_path / f"a.lock{HELD}", FileLock(tmp_path / "a.lock")
     assert lock.take()
@@ -106,7 +101,7 @@ def test_a_holder_touches_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("no_flock")
-def test_a_lock_that_was_taken_over_is_not_removed_by_its_first_holder(tmp_path: Path) -> None:
+def test_a_lock_that_was_taken_over_is_not_removed_by_its_first_holder(tmp_path):
     held, lock = tmp_path / f"a.lock{HELD}", FileLock(tmp_path / "a.lock")
     assert lock.take()
     held.write_text(json.dumps(NOBODY))
@@ -114,15 +109,13 @@ def test_a_lock_that_was_taken_over_is_not_removed_by_its_first_holder(tmp_path:
     assert json.loads(held.read_text()) == NOBODY
 
 
-def test_a_lock_of_a_node_without_flock_is_respected_where_flock_works(tmp_path: Path) -> None:
+def test_a_lock_of_a_node_without_flock_is_respected_where_flock_works(tmp_path):
     (tmp_path / f"a.lock{HELD}").write_text(json.dumps(NOBODY))
     assert not FileLock(tmp_path / "a.lock").take()
 
 
 @pytest.mark.parametrize("kind", ["flock", "no flock"])
-def test_threads_with_one_lock_work_one_at_a_time(
-    tmp_path: Path, kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_threads_with_one_lock_work_one_at_a_time(tmp_path, kind, request):
     if kind == "no flock":
         request.getfixturevalue("no_flock")
     (tmp_path / "count").write_text("0")
@@ -142,7 +135,7 @@ def test_threads_with_one_lock_work_one_at_a_time(
     assert (tmp_path / "count").read_text() == "20"
 
 
-def test_a_lock_whose_file_was_removed_is_taken_on_the_new_one(tmp_path: Path) -> None:
+def test_a_lock_whose_file_was_removed_is_taken_on_the_new_one(tmp_path):
     first, second, third = (FileLock(tmp_path / "a.lock") for _ in range(3))
     assert first.take()
     assert not second.take()
@@ -153,7 +146,7 @@ def test_a_lock_whose_file_was_removed_is_taken_on_the_new_one(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("no_flock")
-def test_a_run_is_locked_without_flock_too(tmp_path: Path) -> None:
+def test_a_run_is_locked_without_flock_too(tmp_path):
     with hold_lock(tmp_path):
         with pytest.raises(UsageError, match=f"another run is writing here: pid {os.getpid()} on"):
             check_lock_free(tmp_path)
@@ -162,9 +155,7 @@ def test_a_run_is_locked_without_flock_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
-def test_what_is_there_in_a_cache_that_cannot_be_written_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_there_in_a_cache_that_cannot_be_written_is_used(tmp_path, monkeypatch):
     def refuse(*_: object, **__: object) -> int:
         raise OSError(errno.EROFS, "Read-only file system")
 

@@ -25,7 +25,7 @@ NAME = "g\udce9nome"
 
 
 @pytest.fixture(scope="module")
-def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def odd(tmp_path_factory):
     """A folder with such a name, and in it a run and its genome."""
     folder = tmp_path_factory.mktemp("names") / NAME
     try:
@@ -38,7 +38,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_json_and_yaml_give_the_same_name_back(tmp_path: Path) -> None:
+def test_json_and_yaml_give_the_same_name_back(tmp_path):
     atomic.write_json(tmp_path / "a.json", {"fasta": NAME})
     assert (tmp_path / "a.json").read_bytes() == b'{\n  "fasta": "g\\udce9nome"\n}\n'
     assert json.loads((tmp_path / "a.json").read_bytes()) == {"fasta": NAME}
@@ -46,16 +46,16 @@ def test_json_and_yaml_give_the_same_name_back(tmp_path: Path) -> None:
     assert yaml.safe_load(text.decode()) == {"fasta": NAME}
 
 
-def test_a_page_with_such_a_name_is_known_as_ours(tmp_path: Path) -> None:
+def test_a_page_with_such_a_name_is_known_as_ours(tmp_path):
     atomic.write_text(tmp_path / "page.html", seal_page(f"<p>{NAME}</p>"))
     assert is_own_file(tmp_path / "page.html")
 
 
-def test_names_of_a_c_locale_become_text_and_others_keep_their_bytes() -> None:
+def test_names_of_a_c_locale_become_text_and_others_keep_their_bytes():
     assert to_utf8({"a": ["\udcc3\udcbc", NAME]}) == {"a": ["ü", NAME]}
 
 
-def test_a_plain_path_leads_to_the_file_whether_it_is_there_or_not(odd: Path) -> None:
+def test_a_plain_path_leads_to_the_file_whether_it_is_there_or_not(odd):
     assert find_plain_path(odd.parent) == str(odd.parent)
     (odd / "there.txt").write_text("yes")
     assert Path(find_plain_path(odd / "there.txt")).read_text() == "yes"
@@ -67,7 +67,7 @@ def test_a_plain_path_leads_to_the_file_whether_it_is_there_or_not(odd: Path) ->
 
 
 @pytest.mark.parametrize("ending", ["parquet", "npz", "zarr"])
-def test_embeddings_are_written_beside_such_a_name(odd: Path, ending: str) -> None:
+def test_embeddings_are_written_beside_such_a_name(odd, ending):
     pytest.importorskip("zarr" if ending == "zarr" else "numpy")
     out = odd / f"{NAME}.{ending}"
     words = ["embed", odd / "run", "--fasta", odd / "genome.fa", "-o", out, "--threads", 1, "-q"]
@@ -77,7 +77,7 @@ def test_embeddings_are_written_beside_such_a_name(odd: Path, ending: str) -> No
     assert not list(odd.glob("*.partial"))
 
 
-def test_a_bigwig_is_written_into_such_a_folder(odd: Path) -> None:
+def test_a_bigwig_is_written_into_such_a_folder(odd):
     bigwig = pytest.importorskip("pyBigWig")
     words = ["tracks", odd / "run", "--fasta", odd / "genome.fa", "--region", "c1:1-20"]
     assert exit_code(*words, "-o", odd / "tracks", "--threads", 1, "-q") == 0
@@ -86,7 +86,7 @@ def test_a_bigwig_is_written_into_such_a_folder(odd: Path) -> None:
         assert sum(track.values("c1", 0, 20)) > 0
 
 
-def test_scores_name_such_files_and_are_read_back(odd: Path) -> None:
+def test_scores_name_such_files_and_are_read_back(odd):
     letter = (odd / "genome.fa").read_text().split("\n")[1][99].upper()
     alt = "A" if letter != "A" else "C"
     lines = ["##fileformat=VCFv4.2", "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"]
@@ -101,14 +101,14 @@ def test_scores_name_such_files_and_are_read_back(odd: Path) -> None:
     assert pl.read_parquet((odd / "scores.parquet").read_bytes())["pos"].to_list() == [100]
 
 
-def test_runs_of_such_names_are_compared_and_their_pages_written(odd: Path, run: Path) -> None:
+def test_runs_of_such_names_are_compared_and_their_pages_written(odd, run):
     words = ["compare", odd / "run", run, "--max-windows", 1, "--fasta", odd / "genome.fa"]
     assert exit_code(*words, "--out", odd / "compared", "--threads", 1, "-q") == 0
     assert "table.md" in os.listdir(odd / "compared")
     assert genodiff.load(odd / "run").network is not None
 
 
-def test_a_name_that_the_locale_cannot_hold_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_the_locale_cannot_hold_is_one_line(monkeypatch):
     def refuse(path: str) -> None:
         str(path).encode("ascii")
 
@@ -117,9 +117,7 @@ def test_a_name_that_the_locale_cannot_hold_is_one_line(monkeypatch: pytest.Monk
         open_input("ü.fa").__enter__()
 
 
-def test_stdout_of_a_locale_without_utf_8_escapes_what_it_lacks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_stdout_of_a_locale_without_utf_8_escapes_what_it_lacks(monkeypatch):
     held = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(held, encoding="ascii"))
     open_missing_streams()

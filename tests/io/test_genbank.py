@@ -5,7 +5,6 @@ import io
 import json
 import logging
 import re
-from pathlib import Path
 
 import pytest
 from Bio import SeqIO
@@ -41,7 +40,7 @@ def flat_file(form: str) -> bytes:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("change", ["none", "gzip", "crlf", "bom", "blank"])
-def test_the_records_are_those_of_the_same_fasta(tmp_path: Path, form: str, change: str) -> None:
+def test_the_records_are_those_of_the_same_fasta(tmp_path, form, change):
     data = flat_file(form)
     changed = {"none": data, "gzip": gzip.compress(data), "crlf": data.replace(b"\n", b"\r\n"),
                "bom": b"\xef\xbb\xbf" + data, "blank": b"\n" + data + b"\n\n"}  # fmt: skip
@@ -61,8 +60,8 @@ def test_the_records_are_those_of_the_same_fasta(tmp_path: Path, form: str, chan
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_flat_file_is_checked_trained_on_and_read_at_random_like_a_fasta(
-    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, form, capsys, monkeypatch
+):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "plasmid.gb"
     path.write_bytes(flat_file(form))
@@ -98,8 +97,8 @@ BROKEN = [
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("name", "files", "words", "record"), BROKEN, ids=[b[0] for b in BROKEN])
 def test_a_broken_flat_file_is_one_line_with_file_place_and_remedy(
-    tmp_path: Path, form: str, name: str, files: dict[str, bytes], words: str, record: int
-) -> None:
+    tmp_path, form, name, files, words, record
+):
     data, path = files[form], tmp_path / "in.gb"
     if name == "twice":
         data, words, record = flat_file(form) * 2, "duplicate name.*first at line 1", 3
@@ -116,9 +115,7 @@ def test_a_broken_flat_file_is_one_line_with_file_place_and_remedy(
         list(read_digests(path))
 
 
-def test_a_record_without_sequence_or_name_and_bytes_that_are_no_text_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_record_without_sequence_or_name_and_bytes_that_are_no_text_are_refused(tmp_path):
     path = tmp_path / "in.gb"
     text = flat_file("genbank").decode()
     sequence = re.compile(r"ORIGIN\n(.*?)//", re.DOTALL)
@@ -135,9 +132,7 @@ def test_a_record_without_sequence_or_name_and_bytes_that_are_no_text_are_refuse
             list(read_fasta(path))
 
 
-def test_what_biopython_only_warns_of_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_biopython_only_warns_of_is_told(tmp_path, caplog):
     data = re.sub(rb"LOCUS.*", b"LOCUS       U00001 160 bp", flat_file("genbank"), count=1)
     (tmp_path / "in.gb").write_bytes(data)
     with caplog.at_level(logging.WARNING, "genodiff"):
@@ -146,7 +141,7 @@ def test_what_biopython_only_warns_of_is_told(
 
 
 @pytest.mark.parametrize("word", ["circular", "linear"])
-def test_the_topology_of_a_record_is_a_word_of_its_header(tmp_path: Path, word: str) -> None:
+def test_the_topology_of_a_record_is_a_word_of_its_header(tmp_path, word):
     (tmp_path / "p.gb").write_text(
         f"LOCUS       pX                         8 bp    DNA     {word:<8} UNK 01-JAN-1980\n"
         "DEFINITION  A plasmid.\nACCESSION   pX\nVERSION     pX.1\nORIGIN\n"

@@ -56,9 +56,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("text", [GFF3, GTF, BED], ids=["gff3", "gtf", "bed12"])
-def test_a_gene_stands_where_the_file_says_with_its_longest_transcript(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_gene_stands_where_the_file_says_with_its_longest_transcript(tmp_path, text):
     found = read_genes(write(tmp_path, text), CONTIGS)
     assert found[0] == WANTED
     assert [one.name for one in found[1:]] == (["promoter"] if text is GFF3 else [])
@@ -67,12 +65,12 @@ def test_a_gene_stands_where_the_file_says_with_its_longest_transcript(
     assert pick_genes(found, "chr1", 0, 100) == pick_genes(found, "chr2", 100, 190) == []
 
 
-def test_exons_without_a_row_of_their_gene_are_joined(tmp_path: Path) -> None:
+def test_exons_without_a_row_of_their_gene_are_joined(tmp_path):
     rows = [line for line in GTF.splitlines() if "\texon\t" in line or "\tCDS\t" in line]
     assert read_genes(write(tmp_path, "\n".join(rows)), CONTIGS) == [WANTED]
 
 
-def test_short_rows_of_bed_have_no_name_and_no_strand(tmp_path: Path) -> None:
+def test_short_rows_of_bed_have_no_name_and_no_strand(tmp_path):
     assert read_genes(write(tmp_path, "chr2\t5\t9\n"), CONTIGS) == [
         Gene("chr2", 5, 9, 0, "", ((5, 9),))
     ]
@@ -81,7 +79,7 @@ def test_short_rows_of_bed_have_no_name_and_no_strand(tmp_path: Path) -> None:
     ]
 
 
-def test_a_genbank_record_gives_the_coding_part_of_each_gene(tmp_path: Path) -> None:
+def test_a_genbank_record_gives_the_coding_part_of_each_gene(tmp_path):
     place = CompoundLocation([SimpleLocation(150, 180, -1), SimpleLocation(110, 130, -1)])
     record = SeqRecord(Seq("ACGT" * 250), id="chr1", annotations={"molecule_type": "DNA"})
     record.features = [
@@ -113,22 +111,20 @@ def test_a_genbank_record_gives_the_coding_part_of_each_gene(tmp_path: Path) -> 
         ("#nothing\n", "no gene"),
     ],
 )
-def test_a_faulty_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_faulty_file_is_one_line(tmp_path, text, said):
     with pytest.raises(DataError) as caught:
         read_genes(write(tmp_path, text), CONTIGS)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_what_lies_beyond_a_contig_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_lies_beyond_a_contig_is_told(tmp_path, caplog):
     found = read_genes(write(tmp_path, "chr2\t190\t300\tx\nchr2\t250\t300\ty\n"), CONTIGS)
     assert [one.name for one in found] == ["x"]
     assert "2 genes end beyond their contig" in caplog.text
 
 
-def test_only_contigs_that_are_drawn_are_kept(tmp_path: Path) -> None:
+def test_only_contigs_that_are_drawn_are_kept(tmp_path):
     path = write(tmp_path, "chr2\t5\t9\tx\nchr1\t0\t2\ty\n")
     assert [one.name for one in read_genes(path, CONTIGS, {"chr1"})] == ["y"]
     path = write(tmp_path, "chr2\t5\t9\tx\n")

@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,15 +14,13 @@ from genodiff.io.process import (
 from genodiff.jobs.machine import choose_device, prepare_machine
 
 
-def test_the_cores_of_the_process_count_and_not_those_of_the_machine(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_cores_of_the_process_count_and_not_those_of_the_machine(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5}, raising=False)
     assert count_usable_cores() == 2
 
 
-def test_without_a_set_of_cores_all_of_the_machine_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_set_of_cores_all_of_the_machine_count(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     assert count_usable_cores() == 64
@@ -32,18 +29,14 @@ def test_without_a_set_of_cores_all_of_the_machine_count(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("said", "threads"), [("1", 1), ("3,2", 3), ("", 2), ("0", 2), ("x", 2)])
-def test_threads_are_what_openmp_is_told_else_one_a_core(
-    said: str, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_are_what_openmp_is_told_else_one_a_core(said, threads, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5}, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     assert count_default_threads() == threads
 
 
-def test_a_verb_computes_with_the_threads_that_openmp_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_verb_computes_with_the_threads_that_openmp_is_told(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     prepare_machine()
     choose_device("cpu")
@@ -56,9 +49,7 @@ def test_a_verb_computes_with_the_threads_that_openmp_is_told(
 
 
 @pytest.mark.parametrize("name", THREAD_VARIABLES)
-def test_more_threads_than_cores_are_cut_with_a_line(
-    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_more_threads_than_cores_are_cut_with_a_line(name, monkeypatch, caplog):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setenv(name, "20000,4")
     cut_environment()
@@ -77,7 +68,7 @@ def test_more_threads_than_cores_are_cut_with_a_line(
 
 
 @pytest.mark.slow
-def test_no_number_of_threads_ends_the_process(tmp_path: Path) -> None:
+def test_no_number_of_threads_ends_the_process(tmp_path):
     flags = {"": ["--threads", "99999"]} | {name: [] for name in THREAD_VARIABLES}
     code = "import sys; from genodiff.cli import main; main()"
     for name, more in flags.items():

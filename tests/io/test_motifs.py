@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,9 +119,7 @@ GOOD = [  # name, file, (id, name) of the motifs, with sites
 
 @pytest.mark.parametrize(("form", "text", "names"), GOOD, ids=[g[0] for g in GOOD])
 @pytest.mark.parametrize("change", ["none", "gzip", "crlf"])
-def test_every_format_gives_the_same_motif(
-    tmp_path: Path, form: str, text: str, names: list[tuple[str, str]], change: str
-) -> None:
+def test_every_format_gives_the_same_motif(tmp_path, form, text, names, change):
     data = text.encode()
     path = tmp_path / "no_suffix"
     path.write_bytes({"none": data, "gzip": gzip.compress(data),
@@ -138,9 +135,7 @@ def test_every_format_gives_the_same_motif(
         assert motifs[1].sites == {"minimal": None, "jaspar": None, "transfac": 10}[form]
 
 
-def test_check_prints_one_line_for_each_motif(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_prints_one_line_for_each_motif(tmp_path, capsys):
     path = tmp_path / "in.txt"
     path.write_text(MINIMAL)
     code, out, err = command(capsys, "data", "check", str(path))
@@ -159,7 +154,7 @@ def test_check_prints_one_line_for_each_motif(
     assert (code, out) == (2, "")
 
 
-def test_a_fasta_is_no_motif_file() -> None:
+def test_a_fasta_is_no_motif_file():
     for head in (b">a\nA\n", b">a A [x]\nACGT\n", b">A 1\nAAAA\n", b"ID   X; SV 1;\n", b""):
         assert find_motif_format("in.fa", head) is None
     assert find_motif_format("in.fa", JASPAR.encode()) == "JASPAR"
@@ -230,14 +225,8 @@ BAD = [  # name, suffix, text, words, line
     ("name", "suffix", "text", "words", "line"), BAD, ids=[f"{b[1][1:]}-{b[0]}" for b in BAD]
 )
 def test_a_broken_file_is_one_line_with_place_and_remedy(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    suffix: str,
-    text: str,
-    words: str,
-    line: int | None,
-) -> None:
+    tmp_path, capsys, name, suffix, text, words, line
+):
     path = tmp_path / f"in{suffix}"
     path.write_text(text)
     with pytest.raises(DataError, match=words) as caught:
@@ -249,7 +238,7 @@ def test_a_broken_file_is_one_line_with_place_and_remedy(
     assert re.fullmatch(rf"genodiff: error: {re.escape(str(path))}\b.*; .*\n", err)
 
 
-def test_the_published_collections_are_read_whole(shared: Path) -> None:
+def test_the_published_collections_are_read_whole(shared):
     files = sorted((shared / "data" / "motifs").glob("*.meme.gz"))
     if not files:
         pytest.skip("no motif files in the shared folder")

@@ -15,7 +15,7 @@ SPAN = 50
 
 
 @pytest.fixture(scope="module")
-def genome(tmp_path_factory: pytest.TempPathFactory) -> Genome:
+def genome(tmp_path_factory):
     path = tmp_path_factory.mktemp("genome") / "ref.fa"
     path.write_text(f">chr1\n{LETTERS}\n>chr2\n{LETTERS}\n")
     return Genome(path)
@@ -60,7 +60,7 @@ def tell_one(haplotype: PhasedHaplotype) -> str:
     return places + "?" * haplotype.incomplete
 
 
-def test_a_copy_of_a_phase_set_is_one_haplotype(genome: Genome) -> None:
+def test_a_copy_of_a_phase_set_is_one_haplotype(genome):
     assert tell(genome, snv(10, "0|1:10"), snv(20, "1|0:10"), snv(30, "1|1:10")) == [
         "- 10,30", "20,30 -", "20,30 10,30",
     ]  # fmt: skip
@@ -71,13 +71,13 @@ def test_a_copy_of_a_phase_set_is_one_haplotype(genome: Genome) -> None:
     assert tell(genome, snv(10, "0|1"), snv(20, "0|1", chrom="chr2")) == ["- 10", "- 20"]
 
 
-def test_a_telomere_on_a_copy_has_its_reason_and_the_copies_are_kept(genome: Genome) -> None:
+def test_a_telomere_on_a_copy_has_its_reason_and_the_copies_are_kept(genome):
     ends = [change(pos, "N", "<DUP>", "0|1") for pos in (0, len(LETTERS) + 1)]
     rows = [ends[0], snv(10, "0|1"), snv(20, "0|1"), ends[1]]
     assert tell(genome, *rows) == ["- symbolic", "- 10,20", "- 10,20", "- symbolic"]
 
 
-def test_a_haplotype_ends_where_its_stretch_would_be_too_long(genome: Genome) -> None:
+def test_a_haplotype_ends_where_its_stretch_would_be_too_long(genome):
     rows = [snv(pos, "0|1:1") for pos in (10, 40, 59, 60, 109, 110)]
     assert tell(genome, *rows) == ["- 10,40,59"] * 3 + ["- 60,109"] * 2 + ["- 110"]
     # Inserted bases count
@@ -85,14 +85,14 @@ def test_a_haplotype_ends_where_its_stretch_would_be_too_long(genome: Genome) ->
     assert tell(genome, *grown) == ["10 -", "21 -"]
 
 
-def test_another_phase_set_is_another_haplotype_and_leaves_a_doubt(genome: Genome) -> None:
+def test_another_phase_set_is_another_haplotype_and_leaves_a_doubt(genome):
     apart = [snv(10, "0|1:10"), snv(20, "0|1:10"), snv(30, "0|1:30")]
     assert tell(genome, *apart) == ["- 10,20", "- 10,20", "- 30"]
     mixed = [snv(10, "0|1:10"), snv(20, "0|1:20"), snv(30, "0|1:10"), snv(35, "0|1:20")]
     assert tell(genome, *mixed) == ["- 10,30?", "- 20,35?", "- 10,30?", "- 20,35?"]
 
 
-def test_calls_with_one_allele_need_no_phase(genome: Genome) -> None:
+def test_calls_with_one_allele_need_no_phase(genome):
     assert tell(genome, snv(10, "1/1:."), snv(20, "0|1:20"), snv(30, "1/1:.")) == [
         "10,30 10,20,30", "- 10,20,30", "10,30 10,20,30",
     ]  # fmt: skip
@@ -101,7 +101,7 @@ def test_calls_with_one_allele_need_no_phase(genome: Genome) -> None:
     assert tell(genome, snv(10, "1"), snv(20, "1"), snv(30, "0")) == ["10,20", "10,20", ""]
 
 
-def test_what_is_on_no_known_copy_is_said(genome: Genome) -> None:
+def test_what_is_on_no_known_copy_is_said(genome):
     for unknown, told in (
         ("0/1", "- unphased"), ("./1", "- unphased"), ("1/2", "unphased unphased"), ("./.", ""),
         (".", ""),
@@ -114,7 +114,7 @@ def test_what_is_on_no_known_copy_is_said(genome: Genome) -> None:
     assert tell(genome, *half) == ["10,30? 10,20,30", "- 10,20,30", "10,30? 10,20,30"]
 
 
-def test_an_alt_without_letters_leaves_a_doubt_but_a_star_does_not(genome: Genome) -> None:
+def test_an_alt_without_letters_leaves_a_doubt_but_a_star_does_not(genome):
     for alt, told, doubt in (("<DEL>", "symbolic", "?"), ("*", "spanning_deletion", "")):
         rows = [snv(10, "1|0"), change(20, LETTERS[19], alt, "1|0"), snv(30, "1|0")]
         assert tell(genome, *rows) == [f"10,30{doubt} -", f"{told} -", f"10,30{doubt} -"]
@@ -123,12 +123,12 @@ def test_an_alt_without_letters_leaves_a_doubt_but_a_star_does_not(genome: Genom
     assert tell(genome, snv(10, "1|0"), other, snv(30, "1|0"))[1] == "ref_mismatch -"
 
 
-def test_a_change_of_ploidy_begins_anew(genome: Genome) -> None:
+def test_a_change_of_ploidy_begins_anew(genome):
     rows = [snv(10, "1|0"), snv(20, "1"), snv(30, "1"), snv(40, "1|1"), snv(45, "0|1|1|0")]
     assert tell(genome, *rows) == ["10 -", "20,30", "20,30", "40 40", "- 45 45 -"]
 
 
-def test_members_that_overlap_are_no_haplotype(genome: Genome) -> None:
+def test_members_that_overlap_are_no_haplotype(genome):
     deletion = change(20, LETTERS[19:24], LETTERS[19], "1|0")
     assert (
         tell(genome, snv(10, "1|0"), deletion, snv(22, "1|0"), snv(40, "1|0")) == ["overlap -"] * 4
@@ -146,13 +146,13 @@ def test_members_that_overlap_are_no_haplotype(genome: Genome) -> None:
     assert tell(genome, long, snv(180, "1|0")) == ["overlap -"] * 2
 
 
-def test_samples_are_apart(genome: Genome) -> None:
+def test_samples_are_apart(genome):
     rows = [snv(10, "1|0:1", "0|0"), snv(20, "0/0", "1|0:2"), snv(30, "1|0:1", "1|0:2")]
     assert tell(genome, *rows) == ["10,30 -", "", "10,30 -"]
     assert tell(genome, *rows, sample=1) == ["", "20,30 -", "20,30 -"]
 
 
-def test_records_that_are_not_sorted_are_refused(genome: Genome) -> None:
+def test_records_that_are_not_sorted_are_refused(genome):
     for rows, said in (
         ([snv(20, "0|1"), snv(10, "0|1")], "behind chr1:20"),
         ([snv(9, "0|1"), snv(9, "0|1", chrom="chr2"), snv(10, "0|1")], "apart from the others"),
@@ -168,7 +168,7 @@ def test_records_that_are_not_sorted_are_refused(genome: Genome) -> None:
     assert str(caught.value.file) == "in.vcf"
 
 
-def test_memory_holds_no_more_than_a_stretch(genome: Genome) -> None:
+def test_memory_holds_no_more_than_a_stretch(genome):
     read = 0
 
     def records():  # type: ignore[no-untyped-def]
@@ -183,9 +183,7 @@ def test_memory_holds_no_more_than_a_stretch(genome: Genome) -> None:
 
 @settings(max_examples=150)
 @given(st.data())
-def test_the_sequence_is_the_one_that_the_records_spell(
-    genome: Genome, data: st.DataObject
-) -> None:
+def test_the_sequence_is_the_one_that_the_records_spell(genome, data):
     """Indels of repeats move as far to the left as members let them, and the letters stay."""
     letters, records, at = LETTERS[:60], [], 1
     while at < 40 and len(records) < 5:
@@ -205,7 +203,7 @@ def test_the_sequence_is_the_one_that_the_records_spell(
     assert all(a.start <= b.start for a, b in zip(haplotype.alleles, placed, strict=True))
 
 
-def test_two_spellings_of_one_haplotype_are_one(genome: Genome) -> None:
+def test_two_spellings_of_one_haplotype_are_one(genome):
     # TT at 4 and 5: the deletion of either is the same
     first, second = change(4, "TT", "T", "1"), change(4, "TTG", "TG", "1")
     later = snv(12, "1")

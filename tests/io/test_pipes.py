@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ FASTA = b">a\nACGTT\n>b\nGG\n"
 
 
 @pytest.fixture
-def substitute() -> Iterator[Callable[[bytes], str]]:
+def substitute():
     """A function: the name of a pipe that these bytes (few enough for its buffer) come through."""
     opened = []
 
@@ -41,27 +40,25 @@ def read(path: str) -> bytes:
         return b"".join(source.blocks())
 
 
-def test_a_pipe_is_read_twice_and_hashed(substitute: Callable[[bytes], str]) -> None:
+def test_a_pipe_is_read_twice_and_hashed(substitute):
     path = substitute(FASTA)
     assert [read(path), read(path)] == [FASTA, FASTA]
     assert sha256_file(path) == hashlib.sha256(FASTA).hexdigest()
 
 
-def test_two_pipes_are_not_taken_for_each_other(substitute: Callable[[bytes], str]) -> None:
+def test_two_pipes_are_not_taken_for_each_other(substitute):
     first, second = substitute(b"1"), substitute(b"2")
     assert [read(second), read(first), read(second)] == [b"2", b"1", b"2"]
 
 
-def test_a_genome_through_a_pipe_is_read_at_random(
-    substitute: Callable[[bytes], str], own_cache: Path
-) -> None:
+def test_a_genome_through_a_pipe_is_read_at_random(substitute, own_cache):
     before = set(own_cache.rglob("*"))
     genome = Genome(substitute(FASTA))
     assert [genome.fetch("b", 0, 2), genome.fetch("a", 3, 5)] == [b"GG", b"TT"]
     assert set(own_cache.rglob("*")) == before
 
 
-def test_a_file_that_is_stdin_is_read_from_its_beginning_each_time(tmp_path: Path) -> None:
+def test_a_file_that_is_stdin_is_read_from_its_beginning_each_time(tmp_path):
     (tmp_path / "in.fa").write_bytes(FASTA)
     descriptor = os.open(tmp_path / "in.fa", os.O_RDONLY)
     try:
@@ -71,14 +68,12 @@ def test_a_file_that_is_stdin_is_read_from_its_beginning_each_time(tmp_path: Pat
         os.close(descriptor)
 
 
-def test_a_run_that_would_have_to_read_a_pipe_again_refuses_it(
-    substitute: Callable[[bytes], str],
-) -> None:
+def test_a_run_that_would_have_to_read_a_pipe_again_refuses_it(substitute):
     with pytest.raises(DataError, match="is a stream; give a file"):
         require_regular_file(Path(substitute(FASTA)))
 
 
-def test_other_files_and_named_pipes_are_left_as_they_are(tmp_path: Path) -> None:
+def test_other_files_and_named_pipes_are_left_as_they_are(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path / "fifo", tmp_path / "fd" / "3"):
         assert find_readable(path) == str(path)

@@ -35,29 +35,24 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_row_on_minus_is_its_reverse_complement_and_all_others_stand(tmp_path: Path) -> None:
+def test_a_row_on_minus_is_its_reverse_complement_and_all_others_stand(tmp_path):
     rows = "1\t5\t12\ta\t0\t-\n1\t5\t12\t.\t0\t-\n1\t5\t12\tb\t0\t+\n1\t5\t12\t.\t0\t.\n"
     found = list_places(CONTIGS, (), write(tmp_path / "r.bed", rows))
     found += list_places(CONTIGS, ["1:6-12"])
     assert [(one.name, one.read(fetch)) for one in found] == [
-        ("a", b"TGTAATC"),
-        ("1:6-12(-)", b"TGTAATC"),
-        ("b", b"GATTACA"),
+        ("a", b"TGTAATC"), ("1:6-12(-)", b"TGTAATC"), ("b", b"GATTACA"), ("1:6-12", b"GATTACA"),
         ("1:6-12", b"GATTACA"),
-        ("1:6-12", b"GATTACA"),
-    ]
+    ]  # fmt: skip
     assert [one.line for one in found] == [1, 2, 3, 4, 0]
 
 
-def test_a_part_of_a_row_on_minus_is_counted_from_its_right_end(tmp_path: Path) -> None:
+def test_a_part_of_a_row_on_minus_is_counted_from_its_right_end(tmp_path):
     (one,) = list_places(CONTIGS, (), write(tmp_path / "r.bed", "1\t5\t12\ta\t0\t-\n"))
     assert (one.read(fetch, 0, 3), one.cut(0, 3)) == (b"TGT", (9, 12))
     assert (one.read(fetch, 3, 7), one.cut(3, 7)) == (b"AATC", (5, 9))
 
 
-def test_a_verb_that_uses_no_strand_says_how_many_rows_have_one(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_verb_that_uses_no_strand_says_how_many_rows_have_one(tmp_path, caplog):
     bed = write(tmp_path / "r.bed", "1\t5\t12\t.\t0\t-\n1\t0\t2\t.\t0\t+\n")
     found = list_places(CONTIGS, (), bed, along="tracks run along the genome")
     assert [(one.name, one.strand) for one in found] == [("1:6-12", "+"), ("1:1-2", "+")]
@@ -68,7 +63,7 @@ def test_a_verb_that_uses_no_strand_says_how_many_rows_have_one(
     assert not caplog.text
 
 
-def test_places_of_both_kinds_are_refused(tmp_path: Path) -> None:
+def test_places_of_both_kinds_are_refused(tmp_path):
     bed = write(tmp_path / "r.bed", "1\t5\t12\n")
     with pytest.raises(UsageError, match="--bed and --region exclude each other"):
         list_places(CONTIGS, ["1:1-2"], bed)
@@ -90,9 +85,7 @@ def test_places_of_both_kinds_are_refused(tmp_path: Path) -> None:
         ("1\t0\t2\n1\tx\tgene\t6\t12\t.\t-\t.\tID=g\n", 2, "the start 'x' is not an integer"),
     ],
 )
-def test_a_row_that_is_not_what_its_columns_say_is_named(
-    tmp_path: Path, rows: str, line: int, said: str
-) -> None:
+def test_a_row_that_is_not_what_its_columns_say_is_named(tmp_path, rows, line, said):
     with pytest.raises(DataError) as caught:
         read_bed(write(tmp_path / "r.bed", rows))
     assert (caught.value.line, said in str(caught.value)) == (line, True), caught.value
@@ -111,8 +104,8 @@ def test_a_row_that_is_not_what_its_columns_say_is_named(
     ],
 )
 def test_annotation_is_named_with_a_command_that_makes_bed_of_it(
-    tmp_path: Path, name: str, text: str, kind: str, line: int, row: str
-) -> None:
+    tmp_path, name, text, kind, line, row
+):
     path = tmp_path / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     with pytest.raises(DataError) as caught:
@@ -128,7 +121,7 @@ def test_annotation_is_named_with_a_command_that_makes_bed_of_it(
 
 
 @pytest.mark.parametrize(("text", "name"), [(GTF, "word"), (GFF3, "a word")])
-def test_rows_of_annotation_are_read_by_their_type(tmp_path: Path, text: str, name: str) -> None:
+def test_rows_of_annotation_are_read_by_their_type(tmp_path, text, name):
     path = write(tmp_path / "x", text)
     for features in (["gene"], [f"gene={name}"], ["gene=g1"]):
         (one,) = list_places(CONTIGS, (), path, features=features)
@@ -139,7 +132,7 @@ def test_rows_of_annotation_are_read_by_their_type(tmp_path: Path, text: str, na
         list_places(CONTIGS, (), path, features=["gene=g2"])
 
 
-def test_exons_are_read_each_by_itself(tmp_path: Path) -> None:
+def test_exons_are_read_each_by_itself(tmp_path):
     found = list_places(CONTIGS, (), write(tmp_path / "x", GTF), features=["exon"])
     assert [(one.start, one.end, one.read(fetch)) for one in found] == [
         (5, 8, b"ATC"),
@@ -163,13 +156,13 @@ def test_exons_are_read_each_by_itself(tmp_path: Path) -> None:
         ("1\tx\texon\t10", "chr22\tx\texon\t10", "unknown contig 'chr22'.*did you mean 'chr2'"),
     ],
 )
-def test_a_faulty_row_of_annotation_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_faulty_row_of_annotation_is_named(tmp_path, old, new, said):
     assert GTF.count(old) == 1
     with pytest.raises(DataError, match=said) as caught:
         list(read_annotation(write(tmp_path / "x.gtf", GTF.replace(old, new)), CONTIGS))
     assert caught.value.line == 3
 
 
-def test_saf_counts_from_one(tmp_path: Path) -> None:
+def test_saf_counts_from_one(tmp_path):
     (row,) = read_annotation(write(tmp_path / "x.saf", SAF), CONTIGS)
     assert (row.contig, row.start, row.end, row.name, row.strand) == ("1", 5, 12, "word", "-")

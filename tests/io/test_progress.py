@@ -20,22 +20,20 @@ class Seconds:
 
 
 @pytest.fixture
-def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
+def seconds(monkeypatch):
     found = Seconds()
     monkeypatch.setattr(progress, "time", found)
     return found
 
 
 @pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def lines(caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("genodiff"), "propagate", True)
     caplog.set_level(logging.INFO, "genodiff")
     return caplog.messages
 
 
-def test_lines_in_a_pipe_come_ever_more_rarely(
-    seconds: Seconds, caplog: pytest.LogCaptureFixture, lines: list[str]
-) -> None:
+def test_lines_in_a_pipe_come_ever_more_rarely(seconds, caplog, lines):
     with ProgressDisplay() as display:
         for _ in range(400):
             seconds.now += 1
@@ -47,9 +45,7 @@ def test_lines_in_a_pipe_come_ever_more_rarely(
     assert waits == sorted(waits)
 
 
-def test_the_time_to_go_leaves_the_first_batch_out(
-    seconds: Seconds, caplog: pytest.LogCaptureFixture, lines: list[str]
-) -> None:
+def test_the_time_to_go_leaves_the_first_batch_out(seconds, caplog, lines):
     display = ProgressDisplay()
     seconds.now += 1000
     display.show_batches(1, 11)
@@ -58,9 +54,7 @@ def test_the_time_to_go_leaves_the_first_batch_out(
     assert caplog.messages == ["scored 1 of 11 batches", "scored 2 of 11 batches · 36 s to go"]
 
 
-def test_a_terminal_has_a_bar_that_goes_away(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, lines: list[str]
-) -> None:
+def test_a_terminal_has_a_bar_that_goes_away(monkeypatch, caplog, lines):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -76,9 +70,7 @@ def test_a_terminal_has_a_bar_that_goes_away(
     assert caplog.messages == []
 
 
-def test_a_pipe_has_no_bar_where_colours_are_forced(
-    monkeypatch: pytest.MonkeyPatch, lines: list[str]
-) -> None:
+def test_a_pipe_has_no_bar_where_colours_are_forced(monkeypatch, lines):
     pipe = io.StringIO()
     monkeypatch.setattr("sys.stderr", pipe)
     monkeypatch.setenv("FORCE_COLOR", "1")  # as in a notebook
@@ -91,5 +83,5 @@ def test_a_pipe_has_no_bar_where_colours_are_forced(
     ("duration", "text"),
     [(-1, "0 s"), (99.4, "99 s"), (100, "2 min"), (5999, "100 min"), (11_100, "3 h 05 min")],
 )
-def test_durations(duration: float, text: str) -> None:
+def test_durations(duration, text):
     assert format_duration(duration) == text

@@ -19,7 +19,7 @@ def read(given: Any) -> list[tuple[str, bytes]]:
     return [(record.name, record.sequence) for record in read_sequences(given)]
 
 
-def test_strings_records_pairs_and_files_give_named_sequences(tmp_path: Path) -> None:
+def test_strings_records_pairs_and_files_give_named_sequences(tmp_path):
     (tmp_path / "in.fa").write_text(">a\nACGT\n>b\nTT\n")
     in_file = [("a", b"ACGT"), ("b", b"TT")]
     assert read(tmp_path / "in.fa") == read(str(tmp_path / "in.fa")) == in_file
@@ -34,9 +34,7 @@ def test_strings_records_pairs_and_files_give_named_sequences(tmp_path: Path) ->
     assert read({"one": "ACGT", "two": Seq("TT")}) == [("one", b"ACGT"), ("two", b"TT")]
 
 
-def test_a_string_of_dna_letters_is_a_sequence_and_any_other_names_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_string_of_dna_letters_is_a_sequence_and_any_other_names_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("CAT").write_text(">a\nACGT\n")
     assert read("CAT") == [("seq1", b"CAT")]
@@ -63,7 +61,7 @@ def test_a_string_of_dna_letters_is_a_sequence_and_any_other_names_a_file(
         ("no.fa", "no such file"),
     ],
 )
-def test_what_is_no_dna_is_one_line_with_its_name_and_a_remedy(given: Any, words: str) -> None:
+def test_what_is_no_dna_is_one_line_with_its_name_and_a_remedy(given, words):
     with pytest.raises(GenodiffError, match=words) as caught:
         read(given)
     assert isinstance(caught.value, DataError | UsageError)

@@ -55,7 +55,7 @@ def describe_difference(found: Any, spoilt: Spoilt) -> str:
 
 
 @pytest.mark.parametrize("reader_name", READERS)
-def test_a_good_file_is_read_as_it_stands(reader_name: str, tmp_path: Path) -> None:
+def test_a_good_file_is_read_as_it_stands(reader_name, tmp_path):
     reader = READERS[reader_name]
     for seed in range(5):
         good = reader.make(np.random.default_rng(seed))
@@ -75,7 +75,7 @@ def search(reader_name: str, n: int, folder: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize("reader_name", READERS)
-def test_a_spoilt_file_is_read_as_the_good_one_or_refused(reader_name: str, tmp_path: Path) -> None:
+def test_a_spoilt_file_is_read_as_the_good_one_or_refused(reader_name, tmp_path):
     n = sum(isinstance(READERS[reader_name].make(np.random.default_rng(0)), GoodTable) or
             not s.tables_only for s in SPOILERS.values())  # fmt: skip
     became = search(reader_name, FILES or n, tmp_path)
@@ -84,7 +84,7 @@ def test_a_spoilt_file_is_read_as_the_good_one_or_refused(reader_name: str, tmp_
     assert became["refused"] > 0
 
 
-def test_the_search_sees_a_reader_that_takes_what_it_finds(tmp_path: Path) -> None:
+def test_the_search_sees_a_reader_that_takes_what_it_finds(tmp_path):
     """A reader without judgement is caught by most of the ways to spoil a table."""
     from tests.io.good_files import Reader, make_label_table
 

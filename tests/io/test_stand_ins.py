@@ -56,7 +56,7 @@ WEIGHTS: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [*INPUTS, *WEIGHTS])
-def test_a_stand_in_is_named_with_its_remedy(name: str, kind: str, tmp_path: Path) -> None:
+def test_a_stand_in_is_named_with_its_remedy(name, kind, tmp_path):
     if (name, kind) == ("b.parquet", "page"):
         pytest.skip("parquet is told by its end")
     text, words = KINDS[kind]
@@ -68,7 +68,7 @@ def test_a_stand_in_is_named_with_its_remedy(name: str, kind: str, tmp_path: Pat
     assert str(path) in str(caught.value)
 
 
-def test_a_text_may_be_a_web_page_and_no_pointer(tmp_path: Path) -> None:
+def test_a_text_may_be_a_web_page_and_no_pointer(tmp_path):
     path = tmp_path / "page.txt"
     path.write_text(PAGE)
     assert "".join(read_text_pieces(path)) == PAGE
@@ -77,7 +77,7 @@ def test_a_text_may_be_a_web_page_and_no_pointer(tmp_path: Path) -> None:
         list(read_text_pieces(path))
 
 
-def test_a_link_of_git_annex_without_its_file_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_link_of_git_annex_without_its_file_says_how_to_get_it(tmp_path):
     for name, read in {"a.fa": INPUTS["a.fa"], "config.json": read_json_file}.items():
         os.symlink(".git/annex/objects/Xx/SHA256E-s9--ab", tmp_path / name)
         with pytest.raises(GenodiffError, match=r"broken link to \.git/annex.*git annex get FILE"):
@@ -85,7 +85,7 @@ def test_a_link_of_git_annex_without_its_file_says_how_to_get_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
-def test_an_empty_file_of_a_checkpoint_is_called_empty(name: str, tmp_path: Path) -> None:
+def test_an_empty_file_of_a_checkpoint_is_called_empty(name, tmp_path):
     (tmp_path / name).touch()
     with pytest.raises(
         CheckpointError, match=r"is empty: truncated to 0 bytes; download or copy it again"
@@ -93,7 +93,7 @@ def test_an_empty_file_of_a_checkpoint_is_called_empty(name: str, tmp_path: Path
         WEIGHTS[name](tmp_path / name)
 
 
-def test_data_that_only_begin_like_a_pointer_are_read(tmp_path: Path) -> None:
+def test_data_that_only_begin_like_a_pointer_are_read(tmp_path):
     path = tmp_path / "in.fa"
     path.write_text(">annex/objects/1\nACGT\n")
     assert [one.name for one in read_fasta(path)] == ["annex/objects/1"]

@@ -18,7 +18,7 @@ def write(path: Path, held: dict[str, bytes]) -> dict[str, str]:
         return {one.id: str(one.seq) for one in SeqIO.parse(file, "twobit")}
 
 
-def test_biopython_reads_every_letter_in_its_case(tmp_path: Path) -> None:
+def test_biopython_reads_every_letter_in_its_case(tmp_path):
     rng = np.random.default_rng(1)
     held = {
         f"chr{n}": rng.choice(list(b"ACGTacgtNn"), n).astype(np.uint8).tobytes()
@@ -29,11 +29,11 @@ def test_biopython_reads_every_letter_in_its_case(tmp_path: Path) -> None:
     assert write(tmp_path / "x.2bit", held) == wanted
 
 
-def test_a_code_that_is_no_base_is_n(tmp_path: Path) -> None:
+def test_a_code_that_is_no_base_is_n(tmp_path):
     assert write(tmp_path / "x.2bit", {"a": b"ACRYgtswKA"}) == {"a": "ACNNgtnnNA"}
 
 
-def test_blocks_go_on_over_stretches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_go_on_over_stretches(tmp_path, monkeypatch):
     held = {"a": b"ACGTNNNNNNacgtacgtNNNN", "b": b"nnnnnnnnn"}
     whole = write(tmp_path / "x.2bit", held)
     monkeypatch.setattr(two_bit, "_STEP", 4)
@@ -41,9 +41,7 @@ def test_blocks_go_on_over_stretches(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (tmp_path / "x.2bit").read_bytes() == (tmp_path / "y.2bit").read_bytes()
 
 
-def test_what_the_format_cannot_hold_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_format_cannot_hold_is_refused(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="255 bytes"):
         write(tmp_path / "x.2bit", {"a" * 256: b"A"})
     monkeypatch.setattr(two_bit._Record, "size", property(lambda _: 1 << 32))

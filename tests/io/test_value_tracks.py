@@ -22,7 +22,7 @@ def write_bigwig(path: Path, lengths: dict[str, int] = CONTIGS) -> Path:
     return path
 
 
-def test_both_formats_have_each_value_at_its_base_and_nan_elsewhere(tmp_path: Path) -> None:
+def test_both_formats_have_each_value_at_its_base_and_nan_elsewhere(tmp_path):
     text = "".join("\t".join(map(str, row)) + "\n" for row in ROWS)
     (tmp_path / "a.bedGraph").write_text("track type=bedGraph\n" + text)
     # Its name does not say what it is.
@@ -47,7 +47,7 @@ def test_both_formats_have_each_value_at_its_base_and_nan_elsewhere(tmp_path: Pa
         ("", "an empty track"),
     ],
 )
-def test_a_faulty_bedgraph_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_faulty_bedgraph_is_one_line(tmp_path, text, said):
     (tmp_path / "a.bedGraph").write_text(text)
     with pytest.raises(DataError) as caught:
         read_values(tmp_path / "a.bedGraph", CONTIGS)
@@ -55,7 +55,7 @@ def test_a_faulty_bedgraph_is_one_line(tmp_path: Path, text: str, said: str) -> 
     assert "\n" not in str(caught.value)
 
 
-def test_a_bigwig_of_another_genome_an_empty_and_a_cut_one_are_one_line(tmp_path: Path) -> None:
+def test_a_bigwig_of_another_genome_an_empty_and_a_cut_one_are_one_line(tmp_path):
     whole = write_bigwig(tmp_path / "a.bw")
     empty = tmp_path / "empty.bw"
     with bigwig.open(str(empty), "w") as file:

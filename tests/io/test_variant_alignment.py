@@ -1,7 +1,6 @@
 """Alleles in their normal form: the same haplotype, and one form for all spellings of a change."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -31,7 +30,7 @@ def apply(sequence: str, start: int, ref: str, alt: str) -> str:
 
 
 @pytest.fixture
-def genome(tmp_path: Path) -> Genome:
+def genome(tmp_path):
     (tmp_path / "ref.fa").write_text(f">chr1\n{SEQUENCE[:10]}\n{SEQUENCE[10:].lower()}\n>chrM\nA\n")
     return Genome(tmp_path / "ref.fa")
 
@@ -40,7 +39,7 @@ dna = st.text("AC", max_size=8)
 
 
 @given(st.text("AC", min_size=1, max_size=16), st.data())
-def test_all_spellings_of_one_haplotype_are_one_allele(sequence: str, data: st.DataObject) -> None:
+def test_all_spellings_of_one_haplotype_are_one_allele(sequence, data):
     start = data.draw(st.integers(0, len(sequence)))
     end = data.draw(st.integers(start, len(sequence)))
     ref, alt = sequence[start:end], data.draw(dna)
@@ -68,9 +67,7 @@ def test_all_spellings_of_one_haplotype_are_one_allele(sequence: str, data: st.D
 
 
 @given(st.text("AC", min_size=2, max_size=16), st.data())
-def test_a_record_normalized_as_a_whole_keeps_each_haplotype(
-    sequence: str, data: st.DataObject
-) -> None:
+def test_a_record_normalized_as_a_whole_keeps_each_haplotype(sequence, data):
     start = data.draw(st.integers(0, len(sequence) - 1))
     end = data.draw(st.integers(start + 1, len(sequence)))
     alts = data.draw(st.lists(st.text("AC", min_size=1, max_size=5), min_size=1, max_size=3))
@@ -81,7 +78,7 @@ def test_a_record_normalized_as_a_whole_keeps_each_haplotype(
         assert apply(sequence, at, found[0], after) == apply(sequence, start, rows[0], before)
 
 
-def test_an_anchored_allele_is_judged_to_be_itself(genome: Genome) -> None:
+def test_an_anchored_allele_is_judged_to_be_itself(genome):
     for allele in (
         Allele("chr1", 0, "AC", ""),
         Allele("chr1", 0, "", "G"),
@@ -124,12 +121,12 @@ def test_an_anchored_allele_is_judged_to_be_itself(genome: Genome) -> None:
     ],
 )
 def test_each_kind_of_record_that_cannot_be_scored_has_its_reason(
-    genome: Genome, chrom: str, pos: int, ref: str, alt: str, reason: Unscorable
-) -> None:
+    genome, chrom, pos, ref, alt, reason
+):
     assert judge_record(VariantRecord(1, chrom, pos, ".", ref, (alt,)), genome) == [reason]
 
 
-def test_each_alt_has_its_own_verdict_and_case_does_not_matter(genome: Genome) -> None:
+def test_each_alt_has_its_own_verdict_and_case_does_not_matter(genome):
     record = VariantRecord(1, "chr1", 7, ".", "g", ("t", "*", "<X>", "GT"))
     assert judge_record(record, genome) == [
         Allele("chr1", 6, "G", "T"),

@@ -39,7 +39,7 @@ def sites(path: Path) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_vcf_gzip_bgzip_and_bcf_give_the_same_records(tmp_path: Path) -> None:
+def test_vcf_gzip_bgzip_and_bcf_give_the_same_records(tmp_path):
     plain = write(tmp_path / "a.vcf", ROWS)
     expected = [
         ("chr1", 3, "rs1", "G", ("A", "T")),
@@ -64,7 +64,7 @@ def test_vcf_gzip_bgzip_and_bcf_give_the_same_records(tmp_path: Path) -> None:
         assert [record.rest[-1] for record in source.records()] == ["X=1", ".", "."]
 
 
-def test_tables_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
+def test_tables_are_read_by_the_names_of_their_columns(tmp_path):
     table = pl.DataFrame(
         {"score": [0.5, 1.0], "Chromosome": ["chr1", "chr1"], "POS": [3, 5], "Ref": ["G", "AC"],
          "ALT": ["A", "A"], "rsid": ["rs1", None]}
@@ -85,7 +85,7 @@ def test_tables_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
         sites(tmp_path / "a.csv")
 
 
-def test_what_score_and_cadd_write_is_read(tmp_path: Path) -> None:
+def test_what_score_and_cadd_write_is_read(tmp_path):
     expected = [("chr1", 3, "rs1", "G", ("A",)), ("chr1", 5, ".", "AC", ("A",))]
     names = "\t".join(TSV_COLUMNS)
     rest = ".\t0\tllr\t1\tsnv\t."
@@ -121,9 +121,7 @@ def test_what_score_and_cadd_write_is_read(tmp_path: Path) -> None:
         ("chr1,3,G,А", "a letter that is not ASCII"),
     ],
 )
-def test_a_row_of_a_table_that_cannot_be_read_is_refused_with_its_line(
-    tmp_path: Path, row: str, said: str
-) -> None:
+def test_a_row_of_a_table_that_cannot_be_read_is_refused_with_its_line(tmp_path, row, said):
     (tmp_path / "a.csv").write_text(f"chrom,pos,ref,alt\nchr1,3.0,G,A\n\n{row}\n")
     with pytest.raises(DataError, match=said) as fault:
         sites(tmp_path / "a.csv")
@@ -131,16 +129,14 @@ def test_a_row_of_a_table_that_cannot_be_read_is_refused_with_its_line(
 
 
 @pytest.mark.parametrize("names", ["chrom,pos,ref,alt,ALT", "chrom,pos,ref,alt,Ref"])
-def test_two_columns_that_differ_in_capitals_are_refused(tmp_path: Path, names: str) -> None:
+def test_two_columns_that_differ_in_capitals_are_refused(tmp_path, names):
     (tmp_path / "a.csv").write_text(f"{names}\nchr1,3,G,A,T\n")
     with pytest.raises(DataError, match=r"line 1: the columns '.*' and '.*' differ in capitals"):
         sites(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("minus", ["-", "-1"])
-def test_a_strand_beside_variants_is_not_used_and_that_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, minus: str
-) -> None:
+def test_a_strand_beside_variants_is_not_used_and_that_is_told(tmp_path, caplog, minus):
     rows = f"chrom,pos,ref,alt,strand\nchr1,3,G,A,{minus}\nchr1,4,T,A,+\n"
     (tmp_path / "a.csv").write_text(rows)
     expected = [("chr1", 3, ".", "G", ("A",)), ("chr1", 4, ".", "T", ("A",))]
@@ -152,7 +148,7 @@ def test_a_strand_beside_variants_is_not_used_and_that_is_told(
     assert not caplog.records
 
 
-def test_na_beside_an_n_is_two_bases(tmp_path: Path) -> None:
+def test_na_beside_an_n_is_two_bases(tmp_path):
     (tmp_path / "a.csv").write_text("chrom;pos;ref;alt\nchr1;3;NA;N\nchr1;3;n;nan\n")
     assert sites(tmp_path / "a.csv") == [
         ("chr1", 3, ".", "NA", ("N",)),
@@ -181,9 +177,7 @@ def test_na_beside_an_n_is_two_bases(tmp_path: Path) -> None:
         ("chr1\t1e+05\t.\tG\tA\t.\t.\t.", "scientific notation"),
     ],
 )
-def test_a_row_that_is_not_exact_is_refused_with_its_line(
-    tmp_path: Path, row: str, words: str
-) -> None:
+def test_a_row_that_is_not_exact_is_refused_with_its_line(tmp_path, row, words):
     path = write(tmp_path / "a.vcf", [ROWS[0], row])
     with pytest.raises(DataError, match=words) as fault:
         sites(path)
@@ -202,13 +196,13 @@ def test_a_row_that_is_not_exact_is_refused_with_its_line(
         (HEAD + NAMES[:-1] + "\tFORMAT\tS\tS\n", "a sample stands twice"),
     ],
 )
-def test_a_file_without_a_header_is_refused(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_without_a_header_is_refused(tmp_path, text, words):
     (tmp_path / "a.vcf").write_text(text)
     with pytest.raises(DataError, match=words):
         sites(tmp_path / "a.vcf")
 
 
-def test_what_pysam_reads_is_what_is_read(shared: Path, tmp_path: Path) -> None:
+def test_what_pysam_reads_is_what_is_read(shared, tmp_path):
     folder = shared / "conformance/bcftools"
     files = [p for p in sorted(folder.glob("norm*.vcf")) if p.name != "norm.setref.vcf"]  # REF .
     real = shared / "data/variants/1000G_phase3_hg19_chr22_17.44M-17.68M.vcf.gz"
@@ -222,9 +216,7 @@ def test_what_pysam_reads_is_what_is_read(shared: Path, tmp_path: Path) -> None:
     pysam.set_verbosity(before)
 
 
-def test_data_check_tells_the_kinds_of_a_vcf(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_check_tells_the_kinds_of_a_vcf(tmp_path, capsys):
     (tmp_path / "ref.fa").write_text(FASTA)
     path = write(tmp_path / "a.vcf", [*ROWS, "chr1\t3\t.\tG\tC,*\t.\t.\t."])
     fasta = ("--fasta", str(tmp_path / "ref.fa"))

@@ -10,11 +10,11 @@ from genodiff.io.variants import Allele
     [("A", "C", "snv"), ("AC", "GT", "mnv"), ("", "A", "ins"), ("A", "", "del"),
      ("AC", "T", "delins"), ("A", "TG", "delins")],
 )  # fmt: skip
-def test_kind(ref: str, alt: str, kind: str) -> None:
+def test_kind(ref, alt, kind):
     assert Allele("chr1", 4, ref, alt).kind == kind
 
 
-def test_swapped_twice_is_the_same() -> None:
+def test_swapped_twice_is_the_same():
     allele = Allele("chr1", 4, "AC", "T")
     assert allele.end == 6
     assert allele.swapped().end == 5

@@ -99,9 +99,7 @@ def list_moved(field: Field, usual: Any, folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_every_field_moves_the_digest_or_says_that_it_decides_no_entry(
-    name: str, tmp_path: Path
-) -> None:
+def test_every_field_moves_the_digest_or_says_that_it_decides_no_entry(name, tmp_path):
     request = REQUESTS[name]
     usual = make_usual(request)
     before = Stub(usual)
@@ -120,7 +118,7 @@ def test_every_field_moves_the_digest_or_says_that_it_decides_no_entry(
     assert idle == OF_ALL | opened | DECIDE_NOTHING.get(name, set())
 
 
-def test_the_content_of_a_file_decides_and_not_its_name(tmp_path: Path) -> None:
+def test_the_content_of_a_file_decides_and_not_its_name(tmp_path):
     usual, said = make_usual(REQUESTS["EmbedRequest"]), []
     for name, text in (("a.fa", ">a\nA\n"), ("b.fa", ">a\nA\n"), ("a.fa", ">a\nC\n")):
         (tmp_path / name).write_text(text)
@@ -166,8 +164,8 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=[one.verb for one in CASES])
 def test_what_says_so_moves_no_entry_and_what_is_opened_moves_the_digest(
-    case: Moved, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    case, run, tmp_path, monkeypatch
+):
     from tests.tiny_run import write_run
 
     monkeypatch.chdir(tmp_path)
@@ -209,9 +207,7 @@ def test_what_says_so_moves_no_entry_and_what_is_opened_moves_the_digest(
 
 
 @pytest.mark.slow
-def test_scores_that_are_kept_serve_another_unit(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_that_are_kept_serve_another_unit(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("ref.fa").write_text(f">chr1\n{'ACGTTGCAAGATTACAGG' * 2}\n")
     Path("in.csv").write_text("chrom,pos,ref,alt\nchr1,4,T,A\nchr1,6,G,A\n")

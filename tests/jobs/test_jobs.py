@@ -12,7 +12,6 @@ from genodiff.jobs.job import follow
 from genodiff.jobs.journal import Journal
 from tests.commands import command, exit_code
 
-Caps = pytest.CaptureFixture[str]
 LETTERS = "ACGTTGCANNGATTACAGGCCTATC"
 TWO = ("--region", "chr2:11-20", "--region", "chr2:151-160")
 VCF = """##fileformat=VCFv4.2
@@ -80,14 +79,14 @@ DRAWS = ("redesign", "sample")
 
 
 @pytest.fixture
-def run(run: Path, job: Case, request: pytest.FixtureRequest) -> Path:
+def run(run, job, request):
     """The run that a case is of."""
     of_text: Path = run if job.run == "run" else request.getfixturevalue(job.run)
     return of_text
 
 
 @pytest.fixture(scope="module")
-def fits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fits(tmp_path_factory):
     """A fine-tuned model: a regression on k-mers."""
     folder = tmp_path_factory.mktemp("fits")
     rows = "".join(f"{LETTERS.replace('N', base) * 2},{base}\n" for base in "AC" * 9)
@@ -99,7 +98,7 @@ def fits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def labeller(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
+def labeller(tmp_path_factory, run):
     """A model that labels bases, in windows of 20."""
     folder = tmp_path_factory.mktemp("labeller")
     (folder / "g.fa").write_text(f">chr2\n{LETTERS * 8}\n")
@@ -111,9 +110,7 @@ def labeller(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
 
 
 @pytest.fixture(params=CASES, ids=NAMES)
-def job(
-    request: pytest.FixtureRequest, tmp_path: Path, fits: Path, monkeypatch: pytest.MonkeyPatch
-) -> Case:
+def job(request, tmp_path, fits, monkeypatch):
     (tmp_path / "fits").symlink_to(fits)
     (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n>chr2\n{LETTERS * 8}\n")
     (tmp_path / "in.vcf").write_text(VCF)
@@ -131,9 +128,7 @@ def read(out: str) -> dict[str, Any]:
     return {one.name: one.read_bytes() for one in files if one.suffix not in left_out}
 
 
-def test_stopped_after_each_entry_it_goes_on_to_the_same_bytes(
-    job: Case, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_after_each_entry_it_goes_on_to_the_same_bytes(job, run, capsys, monkeypatch):
     assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0
     whole, append, appended = read(job.out), Journal.append, []
 
@@ -159,8 +154,8 @@ def test_stopped_after_each_entry_it_goes_on_to_the_same_bytes(
 
 
 def test_what_is_kept_of_another_request_is_refused_unless_it_starts_anew(
-    job: Case, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    job, run, capsys, monkeypatch
+):
     append = Journal.append
 
     def stop(journal: Journal, entry: bytes) -> None:
@@ -177,9 +172,7 @@ def test_what_is_kept_of_another_request_is_refused_unless_it_starts_anew(
     assert not Path(f"{job.out}.partial").exists()
 
 
-def test_a_foreign_output_and_foreign_entries_are_left_alone(
-    job: Case, run: Path, capsys: Caps
-) -> None:
+def test_a_foreign_output_and_foreign_entries_are_left_alone(job, run, capsys):
     if "." in job.out:
         Path(job.out).write_text("somebody's\n")
     else:
@@ -196,7 +189,7 @@ def test_a_foreign_output_and_foreign_entries_are_left_alone(
     assert Path(f"{other}.partial").read_text() == "somebody's\n"
 
 
-def test_an_input_is_never_the_output(job: Case, run: Path, capsys: Caps) -> None:
+def test_an_input_is_never_the_output(job, run, capsys):
     if not job.reads:
         pytest.skip("nothing is read")
     text = Path("ref.fa").read_bytes()
@@ -209,9 +202,7 @@ def test_an_input_is_never_the_output(job: Case, run: Path, capsys: Caps) -> Non
     assert Path("ref.fa").read_bytes() == text
 
 
-def test_a_stream_has_the_bytes_of_the_file_and_leaves_nothing(
-    job: Case, run: Path, capsys: Caps
-) -> None:
+def test_a_stream_has_the_bytes_of_the_file_and_leaves_nothing(job, run, capsys):
     if not job.streams or job.ending not in (".tsv", ".csv", ".fa", ".txt"):
         pytest.skip("no table on stdout")
     assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0
@@ -221,7 +212,7 @@ def test_a_stream_has_the_bytes_of_the_file_and_leaves_nothing(
     assert sorted(Path().iterdir()) == before
 
 
-def test_entries_are_read_as_they_are_made_by_several_readers(tmp_path: Path) -> None:
+def test_entries_are_read_as_they_are_made_by_several_readers(tmp_path):
     journal = Journal(tmp_path / "entries", "digest")
 
     def make() -> Iterator[bytes]:
@@ -237,9 +228,7 @@ def test_entries_are_read_as_they_are_made_by_several_readers(tmp_path: Path) ->
     journal.close()
 
 
-def test_a_plan_names_the_files_that_are_then_written(
-    job: Case, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_names_the_files_that_are_then_written(job, run, capsys, monkeypatch):
     if job.verb == "eval":
         pytest.skip("its plan is of the whole")
     monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
@@ -254,7 +243,7 @@ def test_a_plan_names_the_files_that_are_then_written(
     assert all(Path(file).exists() for file in plan["files"])
 
 
-def test_the_sidecar_has_what_was_asked(job: Case, run: Path, capsys: Caps) -> None:
+def test_the_sidecar_has_what_was_asked(job, run, capsys):
     plain = job.verb not in WITH_ROWS  # what they print as JSON are the rows
     code, out, err = command(capsys, *job.words(run, job.out, *job.more, *["--json"] * plain))
     assert code == 0, err
@@ -269,7 +258,7 @@ def test_the_sidecar_has_what_was_asked(job: Case, run: Path, capsys: Caps) -> N
     assert told["genodiff"] == genodiff.__version__
 
 
-def test_shards_in_any_order_are_the_whole(job: Case, run: Path, capsys: Caps) -> None:
+def test_shards_in_any_order_are_the_whole(job, run, capsys):
     if not job.shards:
         pytest.skip("no shards")
     assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0

@@ -38,7 +38,7 @@ class Holder:
     count = method("count", CountRequest)
 
 
-def test_a_verb_and_a_method_take_the_fields_and_answer() -> None:
+def test_a_verb_and_a_method_take_the_fields_and_answer():
     assert make_function("count", CountRequest)("abc", times=2) == 6
     assert Holder().count("abc", times=2) == 7  # the holder is given beside the request
 
@@ -53,13 +53,13 @@ def test_a_verb_and_a_method_take_the_fields_and_answer() -> None:
         ({"unit": "bit"}, "no --unit 'bit'; did you mean 'bits'?"),
     ],
 )
-def test_a_value_outside_its_bounds_is_one_line(values: dict[str, Any], said: str) -> None:
+def test_a_value_outside_its_bounds_is_one_line(values, said):
     with pytest.raises(UsageError) as fault:
         CountRequest("abc", **values)
     assert str(fault.value) == said
 
 
-def test_a_notebook_shows_the_signature_and_the_help_of_every_option() -> None:
+def test_a_notebook_shows_the_signature_and_the_help_of_every_option():
     for call in (genodiff.ism, genodiff.dependencies, genodiff.tracks):
         request = call.request  # type: ignore[attr-defined]
         shown = inspect.signature(call).parameters
@@ -70,7 +70,7 @@ def test_a_notebook_shows_the_signature_and_the_help_of_every_option() -> None:
             assert "Annotated" not in str(shown[one.name])
 
 
-def test_every_field_of_a_request_has_help() -> None:
+def test_every_field_of_a_request_has_help():
     for request in list_requests(Request):
         own = {one.name for one in list_fields(request)}
         assert own == set(inspect.signature(request).parameters), request
@@ -82,7 +82,7 @@ def list_requests(request: type[Request[Any]]) -> set[type[Request[Any]]]:
     return named.union(*(list_requests(one) for one in below))
 
 
-def test_a_request_is_judged_without_torch() -> None:
+def test_a_request_is_judged_without_torch():
     code = (
         "import sys, genodiff\n"
         "try:\n    genodiff.ism('nothing', 'g.fa', out='x.tsv', batch_size=0)\n"
@@ -98,7 +98,7 @@ def test_a_request_is_judged_without_torch() -> None:
     assert lines[2] == "set()"
 
 
-def test_the_inputs_of_a_request_are_the_files_that_it_reads() -> None:
+def test_the_inputs_of_a_request_are_the_files_that_it_reads():
     request: FileRequest = genodiff.ism.request(  # type: ignore[attr-defined]
         "run", "g.fa", out="x.html", bed="r.bed", genes="genes.gff"
     )

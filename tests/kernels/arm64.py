@@ -101,16 +101,8 @@ class Arm64:
                 setattr(moved, name, places[start] + pointer - start)
         content[: ctypes.sizeof(moved)] = np.frombuffer(moved, np.uint8)
         content.tofile(self.file)
-        command: list[Any] = [
-            EMULATOR,
-            self.program,
-            self.file,
-            end,
-            kernel,
-            len(pointers),
-            backward,
-            threads,
-        ]
+        command: list[Any] = [EMULATOR, self.program, self.file, end, kernel, len(pointers),
+                              backward, threads]  # fmt: skip
         subprocess.run([str(word) for word in command], check=True)
         content = np.fromfile(self.file, np.uint8)
         for start, block in blocks.items():

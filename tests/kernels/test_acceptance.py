@@ -40,7 +40,7 @@ LOW = {"bfloat16", "float16"}
 
 
 @pytest.fixture(autouse=True)
-def _peers(monkeypatch: pytest.MonkeyPatch) -> None:
+def _peers(monkeypatch):
     monkeypatch.setattr(mamba_ssm, "_published", lambda: (selective_scan_fn, ""))
     monkeypatch.setattr(mamba_ssm, "_published_conv", lambda: causal_conv1d_fn)
 
@@ -217,9 +217,7 @@ LONG = {("triton", "300 states")}
     ("name", "long"),
     [*((n, False) for n in PROBLEMS), pytest.param("scan", True, marks=pytest.mark.slow)],
 )
-def test_what_an_implementation_accepts_it_computes_with_its_gradients(
-    name: str, long: bool
-) -> None:
+def test_what_an_implementation_accepts_it_computes_with_its_gradients(name, long):
     problem = PROBLEMS[name]()
     for implementation in problem.operation.implementations:
         provider = implementation.provider
@@ -250,8 +248,8 @@ def test_what_an_implementation_accepts_it_computes_with_its_gradients(
 
 @pytest.mark.parametrize("provider", ["triton", "mamba_ssm"])
 def test_on_a_gpu_float64_goes_to_torch_even_where_the_published_packages_are_installed(
-    provider: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    provider, monkeypatch
+):
     """The exact twin that decides close draws of a sampler is in float64."""
     monkeypatch.setattr(dispatch, "select_provider", lambda *_: PROVIDERS[provider])
     for name, make in PROBLEMS.items():
@@ -261,14 +259,14 @@ def test_on_a_gpu_float64_goes_to_torch_even_where_the_published_packages_are_in
         assert chosen.provider == "torch", name
 
 
-def test_the_kernels_take_as_many_rows_as_a_grid_has_and_no_more() -> None:
+def test_the_kernels_take_as_many_rows_as_a_grid_has_and_no_more():
     x, weights = on_gpu(torch.empty(1).expand(65_536, 2, 8)), [on_gpu(torch.empty(8, 4))]
     assert launch.fits(x, *weights)
     assert launch.fits(x, rows=65_535)
     assert not launch.fits(x, rows=len(x))
 
 
-def test_where_the_same_bits_are_asked_for_sums_by_atomics_are_not_taken() -> None:
+def test_where_the_same_bits_are_asked_for_sums_by_atomics_are_not_taken():
     problem = _convolutions()
     peer = next(i for i in CONV.implementations if i.provider == "mamba_ssm")
     given = tuple(map(on_gpu, problem.cases["float32"]))
@@ -280,7 +278,7 @@ def test_where_the_same_bits_are_asked_for_sums_by_atomics_are_not_taken() -> No
         torch.use_deterministic_algorithms(False)
 
 
-def test_mamba_ssm_is_tested_without_the_gradient_that_it_lacks_and_never_gives_it() -> None:
+def test_mamba_ssm_is_tested_without_the_gradient_that_it_lacks_and_never_gives_it():
     def scan(*given: Any) -> Any:
         return mamba_ssm.mamba_ssm_scan(*map(on_gpu, given))
 
@@ -293,9 +291,7 @@ def test_mamba_ssm_is_tested_without_the_gradient_that_it_lacks_and_never_gives_
         state.sum().backward()
 
 
-def test_a_whole_convolution_is_computed_by_what_was_chosen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_whole_convolution_is_computed_by_what_was_chosen(monkeypatch):
     monkeypatch.setattr(dispatch, "select_provider", lambda *_: PROVIDERS["mamba_ssm"])
     x, w, b, *_ = (on_gpu(t) for t in _convolutions().cases["float32"])
     y = causal_conv1d(x, w, b, before=x[:, :2])

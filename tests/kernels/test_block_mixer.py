@@ -14,17 +14,9 @@ from genodiff.kernels.blocks import BLOCK_MIXER, mix_blocks
 pytestmark = pytest.mark.skipif(library.find_missing() is not None, reason="no C library")
 
 # length, size, d_model, d_state, d_conv; chunks of the scan have 64 steps, its vectors 16 lanes
-SHAPES = [
-    (1, 1, 8, 4, 4),
-    (40, 1, 24, 16, 4),
-    (40, 2, 9, 5, 4),
-    (45, 3, 24, 16, 3),
-    (96, 16, 24, 16, 4),
-    (96, 32, 8, 3, 1),
-    (132, 33, 24, 9, 4),
-    (200, 100, 40, 16, 4),
-    (130, 130, 24, 8, 2),
-]
+SHAPES = [(1, 1, 8, 4, 4), (40, 1, 24, 16, 4), (40, 2, 9, 5, 4), (45, 3, 24, 16, 3),
+          (96, 16, 24, 16, 4), (96, 32, 8, 3, 1), (132, 33, 24, 9, 4), (200, 100, 40, 16, 4),
+          (130, 130, 24, 8, 2)]  # fmt: skip
 
 
 def draw(shape: tuple[int, ...], seed: int = 0) -> Tensor:
@@ -75,8 +67,8 @@ def runs_in_c(arguments: tuple) -> bool:
 @pytest.mark.parametrize(("length", "size", "d_model", "d_state", "d_conv"), SHAPES)
 @pytest.mark.parametrize("batch", [1, 9])
 def test_the_output_and_all_gradients_are_those_of_the_definition(
-    length: int, size: int, d_model: int, d_state: int, d_conv: int, batch: int, padded: bool
-) -> None:
+    length, size, d_model, d_state, d_conv, batch, padded
+):
     mixer, h = problem(length, size, d_model, d_state, d_conv, batch)
     mask = None
     if padded:
@@ -96,7 +88,7 @@ def test_the_output_and_all_gradients_are_those_of_the_definition(
 
 
 @pytest.mark.parametrize("size", [1, 4, 100])
-def test_the_bits_do_not_depend_on_threads_or_on_the_batch(size: int) -> None:
+def test_the_bits_do_not_depend_on_threads_or_on_the_batch(size):
     mixer = Mamba(24, CaduceusSettings(kind="caduceus", d_model=24, n_layer=1), InitialValues(0))
     h = draw((3, 400, 24))
     before = torch.get_num_threads()
@@ -114,7 +106,7 @@ def test_the_bits_do_not_depend_on_threads_or_on_the_batch(size: int) -> None:
 
 
 @pytest.mark.parametrize(("length", "size"), [(1, 1), (6, 1), (6, 2), (6, 6)])
-def test_streams_that_were_joined_come_apart_again(length: int, size: int) -> None:
+def test_streams_that_were_joined_come_apart_again(length, size):
     noised, clean = draw((2, length, 3)), draw((2, length, 3), 1)
     both = join(noised, clean, size)
     assert torch.equal(both[:, :size], noised[:, :size])

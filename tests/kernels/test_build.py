@@ -25,7 +25,7 @@ FILE = Path(library.__file__).with_name(f"_native_{library.instruction_set() or 
 
 
 @pytest.fixture
-def own_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_threads(tmp_path, monkeypatch):
     """A second instance of the library, which is handed no OpenMP, takes the place of the first."""
     shutil.copy(FILE, tmp_path)
     monkeypatch.setenv("GENODIFF_SCAN", "native")
@@ -38,9 +38,7 @@ def own_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("own_threads")
-def test_posix_threads_give_the_bits_of_openmp(
-    threads: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_posix_threads_give_the_bits_of_openmp(threads, monkeypatch):
     inputs = problem(3, 1500, 40, 16, d_model=24, rank=2)
     found = []
     for n in threads:
@@ -54,7 +52,7 @@ def test_posix_threads_give_the_bits_of_openmp(
 
 
 @pytest.mark.usefixtures("own_threads")
-def test_an_openmp_that_is_handed_over_runs_the_tasks(threads: list[int]) -> None:
+def test_an_openmp_that_is_handed_over_runs_the_tasks(threads):
     work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
     asked = []
 
@@ -92,14 +90,14 @@ print(*files)
 
 
 @LINUX
-def test_one_openmp_is_loaded_and_it_is_torchs() -> None:
+def test_one_openmp_is_loaded_and_it_is_torchs():
     done = subprocess.run([sys.executable, "-c", OPENMP], capture_output=True, text=True)
     first, *files = done.stdout.split()
     assert files == [first], done.stderr
 
 
 @LINUX
-def test_the_library_needs_the_c_library_alone() -> None:
+def test_the_library_needs_the_c_library_alone():
     if shutil.which("readelf") is None:
         pytest.skip("needs readelf")
     for path in FILE.parent.glob("_native_*.so"):

@@ -10,12 +10,7 @@ from torch import Tensor
 
 from genodiff.errors import UsageError
 from genodiff.kernels import captured
-from genodiff.kernels.captured import (
-    Captured,
-    CudaRecording,
-    find_recorder,
-    record_if_late,
-)
+from genodiff.kernels.captured import Captured, CudaRecording, find_recorder, record_if_late
 from genodiff.runs.denoiser import make_denoiser
 
 
@@ -45,7 +40,7 @@ class Function:
         assert all(torch.equal(a, b) for a, b in zip(found, kept, strict=True))
 
 
-def test_a_graph_is_believed_after_three_equal_results(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_graph_is_believed_after_three_equal_results(caplog):
     caplog.set_level(logging.INFO, "genodiff")
     f = Function(Played)
     for i in range(10):  # two calls each
@@ -64,9 +59,7 @@ def test_a_graph_is_believed_after_three_equal_results(caplog: pytest.LogCapture
         (Rounding, "output 1 differs by 1"),
     ],
 )
-def test_a_graph_with_a_fault_changes_no_result_and_is_given_up_with_one_line(
-    record: Any, said: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_graph_with_a_fault_changes_no_result_and_is_given_up_with_one_line(record, said, caplog):
     f = Function(record)
     for i in range(10):
         f.call(i)
@@ -78,7 +71,7 @@ def test_a_graph_with_a_fault_changes_no_result_and_is_given_up_with_one_line(
     assert "more lines" not in line.getMessage()
 
 
-def test_a_graph_that_fails_later_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_fails_later_is_noticed(monkeypatch):
     monkeypatch.setattr(captured, "_EVERY", 8)
     f = Function(Late)
     for i in range(8):
@@ -89,7 +82,7 @@ def test_a_graph_that_fails_later_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
     assert "differs by" in f.captured.fault
 
 
-def test_each_shape_and_each_static_value_has_a_graph_and_beyond_some_there_is_none() -> None:
+def test_each_shape_and_each_static_value_has_a_graph_and_beyond_some_there_is_none():
     f = Function(Played)
     for rows in range(1, 12):
         for i in range(4):
@@ -101,7 +94,7 @@ def test_each_shape_and_each_static_value_has_a_graph_and_beyond_some_there_is_n
     assert g.recorded == 2
 
 
-def test_weights_may_change_in_place_and_where_they_move_a_graph_is_recorded_anew() -> None:
+def test_weights_may_change_in_place_and_where_they_move_a_graph_is_recorded_anew():
     f = Function(Played)
     for i in range(6):
         f.call(i)
@@ -113,7 +106,7 @@ def test_weights_may_change_in_place_and_where_they_move_a_graph_is_recorded_ane
     assert f.recorded == 2
 
 
-def test_errors_of_the_function_are_its_own() -> None:
+def test_errors_of_the_function_are_its_own():
     def fail(x: Tensor) -> tuple[Tensor, ...]:
         raise ValueError("no")
 
@@ -123,7 +116,7 @@ def test_errors_of_the_function_are_its_own() -> None:
             f(torch.zeros(1))
 
 
-def test_where_a_graph_would_not_be_faster_the_function_is_run_as_it_is_and_asked_once() -> None:
+def test_where_a_graph_would_not_be_faster_the_function_is_run_as_it_is_and_asked_once():
     f = Function(not_faster)
     for i in range(6):
         f.call(i)
@@ -134,9 +127,7 @@ def test_where_a_graph_would_not_be_faster_the_function_is_run_as_it_is_and_aske
 
 
 @pytest.mark.parametrize(("behind", "made"), [(0.09, True), (0.11, False)])
-def test_a_graph_is_made_where_the_gpu_waits_for_launches(
-    behind: float, made: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_is_made_where_the_gpu_waits_for_launches(behind, made, monkeypatch):
     now, started = [0.0], []
 
     def launch(x: Tensor) -> tuple[Tensor]:
@@ -153,7 +144,7 @@ def test_a_graph_is_made_where_the_gpu_waits_for_launches(
     assert (record_if_late(launch, [torch.zeros(1)]) is not None) == made
 
 
-def test_graphs_are_made_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphs_are_made_where_they_are_asked_for(monkeypatch):
     monkeypatch.delenv("GENODIFF_CUDA_GRAPH", raising=False)
     assert find_recorder("cuda") is record_if_late
     assert find_recorder("cpu") is None
@@ -178,7 +169,7 @@ class Tokens(torch.nn.Module):
         return found if lengths is None else found / lengths[:, None, None]
 
 
-def test_a_samplers_network_is_played_back_where_no_row_is_padded() -> None:
+def test_a_samplers_network_is_played_back_where_no_row_is_padded():
     net = Tokens()
     plain, graphed = make_denoiser(net, 0), make_denoiser(net, 0, None, Played)
     generator = torch.Generator().manual_seed(1)

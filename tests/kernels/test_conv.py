@@ -26,25 +26,11 @@ def plain(x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: b
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @settings(max_examples=40)
-@given(
-    st.integers(1, 3),
-    st.integers(1, 40),
-    st.integers(1, 19),
-    st.integers(1, 6),
-    st.booleans(),
-    st.booleans(),
-    st.booleans(),
-)
+@given(st.integers(1, 3), st.integers(1, 40), st.integers(1, 19), st.integers(1, 6), st.booleans(),
+       st.booleans(), st.booleans())  # fmt: skip
 def test_outputs_and_gradients_are_those_of_torchs_convolution(
-    provider: str,
-    batch: int,
-    length: int,
-    channels: int,
-    width: int,
-    has_bias: bool,
-    reverse: bool,
-    silu: bool,
-) -> None:
+    provider, batch, length, channels, width, has_bias, reverse, silu
+):
     generator = torch.Generator().manual_seed(length)
     shapes = ((batch, length, channels), (channels, width), (channels,), (batch, length, channels))
     x, weight, bias, gy = (torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes)
@@ -76,15 +62,8 @@ def test_outputs_and_gradients_are_those_of_torchs_convolution(
     st.booleans(),
 )  # fmt: skip
 def test_the_projection_beside_the_convolution(
-    batch: int,
-    length: int,
-    channels: int,
-    width: int,
-    outputs: int,
-    reverse: bool,
-    silu: bool,
-    accumulate: bool,
-) -> None:
+    batch, length, channels, width, outputs, reverse, silu, accumulate
+):
     g = torch.Generator().manual_seed(length + outputs)
     shapes = ((batch, length, channels), (channels, width), (channels,), (outputs, channels))
     x, weight, bias, v = (torch.randn(s, generator=g).double().requires_grad_() for s in shapes)
@@ -114,7 +93,7 @@ def test_the_projection_beside_the_convolution(
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_blocks_leave_no_seam(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_leave_no_seam(reverse, monkeypatch):
     monkeypatch.setenv("GENODIFF_SCAN", "torch")
     x, weight, bias, gy = (
         torch.randn(s, dtype=torch.float64) for s in ((2, 200, 3), (3, 4), (3,), (2, 200, 3))
@@ -135,9 +114,7 @@ def test_blocks_leave_no_seam(reverse: bool, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_low_precision_inputs_come_back_as_they_went(
-    provider: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_low_precision_inputs_come_back_as_they_went(provider, monkeypatch):
     monkeypatch.setenv("GENODIFF_SCAN", provider)
     x, weight, bias = torch.randn(2, 30, 8), torch.randn(8, 4), torch.randn(8)
     low = x.bfloat16().requires_grad_()
@@ -149,7 +126,7 @@ def test_low_precision_inputs_come_back_as_they_went(
     assert low.grad.dtype == torch.bfloat16  # type: ignore[union-attr]
 
 
-def test_a_slice_of_the_input_projection_is_taken_as_it_is() -> None:
+def test_a_slice_of_the_input_projection_is_taken_as_it_is():
     wide, weight = torch.randn(2, 30, 16, requires_grad=True), torch.randn(8, 4)
     y = causal_conv1d(wide.chunk(2, -1)[0], weight)
     torch.testing.assert_close(y, causal_conv1d(wide[..., :8].contiguous(), weight))
@@ -158,6 +135,6 @@ def test_a_slice_of_the_input_projection_is_taken_as_it_is() -> None:
     assert grad[..., :8].all()
 
 
-def test_an_unknown_activation_is_refused() -> None:
+def test_an_unknown_activation_is_refused():
     with pytest.raises(ValueError, match="gelu"):
         causal_conv1d(torch.zeros(1, 2, 3), torch.zeros(3, 4), activation="gelu")

@@ -2,9 +2,7 @@
 where it can be emulated, against the truth in float64.
 """
 
-from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import arm64
 import numpy as np
@@ -37,14 +35,12 @@ NO_ARM64 = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(tmp_path_factory):
     return arm64.compiled(tmp_path_factory.mktemp("arm64"))
 
 
 @pytest.fixture(params=[*NARROWER, pytest.param("arm64", marks=[pytest.mark.slow, NO_ARM64])])
-def copy(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[str]:
+def copy(request, monkeypatch, tmp_path):
     monkeypatch.setenv("GENODIFF_SCAN", "native")
     if request.param == "arm64":
         emulated = arm64.Arm64(request.getfixturevalue("program"), tmp_path / "call", monkeypatch)
@@ -61,7 +57,7 @@ def copy(
 @pytest.mark.usefixtures("copy")
 @pytest.mark.parametrize("channels", [7, 236])
 @pytest.mark.parametrize("states", [1, 5, 16])
-def test_the_scan(channels: int, states: int) -> None:
+def test_the_scan(channels, states):
     p = Problem(2, 67, channels, states, h0=True, z=True, reverse=states == 5)
     found = differences(p.solve("native", torch.float32), p.solve("naive"))
     assert found["y"] < 2e-6
@@ -70,14 +66,14 @@ def test_the_scan(channels: int, states: int) -> None:
 
 @pytest.mark.usefixtures("copy")
 @pytest.mark.parametrize("rank", [1, 8, 11])
-def test_the_mixer(rank: int) -> None:
+def test_the_mixer(rank):
     with pytest.MonkeyPatch.context() as patch:
         assert_agrees(problem(2, 70, 21, 16, rank=rank, taps=4, in_bias=True, padding=30), patch)
 
 
 @pytest.mark.usefixtures("copy")
 @pytest.mark.parametrize("taps", [4, 9])
-def test_the_convolution_and_the_norm(taps: int) -> None:
+def test_the_convolution_and_the_norm(taps):
     g = torch.Generator().manual_seed(taps)
     x, weight, bias, gy = (
         torch.randn(s, generator=g) for s in ((2, 300, 37), (37, taps), (37,), (2, 300, 37))
@@ -96,7 +92,7 @@ def test_the_convolution_and_the_norm(taps: int) -> None:
 
 
 @pytest.mark.usefixtures("copy")
-def test_the_memory() -> None:
+def test_the_memory():
     memory = make_memory()
     windows, without = make_windows(memory, 57)
     sampled = Memory.build_sampled(memory.text, k=5)
@@ -111,7 +107,7 @@ def test_the_memory() -> None:
 
 
 @pytest.mark.usefixtures("copy")
-def test_relatives() -> None:
+def test_relatives():
     slow, found = align_both(make_memory(), 57)
     assert sum(one.over.sum() for one in slow) > 57
     for one, other in zip(slow, found, strict=True):
@@ -121,7 +117,7 @@ def test_relatives() -> None:
 
 
 @pytest.mark.usefixtures("copy")
-def test_segments() -> None:
+def test_segments():
     scores = np.random.default_rng(57).normal(-0.2, 1.0, 757)
     found, slow = find_segments(scores, 4.0), find_segments_slowly(scores, 4.0)
     assert len(slow.end) > 5

@@ -16,14 +16,14 @@ NETWORKS = ("caduceus-ps-tiny", "dit-470k", "dimamba-470k")
 
 
 @pytest.fixture
-def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def on_a_gpu(monkeypatch):
     """Tables as if they were on a GPU, and few numbers at a time."""
     monkeypatch.setattr(linear, "_sums_by_atomics", lambda table: True)
     monkeypatch.setattr(linear, "_NUMBERS", 40)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_its_rows_and_gradient_are_those_of_torch(on_a_gpu: None, dtype: torch.dtype) -> None:
+def test_its_rows_and_gradient_are_those_of_torch(on_a_gpu, dtype):
     generator = torch.Generator().manual_seed(1)
     tokens = torch.randint(0, 4, (3, 7), generator=generator)
     table = torch.randn(5, 6, generator=generator, requires_grad=True)
@@ -37,7 +37,7 @@ def test_its_rows_and_gradient_are_those_of_torch(on_a_gpu: None, dtype: torch.d
     torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_on_a_cpu_and_without_a_gradient_it_is_torchs_own() -> None:
+def test_on_a_cpu_and_without_a_gradient_it_is_torchs_own():
     table = torch.randn(5, 6, requires_grad=True)
     tokens = torch.tensor([[1, 2]])
     assert type(look_up(tokens, table).grad_fn).__name__ == "EmbeddingBackward0"
@@ -57,9 +57,7 @@ def list_nodes(root: Tensor) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_no_gradient_of_a_network_is_one_that_a_gpu_adds_by_atomics(
-    name: str, on_a_gpu: None
-) -> None:
+def test_no_gradient_of_a_network_is_one_that_a_gpu_adds_by_atomics(name, on_a_gpu):
     network = PRESETS[name].build(DNA.padded_size, DNA.complement)
     tokens = torch.randint(7, 11, (2, 16), generator=torch.Generator().manual_seed(1))
     names = set(list_nodes(network(tokens, torch.zeros(2)).sum()))

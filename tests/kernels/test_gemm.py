@@ -2,8 +2,6 @@
 round; sums over tokens in pieces.
 """
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -15,7 +13,7 @@ if not hasattr(torch.backends.mkldnn, "matmul"):
 
 
 @pytest.fixture(autouse=True)
-def fresh_choice() -> Iterator[None]:
+def fresh_choice():
     routing.cache_clear()
     yield
     routing.cache_clear()
@@ -25,7 +23,7 @@ def setting() -> str:
     return str(torch.backends.mkldnn.matmul.fp32_precision)
 
 
-def test_the_setting_is_put_back_even_after_an_error() -> None:
+def test_the_setting_is_put_back_even_after_an_error():
     before = setting()
     with routed_matmul() as routed:
         assert (setting() == "bf16") == routed
@@ -38,14 +36,14 @@ def test_the_setting_is_put_back_even_after_an_error() -> None:
     assert setting() == before
 
 
-def test_nothing_is_switched_when_not_asked() -> None:
+def test_nothing_is_switched_when_not_asked():
     before = setting()
     with routed_matmul(enabled=False) as routed:
         assert not routed
         assert setting() == before
 
 
-def test_products_stay_float32_where_they_are_routed() -> None:
+def test_products_stay_float32_where_they_are_routed():
     generator = torch.Generator().manual_seed(0)
     for rows, inputs, outputs in ((4096, 118, 472), (1000, 236, 40), (777, 8, 236), (33, 64, 16)):
         x, w, g = (
@@ -59,13 +57,13 @@ def test_products_stay_float32_where_they_are_routed() -> None:
             assert error < 2e-6
 
 
-def test_a_processor_with_matrix_tiles_is_never_routed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_processor_with_matrix_tiles_is_never_routed(monkeypatch):
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
     assert not routing()[0]
     assert "bfloat16" in routing()[1]
 
 
-def test_a_processor_that_rounds_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_processor_that_rounds_is_found_out(monkeypatch):
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     monkeypatch.setattr(gemm, "_is_amd", lambda: True)
@@ -74,12 +72,12 @@ def test_a_processor_that_rounds_is_found_out(monkeypatch: pytest.MonkeyPatch) -
     assert "3e-03" in routing()[1]
 
 
-def test_other_processors_keep_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_processors_keep_the_default(monkeypatch):
     monkeypatch.setattr(gemm, "_is_amd", lambda: False)
     assert not routing()[0]
 
 
-def test_the_check_itself_sees_a_product_that_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_itself_sees_a_product_that_rounds(monkeypatch):
     class Rounding(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             if (
@@ -97,7 +95,7 @@ def test_the_check_itself_sees_a_product_that_rounds(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("rows", [1, 3, 1024, 1025, 5000, 40000])
-def test_a_sum_over_tokens_is_the_product(rows: int) -> None:
+def test_a_sum_over_tokens_is_the_product(rows):
     generator = torch.Generator().manual_seed(rows)
     a, b = torch.randn(rows, 9, generator=generator), torch.randn(rows, 5, generator=generator)
     exact = a.double().t() @ b.double()
@@ -106,7 +104,7 @@ def test_a_sum_over_tokens_is_the_product(rows: int) -> None:
 
 
 @pytest.mark.parametrize("biased", [True, False])
-def test_linear_has_the_gradients_of_torch(biased: bool) -> None:
+def test_linear_has_the_gradients_of_torch(biased):
     generator = torch.Generator().manual_seed(0)
     shapes = [(3, 700, 6), (4, 6)] + [(4,)] * biased
     inputs = [

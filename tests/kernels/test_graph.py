@@ -21,7 +21,7 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 7, 33])
 @pytest.mark.parametrize("full", [False, True])
-def test_the_scan_is_the_definition(length: int, reverse: bool, full: bool) -> None:
+def test_the_scan_is_the_definition(length, reverse, full):
     batch, e, n = 2, 3, 4
     inputs: list[Any] = [draw(batch, length, e, seed=i) for i in range(2)]
     inputs += [-draw(e, n).abs(), draw(batch, length, n, seed=2), draw(batch, length, n, seed=3)]
@@ -34,7 +34,7 @@ def test_the_scan_is_the_definition(length: int, reverse: bool, full: bool) -> N
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("activation", ["silu", None])
-def test_convolution_and_norm_are_the_definitions(reverse: bool, activation: str | None) -> None:
+def test_convolution_and_norm_are_the_definitions(reverse, activation):
     for length in (1, 3, 12):
         x, weight, bias = draw(2, length, 5), draw(5, 4), draw(5)
         for shift in (bias, None):
@@ -45,7 +45,7 @@ def test_convolution_and_norm_are_the_definitions(reverse: bool, activation: str
         torch.testing.assert_close(graph_norm(x, bias, 1e-5), rms_norm(x, bias, 1e-5))
 
 
-def test_recording_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recording_is_seen(monkeypatch):
     assert not is_recorded()
     seen = []
 

@@ -20,7 +20,7 @@ def count(rows: int, preset: str = "caduceus-ph-470k") -> dict[str, int]:
 
 
 @pytest.mark.parametrize("preset", ["caduceus-ph-470k", "mamba-470k"])
-def test_both_directions_go_in_one_launch_of_each_kernel(preset: str) -> None:
+def test_both_directions_go_in_one_launch_of_each_kernel(preset):
     # The convolution and B and C are made again in the backward pass; the last norm is the second.
     once = ("scan_forward", "gate_forward", "gate_backward", "scan_backward", "unstage")
     weights = ("pack_weights", "sum_weights")
@@ -31,12 +31,12 @@ def test_both_directions_go_in_one_launch_of_each_kernel(preset: str) -> None:
     assert count(256, preset) == wanted
 
 
-def test_time_is_split_only_where_both_directions_leave_the_machine_empty() -> None:
+def test_time_is_split_only_where_both_directions_leave_the_machine_empty():
     assert "scan_chain" not in count(128)  # 131,072 tokens: one direction alone would be split
     assert count(16)["scan_chain"] == 2
 
 
-def test_a_step_makes_at_most_half_the_launches_of_the_first_gpu_path() -> None:
+def test_a_step_makes_at_most_half_the_launches_of_the_first_gpu_path():
     """Of 470k at 16 × 1,024 with its loss, torch's launches included: 469 at commit a412c8a."""
     with fake_gpu() as kernels:
         network: Any = PRESETS["caduceus-ph-470k"].build(DNA.padded_size)

@@ -25,7 +25,7 @@ class Other:
             setattr(self, f"genodiff_{kernel}_size", lambda s=structure: ctypes.sizeof(s) + shift)
 
 
-def test_another_version_or_other_structures_are_refused() -> None:
+def test_another_version_or_other_structures_are_refused():
     assert library._version(Other(library.ABI, 0)) == library.ABI
     assert library._version(Other(library.ABI - 1, 0)) != library.ABI
     assert library._version(Other(library.ABI, 8)) != library.ABI
@@ -33,9 +33,7 @@ def test_another_version_or_other_structures_are_refused() -> None:
 
 
 @pytest.mark.skipif(find_missing() is not None, reason=f"no library here: {find_missing()}")
-def test_a_stale_a_broken_and_a_missing_library_are_told_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stale_a_broken_and_a_missing_library_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
     assert "was not built" in library._open("base")[1]
     name = tmp_path / "_native_base.so"
@@ -45,9 +43,7 @@ def test_a_stale_a_broken_and_a_missing_library_are_told_apart(
     assert "cannot be loaded" in library._open("broken")[1]
 
 
-def test_without_the_library_nothing_fits_and_the_reason_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_the_library_nothing_fits_and_the_reason_is_told(monkeypatch):
     monkeypatch.setattr(library, "_library", lambda: (None, "it was not built"))
     assert not library.fits(torch.zeros(1))
     assert find_missing() == "it was not built"
@@ -71,7 +67,7 @@ y.backward(g)
     find_missing() is not None or sys.platform != "linux",
     reason="needs the library, and Linux's limits",
 )
-def test_no_memory_for_scratch_space_is_an_error() -> None:
+def test_no_memory_for_scratch_space_is_an_error():
     done = subprocess.run(
         [sys.executable, "-c", STARVED],
         env=os.environ | {"GENODIFF_SCAN": "native"},

@@ -20,7 +20,7 @@ SIZES = [1, 2, 7, 8, 15, 16, 17, 33, 40, 129]
 
 
 @pytest.fixture(autouse=True)
-def in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_c(monkeypatch):
     monkeypatch.setenv("GENODIFF_SCAN", "native")
 
 
@@ -49,9 +49,7 @@ def solve(inputs: list[Tensor], gy: Tensor) -> list[Tensor]:
     st.booleans(),
     st.booleans(),
 )
-def test_outputs_and_gradients(
-    rows: int, inputs: int, outputs: int, has_bias: bool, small_tasks: bool
-) -> None:
+def test_outputs_and_gradients(rows, inputs, outputs, has_bias, small_tasks):
     given_, gy = layer(rows, inputs, outputs, has_bias)
     with pytest.MonkeyPatch.context() as patch:
         if small_tasks:
@@ -62,7 +60,7 @@ def test_outputs_and_gradients(
         assert (got.double() - exact).norm() <= 2e-6 * (1 + exact.norm())
 
 
-def test_rows_may_lie_in_any_way_and_be_none() -> None:
+def test_rows_may_lie_in_any_way_and_be_none():
     (x, weight, bias), _ = layer(6, 8, 4, True)
     wanted = F.linear(x, weight, bias)
     torch.testing.assert_close(linear(x.view(2, 3, 8), weight, bias), wanted.view(2, 3, 4))
@@ -73,7 +71,7 @@ def test_rows_may_lie_in_any_way_and_be_none() -> None:
     assert linear(x[:0], weight, bias).shape == (0, 4)
 
 
-def test_the_bits_do_not_depend_on_the_number_of_threads(threads: list[int]) -> None:
+def test_the_bits_do_not_depend_on_the_number_of_threads(threads):
     inputs, gy = layer(5000, 40, 33, True)
     found = []
     for n in threads:

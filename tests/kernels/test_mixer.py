@@ -106,31 +106,25 @@ def assert_agrees(
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 63, 64, 65, 127, 300])
-def test_every_length_gives_the_outputs_and_gradients_of_the_parts(
-    length: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_length_gives_the_outputs_and_gradients_of_the_parts(length, monkeypatch):
     assert_agrees(problem(2, length, 12, 4), monkeypatch)
 
 
 @pytest.mark.parametrize("channels", [1, 7, 15, 16, 17, 236])
-def test_every_width_gives_the_outputs_and_gradients_of_the_parts(
-    channels: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_width_gives_the_outputs_and_gradients_of_the_parts(channels, monkeypatch):
     assert_agrees(problem(2, 70, channels, 16, rank=8), monkeypatch)
     assert_agrees(problem(9, 5, channels, 16, rank=1, padding=3), monkeypatch)
 
 
 @pytest.mark.parametrize("states", [1, 8, 16, 64])
-def test_every_number_of_states_gives_the_outputs_and_gradients_of_the_parts(
-    states: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_number_of_states_gives_the_outputs_and_gradients_of_the_parts(states, monkeypatch):
     assert_agrees(problem(2, 70, 20, states), monkeypatch)
 
 
 @pytest.mark.parametrize("rank", [1, 7, 8, 9, 16, 19, 40])
 def test_every_rank_of_the_step_sizes_gives_the_outputs_and_gradients_of_the_parts(
-    rank: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    rank, monkeypatch
+):
     """A group of channels for each task if sequences are few, all channels if they are many."""
     assert_agrees(problem(1, 70, 150, 16, rank=rank), monkeypatch)
     assert_agrees(problem(9, 70, 20, 16, rank=rank, padding=30), monkeypatch)
@@ -148,9 +142,7 @@ OPTIONS: list[dict[str, int]] = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("reverse", [(False, True), (True, False), (False, False)])
-def test_every_option_gives_the_outputs_and_gradients_of_the_parts(
-    options: dict[str, int], reverse: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_option_gives_the_outputs_and_gradients_of_the_parts(options, reverse, monkeypatch):
     assert_agrees(problem(3, 70, 18, 5, **options), monkeypatch, reverse=reverse)  # type: ignore[arg-type]
 
 
@@ -160,32 +152,16 @@ sizes = (st.integers(1, n) for n in (10, 140, 40, 20, 6, 20))
 @settings(max_examples=40, deadline=None)
 @given(*sizes, st.booleans(), st.integers(0, 60))
 def test_any_shape_gives_the_outputs_and_gradients_of_the_parts(
-    batch: int,
-    length: int,
-    channels: int,
-    states: int,
-    taps: int,
-    rank: int,
-    in_bias: bool,
-    padding: int,
-) -> None:
-    inputs = problem(
-        batch,
-        length,
-        channels,
-        states,
-        taps=taps,
-        rank=rank,
-        in_bias=in_bias,
-        padding=padding,
-        seed=length,
-    )
+    batch, length, channels, states, taps, rank, in_bias, padding
+):
+    inputs = problem(batch, length, channels, states, taps=taps, rank=rank, in_bias=in_bias,
+                     padding=padding, seed=length)  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         assert_agrees(inputs, patch, 2e-5)
 
 
 @pytest.mark.parametrize("batch", [1, 3, 9])
-def test_the_bits_do_not_depend_on_the_number_of_threads(batch: int, threads: list[int]) -> None:
+def test_the_bits_do_not_depend_on_the_number_of_threads(batch, threads):
     inputs, found = problem(batch, 200, 100, 16, d_model=24, rank=2), []
     for n in threads:
         torch.set_num_threads(n)
@@ -193,7 +169,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(batch: int, threads: li
     assert all(torch.equal(other[name], found[0][name]) for other in found[1:] for name in other)
 
 
-def test_twice_gives_the_same_bits() -> None:
+def test_twice_gives_the_same_bits():
     inputs = problem(3, 200, 40, 16, padding=50)
     first, second = run(inputs, torch.float32), run(inputs, torch.float32)
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -214,16 +190,14 @@ def apply_small(h: Tensor, w_in: Tensor, w_out: Tensor, *weights: Tensor) -> Ten
     return mixer(h, w_in, None, w_out, [DirectionWeights(*weights)], [False])
 
 
-def test_recomputing_a_mixer_in_the_backward_pass_gives_the_same_bits() -> None:
+def test_recomputing_a_mixer_in_the_backward_pass_gives_the_same_bits():
     x = small(True)
     plain = torch.autograd.grad(apply_small(*x).square().sum(), x)
     again = torch.autograd.grad(checkpoint(apply_small, *x, use_reentrant=False).square().sum(), x)
     assert all(torch.equal(a, b) for a, b in zip(plain, again, strict=True))
 
 
-def test_without_gradients_nothing_is_kept_and_no_chunk_state_is_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_gradients_nothing_is_kept_and_no_chunk_state_is_made(monkeypatch):
     x, wanted = small(True), apply_small(*small(True)).detach()
     monkeypatch.setattr(
         native_mixer, "allocate_states", lambda *_: pytest.fail("made room for states")
@@ -236,7 +210,7 @@ def test_without_gradients_nothing_is_kept_and_no_chunk_state_is_made(
         assert torch.equal(apply_small(*x), wanted)
 
 
-def test_autocast_and_float64_go_part_by_part_and_mean_the_same() -> None:
+def test_autocast_and_float64_go_part_by_part_and_mean_the_same():
     x = small(False)
     exact = apply_small(*(v.double() for v in x))
     torch.testing.assert_close(apply_small(*x).double(), exact, rtol=1e-4, atol=1e-5)
@@ -246,7 +220,7 @@ def test_autocast_and_float64_go_part_by_part_and_mean_the_same() -> None:
     assert float((low.double() - exact).norm() / exact.norm()) < 0.03
 
 
-def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
+def test_at_most_five_kilobytes_per_token_are_saved_at_width_128():
     def saved(length: int) -> int:
         x = {
             k: None if v is None else v.float()
@@ -275,7 +249,7 @@ def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
     assert 2560 < (saved(512) - saved(256)) / (2 * 256) <= 5000
 
 
-def test_sums_over_several_tasks_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_over_several_tasks_leave_no_seam(monkeypatch):
     monkeypatch.setattr(library, "PIECE", 37)
     monkeypatch.setattr(library, "SUM_PIECE", 41)
     monkeypatch.setattr(library, "SHARES", 100)
@@ -283,7 +257,7 @@ def test_sums_over_several_tasks_leave_no_seam(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_rates_of_all_directions_have_the_bits_of_each_alone(dtype: torch.dtype) -> None:
+def test_rates_of_all_directions_have_the_bits_of_each_alone(dtype):
     logs = [
         torch.randn(3, 2, dtype=dtype, generator=torch.Generator().manual_seed(i)) for i in (1, 2)
     ]

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-def test_an_install_without_a_compiler_succeeds_and_runs_in_torch(tmp_path: Path) -> None:
+def test_an_install_without_a_compiler_succeeds_and_runs_in_torch(tmp_path):
     source, site = tmp_path / "source", tmp_path / "site"
     skip = shutil.ignore_patterns(
         "*.so", "build", "*.egg-info", ".git", ".venv", "__pycache__", ".*_cache"

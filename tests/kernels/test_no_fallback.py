@@ -2,7 +2,6 @@
 
 import importlib.util
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -26,7 +25,7 @@ def forget() -> None:
 
 
 @pytest.fixture
-def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def broken(monkeypatch):
     """A machine that has all that Triton's kernels need, and on which they fail."""
     forget()
     monkeypatch.delenv("GENODIFF_SCAN", raising=False)
@@ -39,9 +38,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
 
 
-def test_the_whole_traceback_is_printed_once_and_slower_kernels_are_named(
-    broken: None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_whole_traceback_is_printed_once_and_slower_kernels_are_named(broken, caplog):
     with caplog.at_level(logging.WARNING, "genodiff"):
         for _ in range(3):
             assert select_provider(device="cuda").name == "torch"
@@ -55,7 +52,7 @@ def test_the_whole_traceback_is_printed_once_and_slower_kernels_are_named(
     assert "'triton': its first run failed" in told[0]
 
 
-def test_the_doctor_says_so(broken: None) -> None:
+def test_the_doctor_says_so(broken):
     checks, best = check_scans()
     assert best == "torch"
     (found,) = (c for c in checks if c.name == "scan triton")
@@ -74,9 +71,7 @@ def load_machine() -> ModuleType:
     return module
 
 
-def test_gpu_benchmarks_refuse_to_measure_other_kernels(
-    broken: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gpu_benchmarks_refuse_to_measure_other_kernels(broken, capsys):
     machine = load_machine()
     assert machine.DEVICE == "cuda"
     with pytest.raises(SystemExit) as refused:

@@ -14,9 +14,7 @@ from genodiff.kernels.norm import rms_norm
 @pytest.mark.parametrize("provider", PROVIDERS)
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 600), st.integers(1, 40))
-def test_outputs_and_gradients_are_those_of_the_formula(
-    provider: str, rows: int, width: int
-) -> None:
+def test_outputs_and_gradients_are_those_of_the_formula(provider, rows, width):
     g = torch.Generator().manual_seed(rows)
     x, w, gy = (torch.randn(s, generator=g) for s in ((1, rows, width), (width,), (1, rows, width)))
     exact = [v.double().requires_grad_() for v in (x, w)]
@@ -30,7 +28,7 @@ def test_outputs_and_gradients_are_those_of_the_formula(
             torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-5 * rows**0.5)
 
 
-def test_the_bits_do_not_depend_on_the_number_of_threads(threads: list[int]) -> None:
+def test_the_bits_do_not_depend_on_the_number_of_threads(threads):
     x, w, found = torch.randn(3, 700, 37), torch.randn(37), []
     for n in threads:
         torch.set_num_threads(n)

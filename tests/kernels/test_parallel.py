@@ -2,7 +2,6 @@
 
 import os
 import threading
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -15,7 +14,7 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def three_threads() -> Iterator[None]:
+def three_threads():
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
@@ -23,7 +22,7 @@ def three_threads() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_parts_run_in_other_threads_one_torch_thread_each_and_come_back_in_order() -> None:
+def test_parts_run_in_other_threads_one_torch_thread_each_and_come_back_in_order():
     meet = threading.Barrier(3, timeout=60)
 
     def work(part: int) -> tuple[int, int, int, bool]:
@@ -45,7 +44,7 @@ def test_parts_run_in_other_threads_one_torch_thread_each_and_come_back_in_order
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_a_fault_in_a_part_is_raised() -> None:
+def test_a_fault_in_a_part_is_raised():
     def work(part: int) -> int:
         raise KeyError(part)
 
@@ -54,7 +53,7 @@ def test_a_fault_in_a_part_is_raised() -> None:
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_parts_run_under_inference_mode_where_the_caller_does() -> None:
+def test_parts_run_under_inference_mode_where_the_caller_does():
     with torch.inference_mode():
         x = torch.zeros(3, 2)
         map_parts(lambda part: x[part].add_(part), range(3), CPU)
@@ -65,7 +64,7 @@ def test_parts_run_under_inference_mode_where_the_caller_does() -> None:
     "ignore::DeprecationWarning"
 )  # later Pythons warn of forking beside threads
 @pytest.mark.usefixtures("three_threads")
-def test_a_forked_process_has_threads_of_its_own() -> None:
+def test_a_forked_process_has_threads_of_its_own():
     assert map_parts(abs, [-1, -2, -3], CPU) == [1, 2, 3]
     child = os.fork()
     if child == 0:  # pragma: no cover
@@ -75,9 +74,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 
 @pytest.mark.parametrize("batch", [1, 5, 9])
 @pytest.mark.parametrize("provider", [p for p in PROVIDERS if p in ("native", "torch")])
-def test_the_bits_do_not_depend_on_the_number_of_threads(
-    provider: str, batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bits_do_not_depend_on_the_number_of_threads(provider, batch, monkeypatch):
     monkeypatch.setenv("GENODIFF_SCAN", provider)
     before, problem = torch.get_num_threads(), Problem(batch, 300, 40, 16, z=True, h0=True)
     x, weight, bias = problem.inputs["u"].float(), torch.randn(40, 4), torch.randn(40)

@@ -75,15 +75,8 @@ def outcome(
     gcc, ours = shutil.which("gcc"), instruction_set()
     if gcc is None or ours not in MARCH or list(MARCH).index(ours) < list(MARCH).index(name):
         pytest.skip("needs gcc and a processor that runs this copy")
-    flags = [
-        *FLAGS,
-        "-shared",
-        "-fPIC",
-        "-O1",
-        "-g",
-        f"-fsanitize={','.join(sanitizers)}",
-        "-fno-sanitize-recover=all",
-    ]
+    flags = [*FLAGS, "-shared", "-fPIC", "-O1", "-g", f"-fsanitize={','.join(sanitizers)}",
+             "-fno-sanitize-recover=all"]  # fmt: skip
     for copy in {"base", name}:
         out = folder / f"_native_{copy}.so"
         subprocess.run(
@@ -109,16 +102,14 @@ def outcome(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MARCH)
-def test_nothing_is_read_or_written_out_of_bounds_and_nothing_is_undefined(
-    name: str, tmp_path: Path
-) -> None:
+def test_nothing_is_read_or_written_out_of_bounds_and_nothing_is_undefined(name, tmp_path):
     done = outcome(name, tmp_path, ["address", "undefined"], SHAPES)
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout.strip() == "clean"
 
 
 @pytest.mark.slow
-def test_no_thread_touches_what_another_writes(tmp_path: Path) -> None:
+def test_no_thread_touches_what_another_writes(tmp_path):
     """The same tasks on POSIX threads: those of an OpenMP the sanitizer does not follow."""
     done = outcome(instruction_set(), tmp_path, ["thread"], RACES)
     if "unexpected memory mapping" in done.stderr:

@@ -29,7 +29,7 @@ def assert_close(problem: Problem, provider: str, *, y: float = 2e-6, grads: flo
     assert max(single.values()) < grads, single
 
 
-def test_the_naive_scan_is_the_recurrence_written_out() -> None:
+def test_the_naive_scan_is_the_recurrence_written_out():
     p = Problem(2, 5, 3, 2, z=True, h0=True)
     x = {name: value.tolist() for name, value in p.inputs.items()}
     y, state = naive_scan(**p.inputs, delta_softplus=True)
@@ -52,7 +52,7 @@ def test_the_naive_scan_is_the_recurrence_written_out() -> None:
             assert state[b, e].tolist() == pytest.approx(h, rel=1e-12)
 
 
-def test_a_reversed_scan_is_the_scan_of_reversed_time() -> None:
+def test_a_reversed_scan_is_the_scan_of_reversed_time():
     p = Problem(2, 9, 3, 4, z=True)
     timed = ("u", "delta", "B", "C", "z")
     y, state = naive_scan(**p.inputs, delta_softplus=True, reverse=True)
@@ -65,7 +65,7 @@ def test_a_reversed_scan_is_the_scan_of_reversed_time() -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("length", LENGTHS)
-def test_every_length_agrees_with_the_naive_scan(provider: str, length: int) -> None:
+def test_every_length_agrees_with_the_naive_scan(provider, length):
     for reverse in (False, True):
         assert_close(Problem(2, length, 17, 8, reverse=reverse, z=reverse), provider)
 
@@ -73,7 +73,7 @@ def test_every_length_agrees_with_the_naive_scan(provider: str, length: int) -> 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("channels", [1, 7, 15, 16, 17, 236])
 @pytest.mark.parametrize("states", [1, 8, 16, 64])
-def test_every_width_agrees_with_the_naive_scan(provider: str, channels: int, states: int) -> None:
+def test_every_width_agrees_with_the_naive_scan(provider, channels, states):
     assert_close(Problem(1, 67, channels, states, h0=True), provider)
 
 
@@ -84,30 +84,17 @@ def test_every_width_agrees_with_the_naive_scan(provider: str, channels: int, st
     flags, flags, flags, flags, flags, flags,
 )  # fmt: skip
 def test_any_shape_and_any_option_agrees_with_the_naive_scan(
-    provider: str, batch: int, length: int, channels: int, states: int, seed: int,
-    D: bool, z: bool, bias: bool, softplus: bool, reverse: bool, h0: bool,
-) -> None:  # fmt: skip
-    p = Problem(
-        batch,
-        length,
-        channels,
-        states,
-        seed,
-        D=D,
-        z=z,
-        delta_bias=bias,
-        delta_softplus=softplus,
-        reverse=reverse,
-        h0=h0,
-    )
+    provider, batch, length, channels, states, seed,
+    D, z, bias, softplus, reverse, h0,
+):  # fmt: skip
+    p = Problem(batch, length, channels, states, seed, D=D, z=z, delta_bias=bias,
+                delta_softplus=softplus, reverse=reverse, h0=h0)  # fmt: skip
     p.inputs |= {} if softplus else {"delta": p.inputs["delta"] + 2.5}  # a step size is positive
     assert_close(p, provider, y=1e-5, grads=1e-4)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_blocks_of_rows_and_times_leave_no_seam(
-    reverse: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_of_rows_and_times_leave_no_seam(reverse, monkeypatch):
     p = Problem(5, 43, 3, 2, z=True, h0=True, reverse=reverse)
     truth = p.solve("naive")
     for steps, numbers in ((1, 1), (2, 30), (4, 70), (7, 90), (16, 2**9), (64, 2**18)):
@@ -117,7 +104,7 @@ def test_blocks_of_rows_and_times_leave_no_seam(
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_the_gradients_of_the_torch_scan_are_those_of_finite_differences(reverse: bool) -> None:
+def test_the_gradients_of_the_torch_scan_are_those_of_finite_differences(reverse):
     p = Problem(2, 3, 2, 2, z=True, h0=True, reverse=reverse)
     names = list(p.inputs)
 
@@ -130,7 +117,7 @@ def test_the_gradients_of_the_torch_scan_are_those_of_finite_differences(reverse
 
 
 @torch.no_grad()
-def test_decays_near_one_do_not_drift_over_sixteen_thousand_steps() -> None:
+def test_decays_near_one_do_not_drift_over_sixteen_thousand_steps():
     p = Problem(1, 16384, 4, 16)
     # Two channels with a memory of some 300 steps, and two with one of some 3,000.
     p.inputs["A"] = (p.inputs["A"] * torch.tensor([[0.02]] * 2 + [[0.002]] * 2)).float().double()
@@ -148,9 +135,7 @@ def test_decays_near_one_do_not_drift_over_sixteen_thousand_steps() -> None:
 
 @pytest.mark.parametrize("provider", [*PROVIDERS, "naive"])
 @pytest.mark.parametrize(("channels", "states"), [(1, 3), (3, 1), (1, 1), (3, 3)])
-def test_no_input_and_no_incoming_gradient_is_written_to(
-    provider: str, channels: int, states: int
-) -> None:
+def test_no_input_and_no_incoming_gradient_is_written_to(provider, channels, states):
     p = Problem(2, 5, channels, states, z=True, h0=True)
     before = {name: value.clone() for name, value in p.inputs.items()} | {
         "gy": p.gy.clone(),
@@ -164,23 +149,21 @@ def test_no_input_and_no_incoming_gradient_is_written_to(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_steps_so_large_that_decays_underflow_stay_finite_and_exact(provider: str) -> None:
+def test_steps_so_large_that_decays_underflow_stay_finite_and_exact(provider):
     p = Problem(2, 130, 5, 16, dt_shift=30.0, decay=40.0)
     assert float((-p.inputs["A"]).max() * 30) > 1e4
     assert_close(p, provider, grads=2e-5)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_tiny_steps_keep_the_precision_of_their_gradients(provider: str) -> None:
+def test_tiny_steps_keep_the_precision_of_their_gradients(provider):
     """The slope of softplus is a small number there, not a difference of large ones."""
     assert_close(Problem(2, 70, 5, 4, dt_shift=-12.0), provider)
 
 
 @pytest.mark.parametrize("provider", [*PROVIDERS, "naive"])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_scan_goes_on_from_a_state_as_if_it_had_never_stopped(
-    provider: str, reverse: bool
-) -> None:
+def test_a_scan_goes_on_from_a_state_as_if_it_had_never_stopped(provider, reverse):
     p = Problem(2, 100, 5, 3)
     timed = ("u", "delta", "B", "C")
     whole, last = selective_scan(
@@ -189,14 +172,8 @@ def test_a_scan_goes_on_from_a_state_as_if_it_had_never_stopped(
     state, parts = None, []
     for span in (slice(0, 33), slice(33, 100))[:: -1 if reverse else 1]:
         x = {name: value[:, span] if name in timed else value for name, value in p.inputs.items()}
-        y, state = selective_scan(
-            **x,
-            delta_softplus=True,
-            reverse=reverse,
-            h0=state,
-            return_state=True,
-            provider=provider,
-        )
+        y, state = selective_scan(**x, delta_softplus=True, reverse=reverse, h0=state,
+                                  return_state=True, provider=provider)  # fmt: skip
         parts.append(y)
     torch.testing.assert_close(
         torch.cat(parts[:: -1 if reverse else 1], 1), whole, rtol=1e-10, atol=1e-12
@@ -205,9 +182,7 @@ def test_a_scan_goes_on_from_a_state_as_if_it_had_never_stopped(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_slices_of_a_wider_tensor_and_expanded_gradients_are_taken_as_they_are(
-    provider: str,
-) -> None:
+def test_slices_of_a_wider_tensor_and_expanded_gradients_are_taken_as_they_are(provider):
     p = Problem(3, 50, 6, 4, z=True)
     truth = p.solve(provider, torch.float32)
     wide = (
@@ -217,19 +192,8 @@ def test_slices_of_a_wider_tensor_and_expanded_gradients_are_taken_as_they_are(
     )
     z, u, delta, B, C = wide.split([6, 6, 6, 4, 4], 2)
     rest = {name: p.inputs[name].float() for name in ("A", "D", "delta_bias")}
-    y, state = selective_scan(
-        u,
-        delta,
-        rest["A"],
-        B,
-        C,
-        rest["D"],
-        z,
-        rest["delta_bias"],
-        True,
-        return_state=True,
-        provider=provider,
-    )
+    y, state = selective_scan(u, delta, rest["A"], B, C, rest["D"], z, rest["delta_bias"], True,
+                              return_state=True, provider=provider)  # fmt: skip
     torch.testing.assert_close(y.double(), truth["y"], rtol=1e-5, atol=1e-6)
     (grad,) = torch.autograd.grad(
         (y * p.gy.float()).sum() + (state * p.g_state.float()).sum(), wide
@@ -244,9 +208,7 @@ def test_slices_of_a_wider_tensor_and_expanded_gradients_are_taken_as_they_are(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_autocast_changes_nothing_inside_and_low_precision_inputs_come_back_as_they_went(
-    provider: str,
-) -> None:
+def test_autocast_changes_nothing_inside_and_low_precision_inputs_come_back_as_they_went(provider):
     p = Problem(2, 40, 8, 4)
     x = {name: value.float() for name, value in p.inputs.items()}
     plain = selective_scan(**x, delta_softplus=True, provider=provider)
@@ -260,9 +222,7 @@ def test_autocast_changes_nothing_inside_and_low_precision_inputs_come_back_as_t
     assert float((y.detach().float() - plain).norm() / plain.norm()) < 2e-2
 
 
-def test_without_the_in_order_list_operation_the_bits_are_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_the_in_order_list_operation_the_bits_are_the_same(monkeypatch):
     p = Problem(2, 70, 5, 3, reverse=True)
     with_list = p.solve("torch", torch.float32)
     monkeypatch.setattr(torch_scan, "_foreach_is_in_order", lambda: False)
@@ -270,34 +230,25 @@ def test_without_the_in_order_list_operation_the_bits_are_the_same(
     assert all(torch.equal(with_list[name], without[name]) for name in with_list)
 
 
-def test_this_torch_runs_lists_in_order() -> None:
+def test_this_torch_runs_lists_in_order():
     assert torch_scan._foreach_is_in_order(), (
         "the torch scan is correct without, but slower: find out what changed"
     )
 
 
-def test_an_empty_sequence_or_batch_gives_an_empty_output() -> None:
+def test_an_empty_sequence_or_batch_gives_an_empty_output():
     for batch, length in ((0, 5), (2, 0)):
         for provider in [*PROVIDERS, "torch"]:
             zeros = [torch.zeros(batch, length, n, requires_grad=True) for n in (3, 3, 2, 2)]
-            y, state = selective_scan(
-                zeros[0],
-                zeros[1],
-                -torch.ones(3, 2),
-                zeros[2],
-                zeros[3],
-                delta_softplus=True,
-                return_state=True,
-                provider=provider,
-            )
+            y, state = selective_scan(zeros[0], zeros[1], -torch.ones(3, 2), zeros[2], zeros[3],
+                                      delta_softplus=True, return_state=True,
+                                      provider=provider)  # fmt: skip
             assert y.shape == (batch, length, 3)
             assert not state.any()
             y.sum().backward()
 
 
-def test_the_environment_and_the_argument_choose_the_provider(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_environment_and_the_argument_choose_the_provider(monkeypatch):
     monkeypatch.delenv("GENODIFF_SCAN", raising=False)
     assert select_provider().name == next(
         p.name for p in dispatch.PROVIDERS.values() if p.available and p.device in (None, "cpu")
@@ -317,9 +268,7 @@ def test_the_environment_and_the_argument_choose_the_provider(
 
 
 @pytest.mark.parametrize("fault", ["differs from the naive scan", "ValueError: no such matrix"])
-def test_a_scan_that_errs_or_fails_is_not_chosen(
-    fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scan_that_errs_or_fails_is_not_chosen(fault, monkeypatch):
     def wrong(*args: object) -> tuple[torch.Tensor, torch.Tensor]:
         if fault.startswith("ValueError"):
             raise ValueError("no such matrix")
@@ -335,7 +284,7 @@ def test_a_scan_that_errs_or_fails_is_not_chosen(
         select_provider("wrong")
 
 
-def test_an_operation_falls_through_to_what_accepts_its_arguments() -> None:
+def test_an_operation_falls_through_to_what_accepts_its_arguments():
     x = torch.zeros(1)
     operation = dispatch.Operation(
         dispatch.Implementation("native", lambda x: "short", lambda x: len(x) < 2),

@@ -29,7 +29,7 @@ def saved_bytes(provider: str, length: int) -> int:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_at_most_two_and_a_half_kilobytes_per_token_are_saved(provider: str) -> None:
+def test_at_most_two_and_a_half_kilobytes_per_token_are_saved(provider):
     per_token = (saved_bytes(provider, 512) - saved_bytes(provider, 256)) / (8 * 256)
     assert 2048 < per_token <= 2560  # u and the step sizes alone are 2,048
 
@@ -63,18 +63,18 @@ def written(length: int, grad: bool) -> Written:
     return count
 
 
-def test_twice_the_length_is_twice_the_work() -> None:
+def test_twice_the_length_is_twice_the_work():
     short, long = written(2**12, grad=True), written(2**13, grad=True)
     assert long.numbers / short.numbers == pytest.approx(2, rel=0.02)
 
 
-def test_no_tensor_of_length_times_channels_times_states_exists() -> None:
+def test_no_tensor_of_length_times_channels_times_states_exists():
     length = 2**14
     assert written(length, grad=True).largest <= length * 16
     assert written(length, grad=False).largest <= length * 16
 
 
-def test_without_gradients_nothing_is_kept() -> None:
+def test_without_gradients_nothing_is_kept():
     x = {
         name: value.float().requires_grad_() for name, value in Problem(1, 64, 8, 16).inputs.items()
     }
@@ -88,7 +88,7 @@ def test_without_gradients_nothing_is_kept() -> None:
 
 
 @pytest.mark.slow
-def test_the_torch_scan_is_much_faster_than_the_loop_over_a_long_sequence() -> None:
+def test_the_torch_scan_is_much_faster_than_the_loop_over_a_long_sequence():
     p = Problem(1, 4096, 256, 16)
     seconds: dict[str, list[float]] = {"naive": [], "torch": []}
     for _ in range(3):

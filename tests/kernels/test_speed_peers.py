@@ -29,11 +29,11 @@ def check(scan: Callable[..., Tensor], length: int) -> None:
 
 @pytest.mark.parametrize("length", [2, 7, 64])
 @pytest.mark.parametrize("scan", [peers.associative, peers.loop], ids=["associative", "loop"])
-def test_a_peer_is_the_naive_scan(scan: Callable[..., Tensor], length: int) -> None:
+def test_a_peer_is_the_naive_scan(scan, length):
     check(scan, length)
 
 
 @pytest.mark.slow
 @pytest.mark.long  # a minute of compiling, of what benchmarks alone run
-def test_the_compiled_associative_scan_is_the_naive_scan() -> None:
+def test_the_compiled_associative_scan_is_the_naive_scan():
     check(peers.compiled_associative(), 64)

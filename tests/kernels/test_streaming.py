@@ -4,7 +4,6 @@ over, in both directions.
 
 import importlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,7 @@ def pieces(cuts: list[int], length: int, reverse: bool) -> list[slice]:
 @pytest.mark.parametrize("reverse", [False, True])
 @settings(max_examples=12, deadline=None)
 @given(cuts)
-def test_a_scan_in_pieces_is_the_scan(provider: str, reverse: bool, cuts: list[int]) -> None:
+def test_a_scan_in_pieces_is_the_scan(provider, reverse, cuts):
     p = Problem(2, 150, 20, 16, seed=len(cuts), z=True, h0=True, reverse=reverse)
     truth = p.solve("naive")
     x = {name: value.detach().float() for name, value in p.inputs.items()}
@@ -56,8 +55,8 @@ def test_a_scan_in_pieces_is_the_scan(provider: str, reverse: bool, cuts: list[i
 @settings(max_examples=12, deadline=None)
 @given(cuts, st.integers(1, 6), st.booleans())
 def test_a_convolution_in_pieces_is_the_convolution_and_so_are_its_gradients(
-    provider: str, reverse: bool, cuts: list[int], width: int, generous: bool
-) -> None:
+    provider, reverse, cuts, width, generous
+):
     x, weight, bias, gy = (torch.randn(s) for s in ((2, 150, 5), (5, width), (5,), (2, 150, 5)))
     x.requires_grad_()
     with pytest.MonkeyPatch.context() as patch:
@@ -78,9 +77,7 @@ def test_a_convolution_in_pieces_is_the_convolution_and_so_are_its_gradients(
     torch.testing.assert_close(torch.autograd.grad(y, x, gy)[0], wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(monkeypatch):
     if select_provider().name != "native":
         pytest.skip("the native scan is not here")
     monkeypatch.setattr(
@@ -95,7 +92,7 @@ def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_the_published_scan_is_called_with_its_own_layout(reverse: bool) -> None:
+def test_the_published_scan_is_called_with_its_own_layout(reverse):
     def published(u, delta, A, B, C, D, z, delta_bias, delta_softplus, return_last_state):  # type: ignore[no-untyped-def]
         assert return_last_state
         turned = [x.transpose(1, 2) for x in (u, delta, B, C, z)]
@@ -114,7 +111,7 @@ def test_the_published_scan_is_called_with_its_own_layout(reverse: bool) -> None
     torch.testing.assert_close(state, truth["state"], rtol=1e-12, atol=1e-12)
 
 
-def test_the_published_scan_says_what_it_misses_and_gives_way_on_a_cpu() -> None:
+def test_the_published_scan_says_what_it_misses_and_gives_way_on_a_cpu():
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device")
     assert "CUDA" in (mamba_ssm.find_missing() or "")
@@ -126,7 +123,7 @@ def test_the_published_scan_says_what_it_misses_and_gives_way_on_a_cpu() -> None
 
 
 @pytest.fixture
-def peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def peers(tmp_path, monkeypatch):
     """A folder whose modules stand in for the published packages, with a GPU that torch sees."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -170,8 +167,8 @@ _LATER = f"try:\n    {_FIRST}\nexcept ImportError:\n    selective_scan_cuda = No
     ],
 )
 def test_a_broken_mamba_ssm_is_named_in_one_line_and_never_called(
-    peers: Path, interface: str, extension: str | None, said: str
-) -> None:
+    peers, interface, extension, said
+):
     write_peer(peers, interface, extension)
     with pytest.raises(UsageError, match="mamba_ssm is broken") as caught:
         select_provider("mamba_ssm", "cuda")
@@ -182,7 +179,7 @@ def test_a_broken_mamba_ssm_is_named_in_one_line_and_never_called(
     assert not mamba_ssm.fits_published_scan(*(on_gpu(torch.ones(1, 2, 3)) for _ in range(5)), None)
 
 
-def test_a_sound_mamba_ssm_is_called(peers: Path) -> None:
+def test_a_sound_mamba_ssm_is_called(peers):
     write_peer(peers, _LATER, "def fwd(*given):\n    return len(given)\n")
     assert mamba_ssm.find_missing() is None
     scan, _ = mamba_ssm._published()
@@ -191,9 +188,7 @@ def test_a_sound_mamba_ssm_is_called(peers: Path) -> None:
     assert mamba_ssm.fits_published_scan(*(on_gpu(torch.ones(1, 2, 3)) for _ in range(5)), None)
 
 
-def test_a_causal_conv1d_without_its_extension_is_named_once_and_left_out(
-    peers: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_causal_conv1d_without_its_extension_is_named_once_and_left_out(peers, caplog):
     (peers / "causal_conv1d.py").write_text(
         "def causal_conv1d_fn(*given):\n    raise AttributeError\n"
     )

@@ -81,8 +81,8 @@ def assert_right(problem: Problem, tolerance: float = 1e-6, **how: Any) -> None:
     ],
 )
 def test_interpreted_it_agrees_with_the_naive_scan_in_every_output_and_gradient(
-    length: int, channels: int, states: int, options: dict[str, Any]
-) -> None:
+    length, channels, states, options
+):
     p = Problem(2, length, channels, states, **options)
     p.inputs["delta"] += 0 if p.delta_softplus else 2.5  # a step size is positive
     assert_right(p)
@@ -90,9 +90,7 @@ def test_interpreted_it_agrees_with_the_naive_scan_in_every_output_and_gradient(
 
 @on_cpu
 @pytest.mark.parametrize("reverse", [False, True])
-def test_cut_into_segments_it_gives_the_same(
-    reverse: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cut_into_segments_it_gives_the_same(reverse, monkeypatch):
     for name, value in (("split_below", 10**6), ("split_into", 64), ("least_tiles", 1)):
         monkeypatch.setitem(launch.CHOICES, name, value)
     p = Problem(1, 22, 9, 1, reverse=reverse, h0=True)
@@ -114,7 +112,7 @@ def test_cut_into_segments_it_gives_the_same(
 
 
 @on_cpu
-def test_low_precision_inputs_cost_their_own_rounding_and_no_more() -> None:
+def test_low_precision_inputs_cost_their_own_rounding_and_no_more():
     p = rounded(Problem(1, 10, 9, 3), torch.bfloat16)
     assert_right(p, 5e-3, low=torch.bfloat16)
     x = {
@@ -128,7 +126,7 @@ def test_low_precision_inputs_cost_their_own_rounding_and_no_more() -> None:
 
 
 @on_cpu
-def test_steps_that_are_tiny_or_make_decays_underflow_keep_their_precision() -> None:
+def test_steps_that_are_tiny_or_make_decays_underflow_keep_their_precision():
     assert_right(Problem(1, 9, 3, 2, dt_shift=-12.0), 2e-6)
     assert_right(Problem(1, 9, 3, 2, dt_shift=30.0, decay=40.0), 2e-6)
 
@@ -137,14 +135,14 @@ def test_steps_that_are_tiny_or_make_decays_underflow_keep_their_precision() -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(("length", "channels"), [(1, 118), (7, 236)])
 def test_interpreted_at_the_widths_of_470k_decays_near_one_do_not_drift(
-    length: int, channels: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    length, channels, monkeypatch
+):
     monkeypatch.setattr(launch.kernels(), "BE", 64)  # wider tiles are fewer: the interpreter's time
     assert_right(Problem(1, length, channels, 2, decay=0.02, reverse=length > 1, h0=True))
 
 
 @on_cpu
-def test_slices_and_expanded_gradients_are_taken_as_they_are() -> None:
+def test_slices_and_expanded_gradients_are_taken_as_they_are():
     p = Problem(2, 6, 5, 3)
     truth = solve(p, naive_scan, torch.float64)
     wide = (
@@ -167,7 +165,7 @@ def test_slices_and_expanded_gradients_are_taken_as_they_are() -> None:
     )
 
 
-def test_the_kernels_refuse_float64_and_say_what_they_miss_here() -> None:
+def test_the_kernels_refuse_float64_and_say_what_they_miss_here():
     (triton,) = (i for i in SCAN.implementations if i.provider == "triton")
     inputs = [Problem(1, 5, 3, 2).inputs[k] for k in ("u", "delta", "A", "B", "C")]
     assert not triton.accepts(*inputs)
@@ -178,17 +176,9 @@ def test_the_kernels_refuse_float64_and_say_what_they_miss_here() -> None:
 
 LONG = [
     pytest.param(name, marks=pytest.mark.slow)
-    for name in (
-        "plain",
-        "reverse",
-        "split",
-        "chain",
-        "groups",
-        "lone",
-        "near-one",
-        "near-one-wide",
-    )
-]
+    for name in ("plain", "reverse", "split", "chain", "groups", "lone", "near-one",
+                 "near-one-wide")
+]  # fmt: skip
 BLOCKS = [
     "block-near-one",
     *(
@@ -216,7 +206,7 @@ def emulate(problem: str) -> dict[str, float]:
 
 @needs_triton
 @pytest.mark.parametrize("problem", ["even", "bfloat16", *LONG])
-def test_the_compiled_ptx_agrees_with_the_naive_scan(problem: str) -> None:
+def test_the_compiled_ptx_agrees_with_the_naive_scan(problem):
     """Not the interpreter: sm_90 code, matrix-unit sums and lane exchanges included, a warp at a
     time.
     """
@@ -227,9 +217,7 @@ def test_the_compiled_ptx_agrees_with_the_naive_scan(problem: str) -> None:
 
 @needs_triton
 @pytest.mark.parametrize("problem", BLOCKS)
-def test_the_compiled_ptx_of_every_kernel_of_a_block_agrees_with_its_definition(
-    problem: str,
-) -> None:
+def test_the_compiled_ptx_of_every_kernel_of_a_block_agrees_with_its_definition(problem):
     """Norm with the residual sum, weights, convolution, scan, gate: 118 and 236 channels at odd
     lengths and at length 1, decays near 1, float32 and bfloat16.
     """
@@ -245,9 +233,7 @@ def test_the_compiled_ptx_of_every_kernel_of_a_block_agrees_with_its_definition(
     ("batch", "length", "channels"),
     [(8, 1024, 236), (2, 1000, 256), (1, 16384, 512), (300, 65, 40)],
 )
-def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(
-    batch: int, length: int, channels: int, reverse: bool
-) -> None:
+def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(batch, length, channels, reverse):
     p = rounded(Problem(batch, length, channels, 16, reverse=reverse), torch.bfloat16)
     truth = solve(p, naive_scan if length < 5000 else chunked_scan, torch.float64, device="cuda")
     # Of 16 cases an H100 had 1.0e-6 at most. What is computed in float32 and rounded to bfloat16 is
@@ -261,7 +247,7 @@ def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_decays_near_one_do_not_drift() -> None:
+def test_on_a_gpu_decays_near_one_do_not_drift():
     p = Problem(1, 16384, 4, 16, decay=0.02)
     with torch.no_grad():
         x = {k: v.cuda() for k, v in p.inputs.items()}
@@ -274,7 +260,7 @@ def test_on_a_gpu_decays_near_one_do_not_drift() -> None:
 
 @needs_triton
 @pytest.mark.slow
-def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_functions() -> None:
+def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_functions():
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "benchmarks/gpu/sass.py", "--json", "--d-inner", "256", "236"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=compiling())
@@ -306,7 +292,7 @@ def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_fu
 
 @needs_triton
 @pytest.mark.slow
-def test_no_other_kernel_of_a_step_spills() -> None:
+def test_no_other_kernel_of_a_step_spills():
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "benchmarks/gpu/sass.py", "--block", "caduceus-ph-470k"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=compiling())

@@ -40,8 +40,8 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
     ("length", "channels", "width"), [(1, 3, 4), (9, 9, 4), (17, 5, 1), (20, 8, 3)]
 )
 def test_the_convolution_and_its_gradients_are_those_of_the_torch_version(
-    length: int, channels: int, width: int, reverse: bool
-) -> None:
+    length, channels, width, reverse
+):
     x, w, b, gy = (
         normal(2, length, channels),
         normal(channels, width),
@@ -60,7 +60,7 @@ def test_the_convolution_and_its_gradients_are_those_of_the_torch_version(
 
 
 @on_cpu
-def test_the_convolution_under_autograd_takes_slices_and_no_bias() -> None:
+def test_the_convolution_under_autograd_takes_slices_and_no_bias():
     wide, w, gy = normal(2, 6, 8), normal(4, 4), normal(2, 6, 4, seed=2)
     x = [t.clone().requires_grad_() for t in (wide, w)]
     causal_conv1d(x[0][..., 2:6], x[1], None, True).backward(gy)
@@ -72,9 +72,7 @@ def test_the_convolution_under_autograd_takes_slices_and_no_bias() -> None:
 
 @on_cpu
 @pytest.mark.parametrize(("tokens", "width"), [(1, 1), (7, 5), (300, 12)])
-def test_the_norm_and_its_gradients_are_those_of_the_torch_version(
-    tokens: int, width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_norm_and_its_gradients_are_those_of_the_torch_version(tokens, width, monkeypatch):
     monkeypatch.setattr(triton_norm, "_PROGRAMS", 2)
     x, w, gy = normal(tokens, width), normal(width, seed=1), normal(tokens, width, seed=2)
     truth = [t.clone().requires_grad_() for t in (x, w)]
@@ -92,7 +90,7 @@ def test_the_norm_and_its_gradients_are_those_of_the_torch_version(
 
 @on_cpu
 @pytest.mark.parametrize("used", ["both", "norm", "sum"])
-def test_the_residual_sum_and_its_norm_are_those_of_the_torch_version(used: str) -> None:
+def test_the_residual_sum_and_its_norm_are_those_of_the_torch_version(used):
     x, added, w, gy = (normal(2, 3, 5, seed=i) for i in range(4))
     low, w = added.bfloat16(), w[0, 0]
     weights = [1.0 if used != "norm" else 0.0, 1.0 if used != "sum" else 0.0]
@@ -165,9 +163,7 @@ def by_triton(
 @pytest.mark.parametrize(
     ("mirrored", "bias", "masked"), [(False, True, True), (True, False, False)]
 )
-def test_the_whole_mixer_agrees_with_its_definition_in_every_gradient(
-    mirrored: bool, bias: bool, masked: bool
-) -> None:
+def test_the_whole_mixer_agrees_with_its_definition_in_every_gradient(mirrored, bias, masked):
     given = problem(5, 9, 2, 2, 2, 6, bias)
     mask = (
         (torch.arange(6) < torch.tensor([6, 4])[:, None]).double()[:, :, None] if masked else None
@@ -185,7 +181,7 @@ def test_the_whole_mixer_agrees_with_its_definition_in_every_gradient(
 
 
 @on_cpu
-def test_under_autocast_the_mixer_is_bfloat16_and_gradients_have_the_weights_dtypes() -> None:
+def test_under_autocast_the_mixer_is_bfloat16_and_gradients_have_the_weights_dtypes():
     given = problem(5, 9, 2, 2, 1, 5, True)
     x = {k: None if v is None else v.clone().requires_grad_() for k, v in given.items()}
     gy = normal(1, 5, 5, seed=7)
@@ -216,9 +212,7 @@ def test_under_autocast_the_mixer_is_bfloat16_and_gradients_have_the_weights_dty
         (7, {"dtype": torch.bfloat16, "recompute": True}),
     ],
 )
-def test_interpreted_a_block_of_470k_agrees_with_its_definition(
-    length: int, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interpreted_a_block_of_470k_agrees_with_its_definition(length, more, monkeypatch):
     """118 and 236 channels, which take 240 in bfloat16; norms, the residual sum, weights, mixer."""
     from emulated import compare_block  # it needs Triton
 
@@ -235,9 +229,7 @@ def test_interpreted_a_block_of_470k_agrees_with_its_definition(
 
 @on_cpu
 @pytest.mark.parametrize("split", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_states_that_are_computed_again_give_the_same_bits(
-    split: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_states_that_are_computed_again_give_the_same_bits(split, monkeypatch):
     if split:
         for name, value in (("split_below", 10**6), ("split_into", 64), ("least_tiles", 1)):
             monkeypatch.setitem(launch.CHOICES, name, value)
@@ -259,7 +251,7 @@ def test_states_that_are_computed_again_give_the_same_bits(
 
 
 @on_cpu
-def test_channels_that_fill_rows_up_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_channels_that_fill_rows_up_change_nothing(monkeypatch):
     assert [triton_weights.pad_channels(236, word) for word in (2, 4)] == [240, 236]
     given, gy = problem(3, 5, 1, 1, 1, 3, True), normal(1, 3, 3, seed=7)
     found = []
@@ -330,9 +322,7 @@ def nan_in_new_memory() -> Iterator[None]:
     ("low", "recompute", "masked", "split"),
     [(False, False, True, False), (True, True, False, True)],
 )
-def test_nothing_is_read_before_it_is_written(
-    low: bool, recompute: bool, masked: bool, split: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_read_before_it_is_written(low, recompute, masked, split, monkeypatch):
     """What memory held before would make a run differ from the same run in another process."""
     if split:
         for name, value in (("split_below", 10**6), ("split_into", 64), ("least_tiles", 1)):
@@ -352,18 +342,14 @@ def test_nothing_is_read_before_it_is_written(
 
 
 @on_cpu
-def test_in_bfloat16_no_error_is_far_over_that_of_torchs_own_mixer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_in_bfloat16_no_error_is_far_over_that_of_torchs_own_mixer(monkeypatch):
     given, gy = problem(12, 24, 2, 4, 1, 40, False), normal(1, 40, 12, seed=7)
     assert_errors_of_torch(given, gy, torch.bfloat16, 1.5, monkeypatch)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 4.0), (torch.bfloat16, 1.5)])
-def test_on_a_gpu_the_mixer_is_chosen_agrees_and_repeats_bit_for_bit(
-    dtype: torch.dtype, most: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_gpu_the_mixer_is_chosen_agrees_and_repeats_bit_for_bit(dtype, most, monkeypatch):
     given = {
         k: None if v is None else v.cuda()
         for k, v in problem(118, 236, 8, 16, 2, 1000, False).items()

@@ -1,7 +1,6 @@
 """Every piece of ours holds the laws of its registry, and a piece that breaks one is told which."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,6 @@ from genodiff.diffusion.schedule import (
     Linear,
     OneMinusCosine,
     Polynomial,
-    Schedule,
     SigmaLinear,
 )
 from genodiff.errors import UsageError
@@ -31,17 +29,17 @@ from genodiff.scoring.span_scores import Estimate
 
 
 @pytest.mark.parametrize("name", SCORE_METHODS)
-def test_methods_of_scoring(name: str) -> None:
+def test_methods_of_scoring(name):
     check_method(name)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_samplers(name: str) -> None:
+def test_samplers(name):
     check_sampler(name)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_formats_of_tracks(name: str) -> None:
+def test_formats_of_tracks(name):
     check_format(name)
 
 
@@ -54,7 +52,7 @@ def test_formats_of_tracks(name: str) -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_schedules(given: str | Schedule) -> None:
+def test_schedules(given):
     check_schedule(given)
 
 
@@ -119,13 +117,7 @@ class Stray(BedGraph):
         (FORMATS, Stray, check_format, "writes the files that it lists"),
     ],
 )  # fmt: skip
-def test_a_piece_that_breaks_a_law_is_told_which(
-    monkeypatch: pytest.MonkeyPatch,
-    registry: Any,
-    piece: Any,
-    check: Callable[[str], None],
-    law: str,
-) -> None:
+def test_a_piece_that_breaks_a_law_is_told_which(monkeypatch, registry, piece, check, law):
     list(registry)
     monkeypatch.setitem(registry._pieces, "toy", piece)
     with pytest.raises(BrokenLaw, match=re.escape(law)):

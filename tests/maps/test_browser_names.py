@@ -1,7 +1,5 @@
 """Contigs of a hub are called as the browser calls them; what it will not show is told."""
 
-from pathlib import Path
-
 import numpy as np
 import pyBigWig
 import pytest
@@ -20,16 +18,16 @@ from genodiff.maps.track_values import BaseTracks
         ("ce11", "MtDNA", "chrM"), ("GCF_000146045.2", "1", "1"), (None, "1", "1"),
     ],
 )  # fmt: skip
-def test_names_are_those_of_the_assembly(genome: str | None, name: str, wanted: str) -> None:
+def test_names_are_those_of_the_assembly(genome, name, wanted):
     assert name_contigs({name: 600}, genome) == {name: wanted}
 
 
-def test_a_contig_of_the_length_of_one_chromosome_is_that_chromosome() -> None:
+def test_a_contig_of_the_length_of_one_chromosome_is_that_chromosome():
     assert name_contigs({"NC_000021.9": 46_709_983}, "hg38") == {"NC_000021.9": "chr21"}
     assert name_contigs({"MT": 16_569}, "hg19") == {"MT": "chrMT"}  # of two mitochondria
 
 
-def test_what_the_browser_will_not_show_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_the_browser_will_not_show_is_told(caplog):
     caplog.set_level("INFO", "genodiff")
     contigs = {"1": 600, "21": 46_709_983, "GL000195.1": 60, "x": 9}
     name_contigs(contigs, "hg38")
@@ -43,7 +41,7 @@ def test_what_the_browser_will_not_show_is_told(caplog: pytest.LogCaptureFixture
     assert name_contigs({"1": 5, "chr1": 5}, "mm10") == {"1": "1", "chr1": "chr1"}
 
 
-def test_a_bigwig_holds_the_values_under_the_new_names_in_their_order(tmp_path: Path) -> None:
+def test_a_bigwig_holds_the_values_under_the_new_names_in_their_order(tmp_path):
     contigs = {"GL000195.1": 4, "1": 6, "MT": 5, "X": 3}
     order = sorted(contigs)  # as tracks are read: 1, GL000195.1, MT, X
     blocks = [

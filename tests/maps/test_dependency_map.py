@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ TARGETS, MASK, N = (7, 8, 9, 10), 3, 11
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     """Threads that wait for one another are slow where a machine is busy."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -80,7 +79,7 @@ def pairwise_world(length: int, seed: int) -> tuple[World, NDArray[np.float64]]:
     return World(torch.tensor(TARGETS)[torch.from_numpy(states)], p, TARGETS, MASK, 16), couplings
 
 
-def test_a_pairwise_law_gives_the_closed_form() -> None:
+def test_a_pairwise_law_gives_the_closed_form():
     world, couplings = pairwise_world(5, 1)
     ids = letters(5, 2)
     states = np.array([TARGETS.index(int(i)) for i in ids])
@@ -98,7 +97,7 @@ def test_a_pairwise_law_gives_the_closed_form() -> None:
     assert (wanted[~np.eye(5, dtype=bool)] > 0.1).all()
 
 
-def test_two_letters_give_a_symmetric_map_of_four_couplings() -> None:
+def test_two_letters_give_a_symmetric_map_of_four_couplings():
     """log odds of two letters move by 2 (W_ij + ...) whichever of i and j is asked."""
     stay = 0.8
     world = markov_chain(6, stay)
@@ -110,7 +109,7 @@ def test_two_letters_give_a_symmetric_map_of_four_couplings() -> None:
     assert found[~near] == pytest.approx(0, abs=1e-6)
 
 
-def test_independent_letters_depend_on_nothing() -> None:
+def test_independent_letters_depend_on_nothing():
     chain = dna_like(24, stay=0.25)
     reader = MaskedReader(chain.denoiser, MaskedDiffusion(Linear(), MASK, TARGETS))
     assert read_map(reader, letters(24)) == pytest.approx(0, abs=1e-6)
@@ -119,9 +118,7 @@ def test_independent_letters_depend_on_nothing() -> None:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize(("length", "unknown"), [(1, ()), (5, ()), (6, (0, 3))])
-def test_the_fast_form_is_the_double_loop(
-    strands: str, length: int, unknown: tuple[int, ...]
-) -> None:
+def test_the_fast_form_is_the_double_loop(strands, length, unknown):
     reader, ids = network_reader(strands), letters(length, 3, unknown)
     complement = COMPLEMENT if strands == "single" else None
     wanted = naive_dependencies(reader.denoiser, reader.diffusion, ids, complement)
@@ -134,7 +131,7 @@ def test_the_fast_form_is_the_double_loop(
 
 
 @pytest.mark.slow
-def test_a_region_of_a_window_is_a_block_of_its_map() -> None:
+def test_a_region_of_a_window_is_a_block_of_its_map():
     reader, ids = network_reader(), letters(8, 4)
     whole = naive_dependencies(reader.denoiser, reader.diffusion, ids)
     for first, last in ((0, 3), (2, 6), (7, 8)):
@@ -145,7 +142,7 @@ def test_a_region_of_a_window_is_a_block_of_its_map() -> None:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("every", [None, 3])
-def test_the_other_strand_has_the_map_turned(strands: str, every: int | None) -> None:
+def test_the_other_strand_has_the_map_turned(strands, every):
     reader, ids = network_reader(strands), letters(7, 5, (3,))
     found = read_map(reader, ids, every=every)
     turned = read_map(reader, COMPLEMENT[ids[::-1]], every=every)
@@ -153,7 +150,7 @@ def test_the_other_strand_has_the_map_turned(strands: str, every: int | None) ->
     assert np.nanmax(np.abs(found - found.T)) > 1e-3  # and a network's map is not symmetric
 
 
-def test_signs_and_bases_are_those_of_the_largest_change() -> None:
+def test_signs_and_bases_are_those_of_the_largest_change():
     reader, ids = network_reader(), letters(5, 6)
     found = open_map(reader, ids)
     logs = find_log_odds(found.read_given())
@@ -173,7 +170,7 @@ def test_signs_and_bases_are_those_of_the_largest_change() -> None:
             assert row.base[a, source] == -1
 
 
-def test_groups_are_the_exact_map_where_company_says_nothing() -> None:
+def test_groups_are_the_exact_map_where_company_says_nothing():
     """In a Markov chain a mask two bases away changes nothing, since its neighbour is visible."""
     chain = dna_like(21)
     reader = MaskedReader(chain.denoiser, MaskedDiffusion(Linear(), MASK, TARGETS))
@@ -186,7 +183,7 @@ def test_groups_are_the_exact_map_where_company_says_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_company_is_measured_at_the_strongest_pairs_and_over_the_map() -> None:
+def test_company_is_measured_at_the_strongest_pairs_and_over_the_map():
     reader, ids = network_reader(), letters(9, 8)
     exact = open_map(reader, ids)
     whole = read_map(reader, ids)
@@ -204,7 +201,7 @@ def test_company_is_measured_at_the_strongest_pairs_and_over_the_map() -> None:
 @pytest.mark.few(3)
 @pytest.mark.parametrize("every", [None, 2, 3, 50])
 @pytest.mark.parametrize("unknown", [(), (0, 1, 6)])
-def test_evaluations_are_known_beforehand(every: int | None, unknown: tuple[int, ...]) -> None:
+def test_evaluations_are_known_beforehand(every, unknown):
     reader = network_reader()
     found = open_map(reader, letters(7, 9, unknown), every=every)
     list(found.read_sources())
@@ -213,20 +210,20 @@ def test_evaluations_are_known_beforehand(every: int | None, unknown: tuple[int,
         assert reader.evaluations == 7 + 3 * 7 * 6
 
 
-def test_a_network_without_company_changes_no_bit_with_the_batch() -> None:
+def test_a_network_without_company_changes_no_bit_with_the_batch():
     ids = letters(5, 10)
     maps = [read_map(network_reader(batch_size=size), ids, every=2) for size in (1, 5, 64)]
     assert np.array_equal(maps[0], maps[1])
     assert np.array_equal(maps[0], maps[2])
 
 
-def test_a_row_goes_on_where_another_ended() -> None:
+def test_a_row_goes_on_where_another_ended():
     found = open_map(network_reader(), letters(4, 11), every=2)
     whole = [row.change for row in found.read_sources()]
     rest = [row.change for row in found.read_sources(skip=2)]
     assert all(np.array_equal(one, other) for one, other in zip(whole[2:], rest, strict=True))
 
 
-def test_every_must_leave_something_visible() -> None:
+def test_every_must_leave_something_visible():
     with pytest.raises(UsageError, match="below 2"):
         open_map(network_reader(), letters(4), every=1)

@@ -17,7 +17,7 @@ NAMES = ("relatives", "agree", "differ", "relative_far", "relative_near")
 
 
 @pytest.fixture(scope="module")
-def relatives(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def relatives(tmp_path_factory):
     folder = tmp_path_factory.mktemp("related_tracks")
     files = []
     for name, share, seed in (("near", 0.12, 2), ("far", 0.2, 3)):
@@ -27,11 +27,11 @@ def relatives(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def model(run: Path, relatives: list[Path]) -> genodiff.Model:
+def model(run, relatives):
     return genodiff.load(run, relatives=relatives)
 
 
-def test_they_say_which_relatives_have_the_base(model: genodiff.Model, run: Path) -> None:
+def test_they_say_which_relatives_have_the_base(model, run):
     fasta = run.parent / "genome.fa"
     (tracks,) = model.tracks(fasta, region=["c1:2001-2400"])
     assert tuple(tracks.related) == NAMES
@@ -50,9 +50,7 @@ def test_they_say_which_relatives_have_the_base(model: genodiff.Model, run: Path
     assert (information <= 2).all()
 
 
-def test_the_chances_are_those_of_the_network_with_relatives(
-    model: genodiff.Model, run: Path
-) -> None:
+def test_the_chances_are_those_of_the_network_with_relatives(model, run):
     fasta = run.parent / "genome.fa"
     alone = genodiff.load(run)
     (both,), (one,) = (m.tracks(fasta, region=["c1:2001-2100"]) for m in (model, alone))
@@ -63,16 +61,16 @@ def test_the_chances_are_those_of_the_network_with_relatives(
     np.testing.assert_allclose(both.p.sum(1), 1, atol=1e-5)
 
 
-def test_n_has_no_value(model: genodiff.Model) -> None:
+def test_n_has_no_value(model):
     tracks = model.tracks(genome_text().splitlines()[1][2000:2100] + "NN")
     for values in tracks.related.values():
         assert np.isnan(values).nonzero()[0].tolist() == [100, 101]
 
 
 def test_files_hold_them_and_shards_give_the_same(
-    run: Path, relatives: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    run, relatives, tmp_path, monkeypatch,
+    capsys,
+):  # fmt: skip
     monkeypatch.chdir(tmp_path)
     fasta = run.parent / "genome.fa"
     formats = [x for one in ("npz", "bigwig", "parquet", "html") for x in ("--format", one)]
@@ -100,7 +98,7 @@ def test_files_hold_them_and_shards_give_the_same(
     assert f"near ({near['identity']:.1%} identity)" in page
 
 
-def test_a_picture_has_a_strip_for_each_relative(model: genodiff.Model, run: Path) -> None:
+def test_a_picture_has_a_strip_for_each_relative(model, run):
     from genodiff.reports.shapes import PlacedText
     from genodiff.reports.track_picture import list_track_picture
 
@@ -111,7 +109,7 @@ def test_a_picture_has_a_strip_for_each_relative(model: genodiff.Model, run: Pat
     assert {"far", "near", "agree"} <= words
 
 
-def test_names_are_safe_and_unique_and_strips_are_few() -> None:
+def test_names_are_safe_and_unique_and_strips_are_few():
     told = {"genomes": [{"name": name} for name in ("a b", "a/b", *map(str, range(30)))]}
     assert name_related(told)[3:6] == ("relative_a_b", "relative_a_b_2", "relative_0")
     assert name_related(None) == ()

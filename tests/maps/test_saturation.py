@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +27,7 @@ from genodiff.scoring.variant_windows import HeldContigs
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -40,7 +38,7 @@ def region(letters: str, start: int = 0) -> MapRegion:
     return MapRegion("c", start, start + len(letters), "r", letters)
 
 
-def test_scores_are_those_of_score_exact_bit_for_bit(run: Path, tmp_path: Path) -> None:
+def test_scores_are_those_of_score_exact_bit_for_bit(run, tmp_path):
     letters = "ACGTTGCANNGATTACAGGCCTATC" * 4
     fasta = tmp_path / "ref.fa"
     fasta.write_text(f">chr1\n{letters.lower()}\n")
@@ -61,7 +59,7 @@ def test_scores_are_those_of_score_exact_bit_for_bit(run: Path, tmp_path: Path) 
         assert np.isnan(found).all(0).tolist() == unknown
 
 
-def test_a_window_by_itself_has_the_scores_of_the_definition(run: Path) -> None:
+def test_a_window_by_itself_has_the_scores_of_the_definition(run):
     model = genodiff.load(run, device="cpu")
     for letters in ("A", "ACGTN", "GATTACA"):
         ids = model.alphabet.encode(letters)
@@ -77,7 +75,7 @@ def count_gc(sequences: list[bytes]) -> NDArray[np.float64]:
     return np.array([float(one.count(b"G") + 2 * one.count(b"C")) for one in sequences])
 
 
-def test_an_oracle_says_what_each_base_changes() -> None:
+def test_an_oracle_says_what_each_base_changes():
     regions = [region("ACNT"), region("G")]
     found = np.stack(list(score_oracle(count_gc, regions)))
     weights = {"A": 0, "C": 2, "G": 1, "T": 0}
@@ -93,7 +91,7 @@ def test_an_oracle_says_what_each_base_changes() -> None:
     assert count_saturation(regions, oracle=True) == 3 * 3 + 1 + 3 + 1
 
 
-def test_a_row_on_minus_is_mapped_in_its_own_direction(tmp_path: Path) -> None:
+def test_a_row_on_minus_is_mapped_in_its_own_direction(tmp_path):
     genome = HeldContigs({"c": b"CCGATNCC"})
     (tmp_path / "r.bed").write_text("c\t2\t6\tword\t0\t-\n")
     (one,) = list_map_regions(genome, bed=tmp_path / "r.bed", longest=6)
@@ -120,7 +118,7 @@ def test_a_row_on_minus_is_mapped_in_its_own_direction(tmp_path: Path) -> None:
     assert arrays["one_hot"][0].T.tolist() == [[0] * 4, [1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0]]
 
 
-def test_a_row_on_minus_has_the_maps_of_the_other_strands_file(run: Path, tmp_path: Path) -> None:
+def test_a_row_on_minus_has_the_maps_of_the_other_strands_file(run, tmp_path):
     genome = "ACGTTGCANNGATTACAGGCCTATCTTAGCAAC"
     other = "GTTGCTAAGATAGGCCTGTAATCNNTGCAACGT"  # written from right to left, by hand
     (tmp_path / "g.fa").write_text(f">c\n{genome}\n")
@@ -151,7 +149,7 @@ def test_a_row_on_minus_has_the_maps_of_the_other_strands_file(run: Path, tmp_pa
     )
 
 
-def test_numbers_below_a_row_on_minus_fall() -> None:
+def test_numbers_below_a_row_on_minus_fall():
     one = MapRegion("c", 90, 130, "r", "ACGT" * 10, "-")
     assert list_ticks(one.first, 40, 12.0) == [
         (130, 6.0), (125, 66.0), (120, 126.0), (115, 186.0), (110, 246.0), (105, 306.0),
@@ -173,7 +171,7 @@ def test_numbers_below_a_row_on_minus_fall() -> None:
     )
 
 
-def test_regions_are_those_of_the_file_or_those_asked_for(tmp_path: Path) -> None:
+def test_regions_are_those_of_the_file_or_those_asked_for(tmp_path):
     genome = HeldContigs({"a": b"acgRtN", "b": b"GG"})
     assert [one.letters for one in list_map_regions(genome, longest=6)] == ["ACGNTN", "GG"]
     (one,) = list_map_regions(genome, ["a:2-4"], longest=6)
@@ -187,7 +185,7 @@ def test_regions_are_those_of_the_file_or_those_asked_for(tmp_path: Path) -> Non
         list_map_regions(genome, ["a"], tmp_path / "r.bed", longest=6)
 
 
-def test_a_journal_keeps_whole_rows_alone(tmp_path: Path) -> None:
+def test_a_journal_keeps_whole_rows_alone(tmp_path):
     path = tmp_path / "o.partial"
     journal = Journal(path, "one")
     for row in (b"first", b"", b"third"):

@@ -51,7 +51,7 @@ TOLD = {"model": "runs/x", "checkpoint": "0123456789ab", "context": 16, "every":
 
 
 @pytest.fixture(scope="module")
-def blocks() -> Callable[[], Iterable[BaseTracks]]:
+def blocks():
     run = TrackRun.make(GENOME, reversed(INTERVALS), 16, None)
     assert run.intervals == INTERVALS
     reader = make_reader(make_chain().denoiser)
@@ -97,14 +97,14 @@ def values(block: BaseTracks, name: str) -> list[float]:
 
 
 @pytest.mark.parametrize("name", TRACKS)
-def test_a_track_is_its_definition(name: str, blocks: Callable[..., Iterable[BaseTracks]]) -> None:
+def test_a_track_is_its_definition(name, blocks):
     for block in blocks():
         found = TRACKS[name].compute(block)
         assert found.dtype == np.float32
         assert found == pytest.approx(values(block, name), abs=1e-6, nan_ok=True)
 
 
-def test_blocks_are_the_intervals_in_order(blocks: Callable[..., Iterable[BaseTracks]]) -> None:
+def test_blocks_are_the_intervals_in_order(blocks):
     joined = list(join_intervals(blocks(), INTERVALS))
     assert [(one.contig, one.start, one.end) for one in joined] == INTERVALS
     for one in joined:
@@ -118,9 +118,7 @@ def test_blocks_are_the_intervals_in_order(blocks: Callable[..., Iterable[BaseTr
     assert tally.information == pytest.approx(float(np.nanmean(wanted)), abs=1e-6)
 
 
-def test_bigwigs_read_again_have_every_value_and_no_other(
-    tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
-) -> None:
+def test_bigwigs_read_again_have_every_value_and_no_other(tmp_path, blocks):
     write_format(tmp_path, "bigwig", hold(blocks))
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted(
         FORMATS["bigwig"]().list_files()
@@ -155,7 +153,7 @@ def test_bigwigs_read_again_have_every_value_and_no_other(
     assert not np.isnan(read["p_A"]["chr10"][33:]).any()
 
 
-def test_long_stretches_are_whole_in_a_bigwig(tmp_path: Path) -> None:
+def test_long_stretches_are_whole_in_a_bigwig(tmp_path):
     rng = np.random.default_rng(0)
     n = 5000
     p = rng.dirichlet(np.ones(4), n).astype(np.float32)
@@ -170,9 +168,7 @@ def test_long_stretches_are_whole_in_a_bigwig(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["bedgraph", "bedgraph.gz"])
-def test_bedgraphs_have_a_line_for_each_value(
-    form: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
-) -> None:
+def test_bedgraphs_have_a_line_for_each_value(form, tmp_path, blocks):
     write_format(tmp_path, form, hold(blocks))
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted(FORMATS[form]().list_files())
     for name in TRACKS:
@@ -190,9 +186,7 @@ def test_bedgraphs_have_a_line_for_each_value(
         assert [float(v) for *_, v in rows] == pytest.approx([v for *_, v in wanted], abs=2e-6)
 
 
-def test_npz_has_all_bases_and_parquet_those_that_were_read(
-    tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
-) -> None:
+def test_npz_has_all_bases_and_parquet_those_that_were_read(tmp_path, blocks):
     for form in ("npz", "parquet"):
         write_format(tmp_path, form, hold(blocks))
     arrays = np.load(tmp_path / "tracks.npz")
@@ -257,9 +251,7 @@ BEGINS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!DOCTYPE
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_writes_the_files_that_it_names_and_is_read_back(
-    name: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
-) -> None:
+def test_every_format_writes_the_files_that_it_names_and_is_read_back(name, tmp_path, blocks):
     write_format(tmp_path, name, hold(blocks))
     files = sorted(one.name for one in tmp_path.iterdir())
     assert files == sorted(FORMATS[name]().list_files())
@@ -276,7 +268,7 @@ def test_every_format_writes_the_files_that_it_names_and_is_read_back(
         assert (tmp_path / files[0]).read_bytes().startswith(BEGINS[name])
 
 
-def test_the_page_of_tracks_names_every_format() -> None:
+def test_the_page_of_tracks_names_every_format():
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "tracks.md").read_text()
     named = set(re.findall(r"`([a-z.]+)`", "".join(re.findall(r"^\| (`[^|]*) \|", page, re.M))))
     assert set(FORMATS) <= named
@@ -284,9 +276,7 @@ def test_the_page_of_tracks_names_every_format() -> None:
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_same_tracks_are_the_same_bytes(
-    form: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
-) -> None:
+def test_the_same_tracks_are_the_same_bytes(form, tmp_path, blocks):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         write_format(tmp_path / name, form, hold(blocks))
@@ -295,9 +285,7 @@ def test_the_same_tracks_are_the_same_bytes(
 
 
 @pytest.mark.parametrize("genome", [None, "hg38"])
-def test_a_hub_has_what_hubcheck_asks_for(
-    genome: str | None, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
-) -> None:
+def test_a_hub_has_what_hubcheck_asks_for(genome, tmp_path, blocks):
     write_format(tmp_path, "bigwig", hold(blocks))
     request = HubRequest(genome, "my_genome", "a@b.org", TOLD["checkpoint"], INTERVALS[0])  # type: ignore[arg-type]
     write_hub(tmp_path, GENOME, request, describe_reading(TOLD), TRACKS)
@@ -313,9 +301,7 @@ def test_a_hub_has_what_hubcheck_asks_for(
     assert said.startswith(f"genome {genome or 'my_genome'}\n")
 
 
-def test_the_check_of_hubs_notices_faults(
-    tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
-) -> None:
+def test_the_check_of_hubs_notices_faults(tmp_path, blocks):
     write_format(tmp_path, "bigwig", hold(blocks))
     write_hub(tmp_path, GENOME, HubRequest("x", "x", "a@b.org", "0", INTERVALS[0]), {}, TRACKS)
     whole = {name: (tmp_path / name).read_text() for name in ("hub.txt", "trackDb.txt")}
@@ -336,7 +322,7 @@ def test_the_check_of_hubs_notices_faults(
         check_hub(tmp_path)
 
 
-def test_an_assembly_is_called_after_its_file() -> None:
+def test_an_assembly_is_called_after_its_file():
     for path, wanted in (
         ("a/sacCer3.fa.gz", "sacCer3"), ("my genome.v2.fasta", "my_genome_v2"), (None, "sequences"),
         ("..fa", "genome"),
@@ -345,7 +331,7 @@ def test_an_assembly_is_called_after_its_file() -> None:
     assert len({one["track"] for one in list_tracks("x")}) == len(TRACKS) + 2
 
 
-def test_shards_are_all_pieces_once() -> None:
+def test_shards_are_all_pieces_once():
     whole = list(TrackRun.make(GENOME, INTERVALS, 16, None).pieces())
     for of in (1, 2, 5, len(whole)):
         parts = [TrackRun.make(GENOME, INTERVALS, 16, Shard(i, of)) for i in range(1, of + 1)]
@@ -356,7 +342,7 @@ def test_shards_are_all_pieces_once() -> None:
         TrackRun.make(GENOME, [("Z", 0, 1)], 16, Shard(1, 2))
 
 
-def test_intervals_are_regions_rows_or_the_whole_genome(tmp_path: Path) -> None:
+def test_intervals_are_regions_rows_or_the_whole_genome(tmp_path):
     assert list_intervals(GENOME) == [(name, 0, n) for name, n in GENOME.contigs.items()]
     assert list_intervals(GENOME, ["chr2:3-5", "Z"]) == [("chr2", 2, 5), ("Z", 0, 5)]
     (tmp_path / "x.bed").write_text("chr2\t2\t5\nZ\t0\t5\n")
@@ -365,15 +351,13 @@ def test_intervals_are_regions_rows_or_the_whole_genome(tmp_path: Path) -> None:
         list_intervals(GENOME, ["Z"], tmp_path / "x.bed")
 
 
-def test_tracks_run_along_the_genome_whatever_the_strand_of_a_row(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_tracks_run_along_the_genome_whatever_the_strand_of_a_row(tmp_path, caplog):
     (tmp_path / "x.bed").write_text("chr2\t2\t5\tx\t0\t-\nZ\t0\t5\ty\t0\t+\n")
     assert list_intervals(GENOME, (), tmp_path / "x.bed") == [("chr2", 2, 5), ("Z", 0, 5)]
     assert "1 row on -; the strand column is not used: tracks run along" in caplog.text
 
 
-def test_names_and_formats_that_cannot_be_meant_are_refused() -> None:
+def test_names_and_formats_that_cannot_be_meant_are_refused():
     assert choose_formats(None, 10) == ("bigwig", "html")
     assert choose_formats(None, MOST_DRAWN + 1) == ("bigwig",)
     assert choose_formats(["html", "npz", "npz"], 10) == ("npz", "html")
@@ -390,7 +374,7 @@ def test_names_and_formats_that_cannot_be_meant_are_refused() -> None:
             call()
 
 
-def test_a_bedgraph_may_have_odd_names(tmp_path: Path) -> None:
+def test_a_bedgraph_may_have_odd_names(tmp_path):
     p = np.full((1, 4), 0.25, np.float32)
     one = BaseTracks("HLA-A*01:01", 7, "C", p)
     content = hold(lambda: [one], {"HLA-A*01:01": 9}, [("HLA-A*01:01", 7, 8)])

@@ -14,12 +14,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.jobs.machine import time_steps
 from genodiff.maps.naive_tracks import naive_tracks
 from genodiff.maps.request import HeldTracksRequest
-from genodiff.maps.track_reader import (
-    TrackReading,
-    find_information,
-    measure_company,
-    read_pieces,
-)
+from genodiff.maps.track_reader import TrackReading, find_information, measure_company, read_pieces
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.variant_windows import (
     HeldContigs,
@@ -54,9 +49,7 @@ def read(
 
 @pytest.mark.parametrize("length", [*range(1, 60), 1000, 1023, 1024, 99_999])
 @pytest.mark.parametrize("context", [8, 9, 16, 21])
-def test_tiles_cover_a_contig_once_and_are_those_of_the_other_strand(
-    length: int, context: int
-) -> None:
+def test_tiles_cover_a_contig_once_and_are_those_of_the_other_strand(length, context):
     tiles = count_tiles(length, context)
     bounds = [find_bound(length, tiles, number) for number in range(tiles + 1)]
     assert bounds[0] == 0
@@ -79,7 +72,7 @@ def test_tiles_cover_a_contig_once_and_are_those_of_the_other_strand(
         assert end - piece.last >= context // 4 - 1 or end == length
 
 
-def test_pieces_of_a_region_are_counted_without_being_cut() -> None:
+def test_pieces_of_a_region_are_counted_without_being_cut():
     for start, end in ((0, 1), (3, 40), (46, 47), (8, 16), (0, 47)):
         pieces = list(cut_pieces([("c", start, end)], {"c": 47}, CONTEXT))
         assert count_pieces(("c", start, end), {"c": 47}, CONTEXT) == len(pieces)
@@ -89,13 +82,13 @@ def test_pieces_of_a_region_are_counted_without_being_cut() -> None:
             assert find_tile(47, CONTEXT, piece.start) == (piece.first, piece.last)
 
 
-def test_intervals_are_merged_so_that_each_base_is_read_once() -> None:
+def test_intervals_are_merged_so_that_each_base_is_read_once():
     given = [("b", 5, 9), ("a", 3, 3), ("b", 0, 5), ("b", 2, 4), ("B", 1, 2), ("b", 11, 12)]
     assert merge_intervals(given) == [("B", 1, 2), ("b", 0, 9), ("b", 11, 12)]
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_an_exact_denoiser_gives_the_chain_s_conditional_law(length: int) -> None:
+def test_an_exact_denoiser_gives_the_chain_s_conditional_law(length):
     chain = make_chain()
     contig = letters(length, length)
     states = ["ACGT".index(chr(letter)) for letter in contig]
@@ -112,7 +105,7 @@ def test_an_exact_denoiser_gives_the_chain_s_conditional_law(length: int) -> Non
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("every", [None, 3, 5, 40])
 @pytest.mark.parametrize("length", [1, 15, 17, 40])
-def test_the_fast_form_is_the_naive_form(strands: str, every: int | None, length: int) -> None:
+def test_the_fast_form_is_the_naive_form(strands, every, length):
     reader = read_network(strands)
     contig = letters(length, 3, "ACGTN")
     naive = naive_tracks(
@@ -134,14 +127,14 @@ def test_the_fast_form_is_the_naive_form(strands: str, every: int | None, length
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("every", [None, 4])
 @pytest.mark.parametrize("length", [7, 16, 33, 40])
-def test_the_other_strand_has_the_same_tracks(strands: str, every: int | None, length: int) -> None:
+def test_the_other_strand_has_the_same_tracks(strands, every, length):
     contig = letters(length, 5, "ACGTN")
     turned = contig.translate(bytes.maketrans(b"ACGT", b"TGCA"))[::-1]
     found, other = (read(read_network(strands), one, every=every) for one in (contig, turned))
     assert other[::-1, ::-1] == pytest.approx(found, abs=1e-5, nan_ok=True)
 
 
-def test_a_base_has_the_same_bits_in_any_region_batch_and_company() -> None:
+def test_a_base_has_the_same_bits_in_any_region_batch_and_company():
     contig = letters(47, 1)
     for every in (None, 3):
         whole = read(read_network("single", batch_size=8), contig, every=every)
@@ -151,7 +144,7 @@ def test_a_base_has_the_same_bits_in_any_region_batch_and_company() -> None:
             assert some.tobytes() == wanted.tobytes()
 
 
-def test_a_piece_does_not_hear_of_the_pieces_before_it() -> None:
+def test_a_piece_does_not_hear_of_the_pieces_before_it():
     """Even of a network whose numbers depend on how many windows stand in a batch."""
     chain = make_chain()
 
@@ -166,7 +159,7 @@ def test_a_piece_does_not_hear_of_the_pieces_before_it() -> None:
         assert rest.tobytes() == whole[16:].tobytes()
 
 
-def test_threads_change_no_bit() -> None:
+def test_threads_change_no_bit():
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
@@ -179,7 +172,7 @@ def test_threads_change_no_bit() -> None:
 
 
 @pytest.mark.slow
-def test_the_difference_of_every_to_leave_one_out_is_that_of_all_bases() -> None:
+def test_the_difference_of_every_to_leave_one_out_is_that_of_all_bases():
     reader, contig = read_network(), letters(60, 4)
     genome = HeldContigs({"c": contig})
     spans = [("c", 0, 60)]
@@ -198,12 +191,12 @@ def test_the_difference_of_every_to_leave_one_out_is_that_of_all_bases() -> None
                            TrackReading(CONTEXT, 2)) is None  # fmt: skip
 
 
-def test_information_is_two_bits_less_the_entropy() -> None:
+def test_information_is_two_bits_less_the_entropy():
     p = np.array([[0.25] * 4, [1, 0, 0, 0], [0.5, 0.5, 0, 0], [np.nan] * 4])
     assert find_information(p) == pytest.approx([0, 2, 1, math.nan], nan_ok=True)
 
 
-def test_settings_and_letters_that_cannot_be_meant_are_refused() -> None:
+def test_settings_and_letters_that_cannot_be_meant_are_refused():
     for how in ({"context": 7}, {"every": 1}):
         with pytest.raises(UsageError, match="is below"):
             HeldTracksRequest("ACGT", **how)  # type: ignore[arg-type]
@@ -211,13 +204,11 @@ def test_settings_and_letters_that_cannot_be_meant_are_refused() -> None:
         read(read_network(), b"ACxTACGTACGT")
 
 
-def test_tests_share_the_ids_of_the_networks() -> None:
+def test_tests_share_the_ids_of_the_networks():
     assert tuple(COMPLEMENT) == tiny_networks.COMPLEMENT == DNA.complement
 
 
-def test_a_step_is_timed_without_the_first_for_about_a_second(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_step_is_timed_without_the_first_for_about_a_second(monkeypatch):
     clock = [7.0]
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
 

@@ -43,7 +43,7 @@ STARTS = (100, 1400, 2900, 3900, 5000, 7700)
 WINDOWS = np.stack([TARGET[a : a + LENGTH] for a in STARTS])
 
 
-def test_windows_lie_where_they_were_planted() -> None:
+def test_windows_lie_where_they_were_planted():
     found = ALIGNED.search(WINDOWS)[1]
     assert [one.tolist() for one in found[0]] == [[100], []]
     assert [one.tolist() for one in found[1]] == [[1394, 1400], []]
@@ -57,7 +57,7 @@ def test_windows_lie_where_they_were_planted() -> None:
             assert [one.tolist() for one in places] == ([[a], []] if not strand else [[], [a]])
 
 
-def test_every_base_of_a_diagonal_is_that_of_the_relative() -> None:
+def test_every_base_of_a_diagonal_is_that_of_the_relative():
     """Over a diagonal, nine bases in ten agree: at the blocks' ends as well."""
     for window, pair in zip(WINDOWS, ALIGNED.search(WINDOWS)[1], strict=True):
         for codes, diagonals in zip((window, turn_codes(window)), pair, strict=True):
@@ -67,7 +67,7 @@ def test_every_base_of_a_diagonal_is_that_of_the_relative() -> None:
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.85])
-def test_masked_windows_and_windows_with_edits_are_located(share: float) -> None:
+def test_masked_windows_and_windows_with_edits_are_located(share):
     masked = np.stack([hide(x, share, i) for i, x in enumerate(WINDOWS)])
     edited = WINDOWS.copy()
     edited[:, 40] = (edited[:, 40] + 1) % 4
@@ -80,7 +80,7 @@ def test_masked_windows_and_windows_with_edits_are_located(share: float) -> None
     assert not any(map(len, locator.locate(strange).places[0]))
 
 
-def test_a_place_depends_on_visible_bases_alone() -> None:
+def test_a_place_depends_on_visible_bases_alone():
     """Of two targets that differ where the window is masked, both give the same places."""
     masked = hide(WINDOWS[0], 0.4, 5)
     other = TARGET.copy()
@@ -94,7 +94,7 @@ def test_a_place_depends_on_visible_bases_alone() -> None:
     assert [one.tolist() for one in found[1].places[0]] == [[STARTS[0]], []]
 
 
-def test_fast_and_naive_agree() -> None:
+def test_fast_and_naive_agree():
     rng = np.random.default_rng(4)
     n = 300
     rows = np.stack(
@@ -117,9 +117,7 @@ def test_fast_and_naive_agree() -> None:
 
 
 @pytest.mark.skipif(not library.is_loaded(), reason="the C library was not built")
-def test_the_chain_in_c_keeps_to_the_diagonals_of_an_alignment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_chain_in_c_keeps_to_the_diagonals_of_an_alignment(monkeypatch):
     seen, found = ALIGNED.search(WINDOWS)
     fast = align_windows(ALIGNED.text, seen, found, NUMBERS)
     sums = Relatives((RelativeGenome(ALIGNED, NUMBERS),), None).align_homologs(WINDOWS)
@@ -138,7 +136,7 @@ def test_the_chain_in_c_keeps_to_the_diagonals_of_an_alignment(
     assert (sums[0].sum(-1) > 0.9).mean() > 0.95
 
 
-def test_a_locus_that_is_left_out_is_not_read() -> None:
+def test_a_locus_that_is_left_out_is_not_read():
     start, end = RELATIVE.text.find_interval("a", 100, 1600)
     one = Relatives((RelativeGenome(ALIGNED, NUMBERS),), None)
     assert one.align(WINDOWS[:1]).sum() > 0.9 * LENGTH

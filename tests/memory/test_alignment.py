@@ -97,7 +97,7 @@ def enumerate_states(
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("codes", [[0, NONE, 3], [2, 1, 3], [NONE, NONE, 1]])
-def test_it_is_the_sum_over_all_sequences_of_states(codes: list[int]) -> None:
+def test_it_is_the_sum_over_all_sequences_of_states(codes):
     letters = [0, 1, 2, 3]
     text = join_stretches([("c", 0, np.array(letters, np.uint8))])
     x = np.array(codes, np.uint8)
@@ -108,7 +108,7 @@ def test_it_is_the_sum_over_all_sequences_of_states(codes: list[int]) -> None:
     assert found.likelihood == pytest.approx(np.log(z), abs=1e-12)
 
 
-def test_without_turns_and_transitions_it_is_the_memory_of_the_own_genome() -> None:
+def test_without_turns_and_transitions_it_is_the_memory_of_the_own_genome():
     plain = MemoryNumbers(divergence=(0.01, 0.2), share=(0.3, 0.7), start=0.01)
     same = RelativeNumbers(**plain.model_dump(), turns=0.0, transitions=(1 / 3, 1 / 3))
     memory = Memory.build([("c", 0, GENOME)], numbers=plain)
@@ -128,7 +128,7 @@ def align(memory: Memory, codes: np.ndarray, numbers: RelativeNumbers) -> Aligne
     return align_window(memory.text, window, chosen, numbers)
 
 
-def test_the_other_strand_lies_over_the_same_bases() -> None:
+def test_the_other_strand_lies_over_the_same_bases():
     memory, numbers = Memory.build([("c", 0, GENOME)]), RelativeNumbers()
     codes = make_window(700, 2)
     there, back = (align(memory, x, numbers) for x in (codes, turn_codes(codes)))
@@ -136,7 +136,7 @@ def test_the_other_strand_lies_over_the_same_bases() -> None:
     assert there.over.sum() > 200
 
 
-def test_insertions_of_the_relative_are_followed() -> None:
+def test_insertions_of_the_relative_are_followed():
     memory, numbers = Memory.build([("c", 0, GENOME)]), RelativeNumbers()
     over = align(memory, make_window(400, 3, share=0.1), numbers).over.sum(1)
     for at, shift in ((60, 0), (160, 2), (260, 3)):
@@ -145,7 +145,7 @@ def test_insertions_of_the_relative_are_followed() -> None:
 
 @pytest.mark.skipif(library.find_missing() is not None, reason="there is no C library here")
 @pytest.mark.parametrize("numbers", [RelativeNumbers(), NUMBERS])
-def test_in_c_it_is_the_same(numbers: RelativeNumbers) -> None:
+def test_in_c_it_is_the_same(numbers):
     memory = Memory.build([("c", 0, GENOME[:1700]), ("d", 0, GENOME[1700:])])
     rows = [make_window(at, at, share) for at in (400, 1550) for share in (0.0, 0.3, 0.9)]
     rows += [turn_codes(rows[1]), draw_bases(300, 9)]

@@ -32,7 +32,7 @@ def columns(*rows: tuple[int, ...]) -> np.ndarray:
     return np.array(rows, np.uint8)
 
 
-def test_with_one_genome_the_same_base_rejects_all_substitutions_and_another_none() -> None:
+def test_with_one_genome_the_same_base_rejects_all_substitutions_and_another_none():
     found = make_test(PAIR).score(columns((0, 0), (0, 1), (2, 2)))
     length = NEUTRAL.rate * 0.2
     np.testing.assert_allclose(found.length, length)
@@ -41,7 +41,7 @@ def test_with_one_genome_the_same_base_rejects_all_substitutions_and_another_non
     assert found.lod[0] > 0 > found.lod[1]
 
 
-def test_a_position_where_nothing_lies_has_no_value() -> None:
+def test_a_position_where_nothing_lies_has_no_value():
     found = make_test(TREE).score(columns((0, 4, 4, 4), (4, 0, 0, 0), (0, 4, 0, 4)))
     for one in found:
         assert np.isnan(one[:2]).all()
@@ -52,14 +52,12 @@ def test_a_position_where_nothing_lies_has_no_value() -> None:
     ("present", "length"),
     [((1, 0, 0), 0.15), ((0, 1, 1), 0.7), ((1, 1, 0), 0.5), ((1, 1, 1), 0.8), ((0, 0, 0), 0.0)],
 )
-def test_the_length_is_that_of_the_branches_to_those_present(
-    present: tuple[int, ...], length: float
-) -> None:
+def test_the_length_is_that_of_the_branches_to_those_present(present, length):
     assert measure_length(TREE, np.array(present, bool)) == pytest.approx(length)
 
 
 @pytest.mark.parametrize("column", [(0, 0, 2, 1), (3, 3, 3, 3), (1, 4, 1, 0)])
-def test_the_likelihood_is_the_sum_over_inner_bases(column: tuple[int, ...]) -> None:
+def test_the_likelihood_is_the_sum_over_inner_bases(column):
     numbers, rate = start_numbers(TREE, 0.4), 1.7
     p = exchange(rate * np.array(TREE.length), np.full(6, NEUTRAL.kappa), 0.4)
     total = 0.0
@@ -73,7 +71,7 @@ def test_the_likelihood_is_the_sum_over_inner_bases(column: tuple[int, ...]) -> 
     assert found[0, 0] == pytest.approx(np.log(total))
 
 
-def test_phylop_is_the_likelihood_ratio_test_of_rate_1() -> None:
+def test_phylop_is_the_likelihood_ratio_test_of_rate_1():
     test, some = make_test(TREE), columns((0, 0, 0, 0), (0, 1, 2, 3), (2, 2, 0, 0), (1, 1, 3, 4))
     rates = np.concatenate([[1e-9], np.geomspace(0.01, 30, 4000)]) * NEUTRAL.rate
     log = weigh_at_rates(some, test.numbers, rates, NEUTRAL.kappa)
@@ -83,7 +81,7 @@ def test_phylop_is_the_likelihood_ratio_test_of_rate_1() -> None:
     np.testing.assert_allclose(test.score(some).phylop, expected, atol=2e-3)
 
 
-def test_a_score_depends_on_the_column_alone() -> None:
+def test_a_score_depends_on_the_column_alone():
     some = np.random.default_rng(1).integers(0, 5, (300, 4)).astype(np.uint8)
     whole, test = make_test(TREE).score(some), make_test(TREE)
     for i in range(0, 300, 7):
@@ -91,7 +89,7 @@ def test_a_score_depends_on_the_column_alone() -> None:
             np.testing.assert_array_equal(value, getattr(whole, name)[i : i + 1])
 
 
-def test_the_neutral_rate_of_simulated_columns_is_found() -> None:
+def test_the_neutral_rate_of_simulated_columns_is_found():
     numbers: ColumnNumbers = start_numbers(TREE, 0.4)
     rng = np.random.default_rng(2)
     p = exchange(1.6 * np.array(TREE.length), np.full(6, 5.0), 0.4)
@@ -111,7 +109,7 @@ def test_the_neutral_rate_of_simulated_columns_is_found() -> None:
     assert found.kappa == pytest.approx(5.0, rel=0.1)
 
 
-def test_a_base_is_called_where_it_is_likelier_than_not() -> None:
+def test_a_base_is_called_where_it_is_likelier_than_not():
     over = np.zeros((2, 3, 4))
     over[0, 0, 2], over[0, 1, 1], over[1, 2] = 0.9, 0.4, 0.2
     called = call_columns(over, np.array([0, 4, 3], np.uint8))

@@ -43,7 +43,7 @@ def draw_over(g: int, length: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).dirichlet(np.ones(5), (g, 1, length))[..., :4]
 
 
-def test_exchanges_are_the_exponential_of_their_rates() -> None:
+def test_exchanges_are_the_exponential_of_their_rates():
     kappa, t = 5.0, 0.7
     rates = np.array([[kappa if i ^ j == 2 else 1.0 for j in range(4)] for i in range(4)]) * PI
     np.fill_diagonal(rates, 0)
@@ -53,7 +53,7 @@ def test_exchanges_are_the_exponential_of_their_rates() -> None:
     np.testing.assert_allclose(found, expm(rates * t), atol=1e-12)
 
 
-def test_a_column_is_the_sum_over_inner_bases() -> None:
+def test_a_column_is_the_sum_over_inner_bases():
     rng = np.random.default_rng(1)
     leaves = rng.random((3, 2, 4))
     chances = exchange(np.array(TREE.length)[None], np.full((1, 6), 3.0), GC)
@@ -67,7 +67,7 @@ def test_a_column_is_the_sum_over_inner_bases() -> None:
     np.testing.assert_allclose(weigh_columns(TREE, leaves, chances)[0], expected, atol=1e-12)
 
 
-def test_neighbours_are_joined_to_the_tree_that_made_the_distances() -> None:
+def test_neighbours_are_joined_to_the_tree_that_made_the_distances():
     n = 4
     paths = np.zeros((n, n))
     for i, j in itertools.combinations(range(n), 2):
@@ -93,7 +93,7 @@ def test_neighbours_are_joined_to_the_tree_that_made_the_distances() -> None:
 @pytest.mark.few(3)
 @pytest.mark.parametrize("g", [1, 2, 3])
 @pytest.mark.parametrize("codes", [[0, NONE, 2, NONE], [NONE] * 4, [1, 1, 3, 0]])
-def test_it_is_the_sum_over_all_states_and_bases(g: int, codes: list[int]) -> None:
+def test_it_is_the_sum_over_all_states_and_bases(g, codes):
     tree = {1: Tree((-1, 0), (0, 0.2)), 2: Tree((-1, 3, 3, 0), (0, 0.1, 0.3, 0.1)), 3: TREE}[g]
     numbers = make_numbers(tree)
     over, x = draw_over(g, 4, g), np.array([codes], np.uint8)
@@ -125,7 +125,7 @@ def test_it_is_the_sum_over_all_states_and_bases(g: int, codes: list[int]) -> No
 
 
 @pytest.mark.parametrize("codes", [[0, NONE, 2], [1, 1, 3], [NONE] * 3])
-def test_posterior_rates_and_states_are_shares_of_the_sum_over_all_paths(codes: list[int]) -> None:
+def test_posterior_rates_and_states_are_shares_of_the_sum_over_all_paths(codes):
     numbers, over, x = make_numbers(TREE), draw_over(3, 3, 8), np.array([codes], np.uint8)
     states = list_states(numbers)
     column = read_columns(over.reshape(3, -1, 4), numbers)  # (L, J, 4)
@@ -146,7 +146,7 @@ def test_posterior_rates_and_states_are_shares_of_the_sum_over_all_paths(codes: 
     np.testing.assert_allclose(found.states[0], own / own.sum(1, keepdims=True), rtol=1e-9)
 
 
-def test_newick_has_the_paths_between_the_leaves() -> None:
+def test_newick_has_the_paths_between_the_leaves():
     from io import StringIO
 
     from Bio import Phylo
@@ -159,7 +159,7 @@ def test_newick_has_the_paths_between_the_leaves() -> None:
         assert read.distance(one, other) == pytest.approx(2 * far)
 
 
-def test_both_strands_give_the_same() -> None:
+def test_both_strands_give_the_same():
     numbers, over = make_numbers(TREE), draw_over(3, 50, 1)
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 5, (1, 50)).astype(np.uint8)
@@ -170,7 +170,7 @@ def test_both_strands_give_the_same() -> None:
     np.testing.assert_allclose(back[:, ::-1, ::-1], there, rtol=1e-9)
 
 
-def test_relatives_that_say_nothing_change_nothing() -> None:
+def test_relatives_that_say_nothing_change_nothing():
     numbers = make_numbers(TREE)
     codes = np.full((1, 9), NONE, np.uint8)
     prior = np.random.default_rng(3).dirichlet(np.ones(4), (1, 9))
@@ -179,7 +179,7 @@ def test_relatives_that_say_nothing_change_nothing() -> None:
     )
 
 
-def test_each_round_of_the_fit_makes_the_windows_likelier() -> None:
+def test_each_round_of_the_fit_makes_the_windows_likelier():
     numbers = make_numbers(TREE)
     rng = np.random.default_rng(4)
     codes = rng.integers(0, 4, (5, 60)).astype(np.uint8)
@@ -193,7 +193,7 @@ def test_each_round_of_the_fit_makes_the_windows_likelier() -> None:
     assert values[-1] > values[0]
 
 
-def test_the_chain_is_in_detailed_balance() -> None:
+def test_the_chain_is_in_detailed_balance():
     states = list_states(make_numbers(TREE))
     flow = states.share[:, None] * states.steps
     np.testing.assert_allclose(flow, flow.T, atol=1e-15)
@@ -202,7 +202,7 @@ def test_the_chain_is_in_detailed_balance() -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 40])
 @pytest.mark.parametrize("g", [1, 3])
-def test_in_c_it_is_the_same_and_depends_on_no_other_window(g: int, length: int) -> None:
+def test_in_c_it_is_the_same_and_depends_on_no_other_window(g, length):
     numbers = make_numbers({1: Tree((-1, 0), (0, 0.2)), 3: TREE}[g])
     rng = np.random.default_rng(7)
     over = rng.dirichlet(np.ones(5), (g, 3, length))[..., :4]

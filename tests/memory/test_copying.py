@@ -27,7 +27,7 @@ TRAIN = [
 
 
 @pytest.fixture(scope="module")
-def memory() -> Memory:
+def memory():
     return Memory.build(TRAIN, k=4, order=2, numbers=NUMBERS)
 
 
@@ -111,12 +111,12 @@ def enumerate_window(codes: Codes, evidence: np.ndarray, runs: Runs) -> tuple[np
 @pytest.mark.parametrize(
     "pattern", [0, 2**LENGTH - 1, 0b101010101010, 0b000000111111, 0b110011001100, 1]
 )
-def test_with_all_diagonals_it_is_the_sum_over_all_paths(memory: Memory, pattern: int) -> None:
+def test_with_all_diagonals_it_is_the_sum_over_all_paths(memory, pattern):
     check_patterns(memory, [pattern])
 
 
 @pytest.mark.slow
-def test_the_sum_over_all_paths_at_all_visible_patterns(memory: Memory) -> None:
+def test_the_sum_over_all_paths_at_all_visible_patterns(memory):
     """All 4,096 of a window of 12 bases."""
     check_patterns(memory, range(2**LENGTH))
 
@@ -136,7 +136,7 @@ def check_patterns(memory: Memory, patterns: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("copies", [0.02, 0.3, 1.0])
-def test_most_windows_may_copy_nothing(memory: Memory, copies: float) -> None:
+def test_most_windows_may_copy_nothing(memory, copies):
     """A share of the windows has the chain, the others all their weight on one path: background."""
     runs, clean = Runs(LENGTH), TRAIN[0][2][30 : 30 + LENGTH]
     memory = memory.with_numbers(NUMBERS.model_copy(update={"copies": copies}))
@@ -151,7 +151,7 @@ def test_most_windows_may_copy_nothing(memory: Memory, copies: float) -> None:
         np.testing.assert_allclose(found.copy[0][~shown], any_ * copy[~shown], atol=1e-12)
 
 
-def test_insertions_and_deletions_by_all_sequences_of_states() -> None:
+def test_insertions_and_deletions_by_all_sequences_of_states():
     text = join_stretches([("c", 0, np.array([0, 1, 2, 2, 3], np.uint8))])
     numbers = NUMBERS.model_copy(update={"shift": 0.2})
     codes = np.array([0, NONE, 2, 3], np.uint8)
@@ -199,7 +199,7 @@ def test_insertions_and_deletions_by_all_sequences_of_states() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 30))
-def test_both_strands_say_the_same(seed: int, length: int) -> None:
+def test_both_strands_say_the_same(seed, length):
     numbers = NUMBERS.model_copy(update={"shift": 0.1})
     memory = Memory.build(
         [("c", 0, hide(draw_bases(60, seed), 0.05, seed))], k=4, order=2, numbers=numbers
@@ -211,7 +211,7 @@ def test_both_strands_say_the_same(seed: int, length: int) -> None:
     np.testing.assert_allclose(back.copy[0, ::-1, ::-1], there.copy[0], atol=1e-12)
 
 
-def test_the_evidence_of_the_chain_is_a_sum_over_the_hidden_bases() -> None:
+def test_the_evidence_of_the_chain_is_a_sum_over_the_hidden_bases():
     chain = Chain(count_words(draw_bases(500, 4), 2))
     x = np.array([1, NONE, 2, 0, NONE, NONE, 3, 3], np.uint8)
 
@@ -239,7 +239,7 @@ def test_the_evidence_of_the_chain_is_a_sum_over_the_hidden_bases() -> None:
     np.testing.assert_array_equal(turned[::-1], measure_evidence(x[None], chain)[0])
 
 
-def test_the_odds_of_a_diagonal_are_a_sum_over_its_segments(memory: Memory) -> None:
+def test_the_odds_of_a_diagonal_are_a_sum_over_its_segments(memory):
     numbers = MemoryNumbers(start=1e-3, end=0.01, shift=0.02, divergence=(0.01,), share=(1.0,))
     window = memory.prepare(TRAIN[0][2][20:44][None])[0]
     diagonal = (np.array([20]), np.array([], np.int64))

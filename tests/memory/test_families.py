@@ -29,7 +29,7 @@ def make_copy(seed: int) -> Codes:
 
 
 @pytest.fixture(scope="module")
-def family() -> Memory:
+def family():
     """60 copies between unique bases, and a tandem repeat of a part of them."""
     pieces = [part for i in range(60) for part in (make_copy(i), draw_bases(60, 1000 + i))]
     return Memory.build([("one", 0, np.concatenate([*pieces, np.tile(UNIT[:31], 12)]))], k=8)
@@ -37,7 +37,7 @@ def family() -> Memory:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("length", [641, 23])
-def test_rows_that_are_computed_again(family: Memory, length: int) -> None:
+def test_rows_that_are_computed_again(family, length):
     memory = family.with_effort(Effort(most=64))
     clean = np.concatenate([make_copy(200), np.tile(UNIT[:31], 3)])[-length:]
     windows = np.stack(
@@ -58,7 +58,7 @@ def test_rows_that_are_computed_again(family: Memory, length: int) -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("run", [3000, 20_000])
-def test_long_runs_of_n_are_passed_over(run: int) -> None:
+def test_long_runs_of_n_are_passed_over(run):
     """Bases stand at the ends of runs, in their middle and where a step over them may end."""
     rng = np.random.default_rng(run)
     pieces: list[Codes] = []

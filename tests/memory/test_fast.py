@@ -36,7 +36,7 @@ PARTS = [("one", 0, GENOME[:4500]), ("two", 0, GENOME[4500:])]
 
 
 @pytest.fixture(scope="module")
-def memory() -> Memory:
+def memory():
     return Memory.build(PARTS, k=6)
 
 
@@ -62,7 +62,7 @@ def list_windows(length: int) -> list[tuple[Codes, tuple[int, int]]]:
         (70, Effort(scored=1000, most=64, least_odds=-20.0)),
     ],
 )
-def test_the_same_diagonals_and_chances(memory: Memory, length: int, effort: Effort) -> None:
+def test_the_same_diagonals_and_chances(memory, length, effort):
     copies = 0.1 if effort.most == 8 else 1.0
     numbers = memory.numbers.model_copy(update={"copies": copies})
     memory = memory.with_effort(effort).with_numbers(numbers)
@@ -80,7 +80,7 @@ def test_the_same_diagonals_and_chances(memory: Memory, length: int, effort: Eff
     np.testing.assert_allclose(fast_.copy, slow.copy, atol=1e-9)
 
 
-def test_a_scan_of_every_diagonal_leaves_none_out(memory: Memory) -> None:
+def test_a_scan_of_every_diagonal_leaves_none_out(memory):
     """What the bound in bytes leaves out has no score: no diagonal of the definition is missing."""
     memory = memory.with_effort(Effort(scored=None, most=700, least_odds=-60.0))
     rows = list_windows(331)[::3]
@@ -96,7 +96,7 @@ def test_a_scan_of_every_diagonal_leaves_none_out(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 6, 7, 64, 65])
-def test_short_windows_and_fewer_classes(memory: Memory, length: int) -> None:
+def test_short_windows_and_fewer_classes(memory, length):
     memory = memory.with_numbers(MemoryNumbers(divergence=(0.05,), share=(1.0,), start=0.3))
     memory = memory.with_effort(Effort(scored=None, most=300, least_odds=-50.0))
     windows = np.stack([GENOME[:length], hide(GENOME[600 : 600 + length], 0.3, 1)])
@@ -105,13 +105,13 @@ def test_short_windows_and_fewer_classes(memory: Memory, length: int) -> None:
     np.testing.assert_allclose(found.copy, slow.copy, atol=1e-9)
 
 
-def test_an_empty_batch(memory: Memory) -> None:
+def test_an_empty_batch(memory):
     assert memory.recall(np.zeros((0, 50), np.uint8)).copy.shape == (0, 50, 4)
     assert memory.recall(np.zeros((2, 0), np.uint8)).background.shape == (2, 0)
 
 
 @pytest.mark.parametrize("k", [4, 7])
-def test_the_table(memory: Memory, k: int, threads: list[int]) -> None:
+def test_the_table(memory, k, threads):
     slow = build_table_slowly(memory.text, k)
     for n in threads:
         torch.set_num_threads(n)
@@ -120,7 +120,7 @@ def test_the_table(memory: Memory, k: int, threads: list[int]) -> None:
         np.testing.assert_array_equal(found.at, slow.at)
 
 
-def test_threads_and_company_change_no_bit(memory: Memory, threads: list[int]) -> None:
+def test_threads_and_company_change_no_bit(memory, threads):
     rows = list_windows(128)
     windows, without = np.stack([x for x, _ in rows]), [w for _, w in rows]
     found = []
@@ -134,9 +134,7 @@ def test_threads_and_company_change_no_bit(memory: Memory, threads: list[int]) -
     assert np.array_equal(alone.copy[0], found[0].copy[3])
 
 
-def test_without_the_library_it_runs_in_numpy(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library_it_runs_in_numpy(memory, monkeypatch):
     rows = list_windows(100)[:2]
     windows, without = np.stack([x for x, _ in rows]), [w for _, w in rows]
     truth = memory.recall(windows, without)

@@ -14,7 +14,7 @@ GENOME = draw_bases(3000, 1)
 UNIFORM = np.full((6, 200, 4), 0.25)
 
 
-def test_the_fit_finds_how_faithful_the_copies_are() -> None:
+def test_the_fit_finds_how_faithful_the_copies_are():
     numbers = MemoryNumbers(divergence=(0.4,), share=(1.0,), start=0.01)
     memory = Memory.build([("c", 0, GENOME)], numbers=numbers)
     clean = np.stack([mutate(GENOME[a : a + 200], 0.06, a) for a in range(0, 2400, 400)])
@@ -30,21 +30,21 @@ def test_the_fit_finds_how_faithful_the_copies_are() -> None:
     assert measure_bits(chances, windows, clean).mean() == pytest.approx(found.after, abs=1e-9)
 
 
-def test_bits_are_of_hidden_bases() -> None:
+def test_bits_are_of_hidden_bases():
     clean, chances = np.array([[0, 1, 2, NONE]], np.uint8), np.zeros((1, 4, 4))
     chances[0, 0, 0], chances[0, 1, 1] = 0.5, 0.125
     windows = np.array([[NONE, NONE, 2, NONE]], np.uint8)
     assert measure_bits(chances, windows, clean) == pytest.approx([2.0])
 
 
-def test_windows_without_a_hidden_base_are_refused() -> None:
+def test_windows_without_a_hidden_base_are_refused():
     memory = Memory.build([("c", 0, GENOME)])
     clean = GENOME[:200][None]
     with pytest.raises(DataError, match="no base is hidden"):
         fit_numbers(memory, clean, clean, UNIFORM[:1])
 
 
-def test_windows_count_as_much_as_they_weigh() -> None:
+def test_windows_count_as_much_as_they_weigh():
     memory = Memory.build([("c", 0, GENOME)])
     clean = np.stack([mutate(GENOME[a : a + 200], 0.02 + a / 4000, a) for a in (0, 400, 800)])
     windows = np.stack([hide(x, 0.4, i) for i, x in enumerate(clean)])

@@ -1,7 +1,6 @@
 """A memory on disk: whole or absent, the same when opened again, refused where it is another."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,17 +16,17 @@ FROM = {"content": "abc"}
 
 
 @pytest.fixture(scope="module")
-def memory() -> Memory:
+def memory():
     return Memory.build([("one", 5, GENOME[:2000]), ("two", 0, GENOME[2000:])], k=5)
 
 
 @pytest.fixture
-def folder(memory: Memory, tmp_path: Path) -> Path:
+def folder(memory, tmp_path):
     write(tmp_path / "memory", memory, FROM)
     return tmp_path / "memory"
 
 
-def test_what_is_opened_is_what_was_written(memory: Memory, folder: Path) -> None:
+def test_what_is_opened_is_what_was_written(memory, folder):
     found = open_memory(folder, made_from=FROM, verify=True)
     assert found.text.sources == memory.text.sources
     windows = np.stack([hide(GENOME[a : a + 150], 0.5, a) for a in (0, 1900, 2500)])
@@ -39,7 +38,7 @@ def test_what_is_opened_is_what_was_written(memory: Memory, folder: Path) -> Non
     np.testing.assert_allclose(slow.copy, there.copy, atol=1e-9)
 
 
-def test_the_fingerprint_is_of_the_content(memory: Memory, folder: Path, tmp_path: Path) -> None:
+def test_the_fingerprint_is_of_the_content(memory, folder, tmp_path):
     first = fingerprint_memory(folder)
     assert write(tmp_path / "again", memory, FROM) == first
     assert write(tmp_path / "other", memory, {"content": "abd"}) != first
@@ -47,7 +46,7 @@ def test_the_fingerprint_is_of_the_content(memory: Memory, folder: Path, tmp_pat
     assert write(tmp_path / "longer", other, FROM) != first
 
 
-def test_another_memory_is_refused(folder: Path) -> None:
+def test_another_memory_is_refused(folder):
     with pytest.raises(DataError, match="memory of other data"):
         open_memory(folder, made_from={"content": "abd"})
     with pytest.raises(DataError, match="is another memory"):
@@ -55,7 +54,7 @@ def test_another_memory_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*(f"{n}.npy" for n in FILES), MANIFEST])
-def test_a_part_that_is_missing_or_cut_is_refused(folder: Path, name: str) -> None:
+def test_a_part_that_is_missing_or_cut_is_refused(folder, name):
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match="is not a whole memory"):
@@ -65,7 +64,7 @@ def test_a_part_that_is_missing_or_cut_is_refused(folder: Path, name: str) -> No
         open_memory(folder)
 
 
-def test_a_byte_that_changed_is_found(folder: Path) -> None:
+def test_a_byte_that_changed_is_found(folder):
     path = folder / "planes.npy"
     content = bytearray(path.read_bytes())
     content[-600] ^= 1
@@ -74,7 +73,7 @@ def test_a_byte_that_changed_is_found(folder: Path) -> None:
         open_memory(folder, verify=True)
 
 
-def test_a_manifest_that_does_not_fit_its_arrays_is_refused(folder: Path) -> None:
+def test_a_manifest_that_does_not_fit_its_arrays_is_refused(folder):
     told = json.loads((folder / MANIFEST).read_text())
     for change in ({"k": 6}, {"size": 17}, {"stretches": [["one", 0]]}):
         (folder / MANIFEST).write_text(json.dumps({**told, **change}))
@@ -82,9 +81,7 @@ def test_a_manifest_that_does_not_fit_its_arrays_is_refused(folder: Path) -> Non
             open_memory(folder)
 
 
-def test_nothing_is_left_where_writing_fails(
-    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_left_where_writing_fails(memory, tmp_path, monkeypatch):
     def fail(*_: object) -> None:
         raise MachineError("cannot be written")
 

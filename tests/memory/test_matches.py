@@ -26,7 +26,7 @@ def match_slowly(parts: list[Codes], x: Codes, drawn: np.ndarray) -> int:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([0.0, 0.1]))
-def test_it_is_the_longest_on_either_strand(seed: int, length: int, hidden: float) -> None:
+def test_it_is_the_longest_on_either_strand(seed, length, hidden):
     parts = [hide(draw_bases(n, seed + n), hidden, seed) for n in (60, 45)]
     x, rng = draw_bases(length, seed + 1), np.random.default_rng(seed)
     if length > 20:
@@ -45,7 +45,7 @@ def test_it_is_the_longest_on_either_strand(seed: int, length: int, hidden: floa
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_it_says_where(turned: bool) -> None:
+def test_it_says_where(turned):
     text = draw_bases(500, 1)
     memory = Memory.build([("c", 50, text)], k=6)
     x = draw_bases(100, 2)
@@ -59,7 +59,7 @@ def test_it_says_where(turned: bool) -> None:
     assert found.describe()["contig"] == "c"
 
 
-def test_what_has_no_word_of_the_table_matches_nothing() -> None:
+def test_what_has_no_word_of_the_table_matches_nothing():
     memory = Memory.build([("c", 0, draw_bases(500, 1))], k=6)
     for x in (np.zeros(0, np.uint8), draw_bases(5, 1), np.full(50, NONE, np.uint8)):
         assert find_longest_match(memory, x) is None

@@ -22,7 +22,7 @@ IDS = np.array([*DNA.targets, DNA.mask_id])
 
 
 @pytest.fixture(scope="module")
-def memory() -> Memory:
+def memory():
     return Memory.build([("one", 0, GENOME[:12_000]), ("two", 100, GENOME[12_000:])])
 
 
@@ -50,9 +50,7 @@ def count_bits(memory: Memory | None, clean: Codes, codes: Codes, **more: object
 
 @pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
 @pytest.mark.parametrize("turned", [False, True])
-def test_a_diverged_copy_is_remembered_on_either_strand(
-    memory: Memory, effort: Effort, turned: bool
-) -> None:
+def test_a_diverged_copy_is_remembered_on_either_strand(memory, effort, turned):
     memory = memory.with_effort(effort)
     x = mutate(GENOME[3000 : 3000 + LENGTH], 0.05, 6)
     x = np.delete(np.insert(x, 100, [0, 1, 2]), range(200, 203))  # an insertion and a deletion
@@ -61,7 +59,7 @@ def test_a_diverged_copy_is_remembered_on_either_strand(
     assert count_bits(memory, x, hide(x, 0.75, 7)) < 1.0
 
 
-def test_an_empty_memory_leaves_every_bit() -> None:
+def test_an_empty_memory_leaves_every_bit():
     xt = to_ids(hide(draw_bases(LENGTH, 1), 0.5, 1)[None])
     for stretches in ([], [("c", 0, np.full(300, NONE, np.uint8))]):
         memory = Memory.build(stretches)
@@ -74,7 +72,7 @@ def test_an_empty_memory_leaves_every_bit() -> None:
 
 
 @pytest.mark.parametrize("effort", [Effort(), Effort(scored=None, most=2000, least_odds=-60.0)])
-def test_every_visible_pattern_of_a_small_world(effort: Effort) -> None:
+def test_every_visible_pattern_of_a_small_world(effort):
     """200 bases, windows of 12: a distribution, w0 p + copy, and the same on both strands.
 
     `test_copying.py` has the enumeration.
@@ -97,7 +95,7 @@ def test_every_visible_pattern_of_a_small_world(effort: Effort) -> None:
     assert np.abs(mixed.numpy() - expected).max() < 1e-12
 
 
-def test_a_memory_of_something_else_says_nothing(memory: Memory) -> None:
+def test_a_memory_of_something_else_says_nothing(memory):
     """Of a window that the genome does not hold: |Δ| ≤ .001 bits, by index and exhaustively."""
     for seed, share in ((11, 0.05), (12, 0.5), (13, 0.95)):
         x = draw_bases(LENGTH, seed)
@@ -107,7 +105,7 @@ def test_a_memory_of_something_else_says_nothing(memory: Memory) -> None:
             assert abs(count_bits(memory.with_effort(effort), x, codes) - plain) < 1e-3
 
 
-def test_a_shuffled_genome_says_nothing() -> None:
+def test_a_shuffled_genome_says_nothing():
     """Its bases are those of the window's own genome, in another order: |Δ| ≤ .001 bits."""
     rng = np.random.default_rng(3)
     units = [draw_bases(n, n) for n in (1, 2, 3, 7, 40)]  # runs of short repeats, as genomes have
@@ -126,7 +124,7 @@ def test_a_shuffled_genome_says_nothing() -> None:
         assert count_bits(own, x, codes) < plain - 0.5
 
 
-def test_only_masked_places_and_only_bases_change(memory: Memory) -> None:
+def test_only_masked_places_and_only_bases_change(memory):
     x = GENOME[500 : 500 + LENGTH].copy()
     xt = to_ids(hide(x, 0.5, 3)[None])
     xt[0, 7], xt[0, 8] = DNA.pad_id, DNA.tokens.index("N")
@@ -142,9 +140,7 @@ def test_only_masked_places_and_only_bases_change(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("says", [True, False, None])
-def test_a_denoiser_is_told_what_is_recalled_where_it_says_that_it_reads_it(
-    memory: Memory, says: bool | None
-) -> None:
+def test_a_denoiser_is_told_what_is_recalled_where_it_says_that_it_reads_it(memory, says):
     told: list[bool] = []
 
     def denoiser(xt: Tensor, **more: Tensor) -> Tensor:
@@ -158,7 +154,7 @@ def test_a_denoiser_is_told_what_is_recalled_where_it_says_that_it_reads_it(
 
 
 @pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
-def test_both_strands_say_the_same(memory: Memory, effort: Effort) -> None:
+def test_both_strands_say_the_same(memory, effort):
     memory = memory.with_effort(effort)
     for share in (0.1, 0.6, 0.9):
         x = hide(mutate(GENOME[7000 : 7000 + LENGTH], 0.1, 8), share, 9)
@@ -168,7 +164,7 @@ def test_both_strands_say_the_same(memory: Memory, effort: Effort) -> None:
         assert np.abs(back.copy[0, ::-1, ::-1] - there.copy[0]).max() < 1e-9
 
 
-def test_a_network_that_knows_both_strands_still_does(memory: Memory) -> None:
+def test_a_network_that_knows_both_strands_still_does(memory):
     """Logits of the reverse complement are those of the window, turned: gap ≤ 1e-6."""
     turn = torch.from_numpy(DNA.rc(np.arange(DNA.padded_size))[::-1].copy())
     weights = torch.randn(DNA.padded_size, 9, generator=torch.Generator().manual_seed(2))
@@ -192,7 +188,7 @@ def test_a_network_that_knows_both_strands_still_does(memory: Memory) -> None:
         assert gap[..., targets].abs().max() < 1e-6
 
 
-def test_a_window_does_not_depend_on_its_company(memory: Memory) -> None:
+def test_a_window_does_not_depend_on_its_company(memory):
     rows = [hide(GENOME[a : a + LENGTH], 0.5, a) for a in (0, 400, 9000)]
     together = memory.recall(np.stack(rows))
     for i, row in enumerate(rows):
@@ -203,7 +199,7 @@ def test_a_window_does_not_depend_on_its_company(memory: Memory) -> None:
 
 @pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
 @pytest.mark.parametrize("turned", [False, True])
-def test_its_own_locus_left_out_is_as_if_it_were_not_there(effort: Effort, turned: bool) -> None:
+def test_its_own_locus_left_out_is_as_if_it_were_not_there(effort, turned):
     """Planted as a contig of its own, on either strand; the chain is the same for both."""
     x = mutate(GENOME[3000 : 3000 + LENGTH], 0.2, 4)
     planted = turn_codes(x) if turned else x
@@ -221,7 +217,7 @@ def test_its_own_locus_left_out_is_as_if_it_were_not_there(effort: Effort, turne
     assert np.abs(leaking.copy - expected.copy).max() > 0.3
 
 
-def test_the_bases_under_the_mask_are_never_read() -> None:
+def test_the_bases_under_the_mask_are_never_read():
     """The window's own locus has other bases where the window is masked: the same bits."""
     x = GENOME[3000 : 3000 + LENGTH]
     codes = hide(x, 0.5, 2)
@@ -238,14 +234,14 @@ def test_the_bases_under_the_mask_are_never_read() -> None:
     assert np.array_equal(there.copy, back.copy)
 
 
-def test_the_neighbourhood_of_a_window_is_left_out_with_it(memory: Memory) -> None:
+def test_the_neighbourhood_of_a_window_is_left_out_with_it(memory):
     assert memory.exclude("one", 500, 700) == (300, 900)
     assert memory.exclude("two", 110, 210) == (12_001, 12_001 + 210)  # its contig begins there
     assert memory.exclude("three", 0, 100) == (0, 0)
     assert memory.text.locate(12_001) == ("two", 100)
 
 
-def test_windows_that_cannot_be_read_are_refused(memory: Memory) -> None:
+def test_windows_that_cannot_be_read_are_refused(memory):
     with pytest.raises(ValueError, match="at most"):
         memory.recall(np.zeros((1, MOST_WINDOW + 1), np.uint8))
     with pytest.raises(ValueError, match="1 intervals for 2 windows"):
@@ -253,13 +249,13 @@ def test_windows_that_cannot_be_read_are_refused(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 63])
-def test_short_windows(memory: Memory, length: int) -> None:
+def test_short_windows(memory, length):
     x = hide(GENOME[:length], 0.3, 1)
     found = memory.recall(x[None])
     np.testing.assert_allclose(found.background + found.copy.sum(-1), 1, atol=1e-12)
 
 
-def test_numbers_are_checked() -> None:
+def test_numbers_are_checked():
     for wrong in (
         {"start": 0.0},
         {"copies": 0.0},

@@ -81,7 +81,7 @@ def fit_world(over: np.ndarray, codes: np.ndarray) -> ProfileNumbers:
     return fit_profiles(over[:, None], codes[None], far, TREE, GC)
 
 
-def test_columns_are_the_sums_over_all_histories() -> None:
+def test_columns_are_the_sums_over_all_histories():
     every = list(product(range(4), repeat=2))
     found = ProfileColumns(TREE, GC, KAPPA).read(spread(every))
     expected = np.array([weigh_slowly(column, KAPPA) for column in every[::5]])
@@ -91,7 +91,7 @@ def test_columns_are_the_sums_over_all_histories() -> None:
     np.testing.assert_allclose(chance.sum((0, 2)), 1)  # of each class, over all columns and bases
 
 
-def test_the_score_is_the_log_ratio_of_the_mixtures() -> None:
+def test_the_score_is_the_log_ratio_of_the_mixtures():
     over, codes, _ = make_world(150, 1)
     numbers = fit_world(over, codes)
     over, codes = over[:, None, :60], codes[None, :60]
@@ -120,7 +120,7 @@ def test_the_score_is_the_log_ratio_of_the_mixtures() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
-def test_both_strands_have_the_same_scores() -> None:
+def test_both_strands_have_the_same_scores():
     over, codes, _ = make_world(600, 2)
     scores = ProfileScores(TREE, GC, fit_world(over, codes))
     over, codes = over[:, None, :150], codes[None, :150]
@@ -129,7 +129,7 @@ def test_both_strands_have_the_same_scores() -> None:
     np.testing.assert_allclose(here, there[:, ::-1, ::-1], atol=1e-9)
 
 
-def test_weights_sum_to_one_and_slow_stretches_have_slower_classes() -> None:
+def test_weights_sum_to_one_and_slow_stretches_have_slower_classes():
     rng = np.random.default_rng(3)
     quick = np.arange(4000) < 2000
     codes = rng.integers(0, 4, 4000)
@@ -145,7 +145,7 @@ def test_weights_sum_to_one_and_slow_stretches_have_slower_classes() -> None:
     assert others[alike & quick].mean() > others[alike & ~quick].mean() + 0.5
 
 
-def test_a_base_that_relatives_have_is_tolerated() -> None:
+def test_a_base_that_relatives_have_is_tolerated():
     over, codes, _ = make_world(600, 4)
     scores = ProfileScores(TREE, GC, fit_world(over, codes))
     here, at = over[:, None, :90].copy(), 45
@@ -155,7 +155,7 @@ def test_a_base_that_relatives_have_is_tolerated() -> None:
 
 
 @pytest.fixture(scope="module")
-def genes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def genes():
     """Windows with a gene each on either strand: over (3, B, L, 4), codes (B, L), the position of
     the codon (B, L): -1 between genes."""
     rng = np.random.default_rng(7)
@@ -178,9 +178,7 @@ def genes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return over, codes.astype(np.uint8), phase
 
 
-def test_frames_and_starts_are_found_on_both_strands(
-    genes: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def test_frames_and_starts_are_found_on_both_strands(genes):
     over, codes, phase = genes
     tree = Tree((-1, 5, 5, 4, 0, 4), (0.0, 0.1, 0.1, 0.1, 0.1, 0.02))
     far = np.full((4, 4), 0.2) - 0.2 * np.eye(4)
@@ -201,12 +199,12 @@ def test_frames_and_starts_are_found_on_both_strands(
     assert first.mean() > 0.5 > 0.1 > told.mean()
 
 
-def test_fixation_of_a_neutral_mutation_is_one() -> None:
+def test_fixation_of_a_neutral_mutation_is_one():
     np.testing.assert_allclose(fix(np.array([0.0, 1e-6, -1e-6])), 1, rtol=1e-5)
     assert fix(np.array([3.0]))[0] / fix(np.array([-3.0]))[0] == pytest.approx(np.exp(3))
 
 
-def test_kappa_is_counted_between_the_nearest() -> None:
+def test_kappa_is_counted_between_the_nearest():
     codes = np.zeros(40, np.uint8)
     near, far = np.zeros(40, int), np.zeros(40, int)
     near[:6], near[6] = 2, 1  # six transitions and a transversion
@@ -219,13 +217,13 @@ def test_kappa_is_counted_between_the_nearest() -> None:
     assert measure_near_kappa(both, codes, apart) == pytest.approx(2 * 5 / 2)
 
 
-def test_few_positions_of_a_bin_leave_its_weights_near_those_of_the_whole() -> None:
+def test_few_positions_of_a_bin_leave_its_weights_near_those_of_the_whole():
     over, codes, _ = make_world(80, 5)  # ten a bin
     plain = np.array(fit_world(over, codes).weights)[0, CONTEXTS:]
     assert np.abs(plain - plain.mean(0)).sum(1).max() < 0.3
 
 
-def test_a_window_has_the_same_bits_in_any_batch() -> None:
+def test_a_window_has_the_same_bits_in_any_batch():
     over, codes, _ = make_world(700, 6)
     scores = ProfileScores(TREE, GC, fit_world(over, codes))
     over, codes = over.reshape(2, 7, 100, 4), codes.reshape(7, 100)

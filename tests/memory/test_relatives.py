@@ -34,7 +34,7 @@ def cut(starts: Sequence[int]) -> Codes:
 
 
 @pytest.fixture(scope="module")
-def relatives() -> Relatives:
+def relatives():
     return fit_relatives(build(NEAR, TURNED), cut(range(0, 3000, 500)), rounds=3)
 
 
@@ -50,7 +50,7 @@ def measure(relatives: Relatives) -> float:
 
 
 @pytest.mark.slow
-def test_a_second_genome_says_more_and_a_shuffled_one_nothing(relatives: Relatives) -> None:
+def test_a_second_genome_says_more_and_a_shuffled_one_nothing(relatives):
     windows = cut(range(0, 3000, 500))
     alone = fit_relatives(build(NEAR), windows, rounds=3)
     both, one = measure(relatives), measure(alone)
@@ -61,7 +61,7 @@ def test_a_second_genome_says_more_and_a_shuffled_one_nothing(relatives: Relativ
     assert measure(fit_relatives(build(SHUFFLED), windows, rounds=3)) < 2.001
 
 
-def test_only_masked_places_change(relatives: Relatives) -> None:
+def test_only_masked_places_change(relatives):
     """Codes hold no base where a place is hidden; ids of a denoiser's window are the mask there."""
     ids = torch.from_numpy(IDS[MASKED])
     seen = []
@@ -77,20 +77,20 @@ def test_only_masked_places_change(relatives: Relatives) -> None:
     assert changed[MASKED == NONE].mean() > 0.9
 
 
-def test_the_other_strand_gives_the_same(relatives: Relatives) -> None:
+def test_the_other_strand_gives_the_same(relatives):
     there = relatives.weigh(MASKED, UNIFORM)
     back = relatives.weigh(turn_codes(MASKED), UNIFORM)
     np.testing.assert_allclose(back[:, ::-1, ::-1], there, rtol=1e-6)
 
 
-def test_a_window_does_not_depend_on_its_batch(relatives: Relatives) -> None:
+def test_a_window_does_not_depend_on_its_batch(relatives):
     all_ = relatives.weigh(MASKED, UNIFORM)
     for i in range(len(MASKED)):
         alone = relatives.weigh(MASKED[i : i + 1], UNIFORM[:1])
         np.testing.assert_allclose(alone[0], all_[i], rtol=1e-12)
 
 
-def test_no_relatives_give_the_networks_own_bits(relatives: Relatives) -> None:
+def test_no_relatives_give_the_networks_own_bits(relatives):
     def denoiser(xt: torch.Tensor) -> torch.Tensor:
         return torch.randn((*xt.shape, 12), generator=torch.Generator().manual_seed(1))
 
@@ -105,7 +105,7 @@ def test_no_relatives_give_the_networks_own_bits(relatives: Relatives) -> None:
     np.testing.assert_allclose(chances, expected, atol=1e-5)
 
 
-def test_rows_of_several_lengths_are_read_each_by_itself(relatives: Relatives) -> None:
+def test_rows_of_several_lengths_are_read_each_by_itself(relatives):
     def denoiser(xt: torch.Tensor) -> torch.Tensor:
         return torch.zeros((*xt.shape, 12))
 
@@ -117,7 +117,7 @@ def test_rows_of_several_lengths_are_read_each_by_itself(relatives: Relatives) -
     assert not found[1, 150:].any()
 
 
-def test_a_locus_is_left_out_where_it_is_said(relatives: Relatives) -> None:
+def test_a_locus_is_left_out_where_it_is_said(relatives):
     """A strain has the window itself; left out, it says as much as if it were not there."""
     strain = Memory.build([("s", 0, TARGET)])
     windows = cut(range(0, 3000, 500))
@@ -130,7 +130,7 @@ def test_a_locus_is_left_out_where_it_is_said(relatives: Relatives) -> None:
     assert both.align(hidden, own)[0].sum(-1).mean() < 0.02
 
 
-def test_distances_are_changes_of_a_place(relatives: Relatives) -> None:
+def test_distances_are_changes_of_a_place(relatives):
     windows = cut(range(0, 6000 - LENGTH, LENGTH))
     found = measure_distances(relatives.align(windows), windows)
     assert found[0, 1] == pytest.approx(0.1, abs=0.02)
@@ -138,7 +138,7 @@ def test_distances_are_changes_of_a_place(relatives: Relatives) -> None:
     np.testing.assert_array_equal(found, found.T)
 
 
-def test_no_window_to_fit_on_is_refused() -> None:
+def test_no_window_to_fit_on_is_refused():
     with pytest.raises(DataError, match="no windows to fit relatives on"):
         fit_relatives(build(NEAR), np.zeros((0, LENGTH), np.uint8))
     assert fit_relatives([], CLEAN) == Relatives((), None)

@@ -1,7 +1,5 @@
 """The sampled table: where the words of every fourth place stand, in NumPy and in C."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -48,12 +46,12 @@ def make_text(genome: Codes = GENOME) -> MemoryText:
 
 
 @pytest.fixture(scope="module")
-def memory() -> Memory:
+def memory():
     return Memory.build_sampled(make_text(), k=6)
 
 
 @pytest.mark.parametrize("k", [4, 6])
-def test_every_word_has_the_places_where_it_stands(k: int) -> None:
+def test_every_word_has_the_places_where_it_stands(k):
     text = make_text()
     table = build_sampled_table_slowly(text, k)
     words, whole = pack_words(text.read_codes(0, text.size), k)
@@ -66,7 +64,7 @@ def test_every_word_has_the_places_where_it_stands(k: int) -> None:
 @NO_LIBRARY
 @pytest.mark.parametrize("k", [4, 5, 7, 9])
 @pytest.mark.parametrize("n", [1, 17, 4502, 8003])
-def test_the_table_in_c(k: int, n: int, threads: list[int]) -> None:
+def test_the_table_in_c(k, n, threads):
     text = join_stretches([("one", 0, GENOME[: n // 2]), ("two", 0, GENOME[n // 2 : n])])
     slow = build_sampled_table_slowly(text, k)
     for count in threads:
@@ -78,7 +76,7 @@ def test_the_table_in_c(k: int, n: int, threads: list[int]) -> None:
 
 
 @pytest.mark.parametrize("bases", [1, 5000, 1 << 16, (1 << 16) + 1, 12_000_000, 3_000_000_000])
-def test_an_index_takes_at_most_one_and_a_half_bytes_a_base(bases: int) -> None:
+def test_an_index_takes_at_most_one_and_a_half_bytes_a_base(bases):
     k = choose_sampled_k(bases)
     bits = 4**k + -(-bases // STEP)
     if bases > 5000:
@@ -88,9 +86,7 @@ def test_an_index_takes_at_most_one_and_a_half_bytes_a_base(bases: int) -> None:
 @NO_LIBRARY
 @pytest.mark.parametrize("length", [1, 5, 70, 331])
 @pytest.mark.parametrize("share", [0.0, 0.35, 0.7, 0.9])
-def test_the_search_in_c_finds_the_same(
-    memory: Memory, length: int, share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_search_in_c_finds_the_same(memory, length, share, monkeypatch):
     monkeypatch.setattr(search, "LONGEST", 0)
     memory = memory.with_effort(Effort(scored=150, most=8, wild=4))
     rows = [mutate(GENOME[a : a + length], 0.05, a) for a in (505, 3100, 3950, 6500)]
@@ -103,7 +99,7 @@ def test_the_search_in_c_finds_the_same(
             np.testing.assert_array_equal(one, other)
 
 
-def test_a_diverged_copy_is_found_on_both_strands(memory: Memory) -> None:
+def test_a_diverged_copy_is_found_on_both_strands(memory):
     window = mutate(GENOME[505:805], 0.1, 4)
     there, back = memory.find_all(np.stack([window, turn_codes(window)]))
     assert 505 in there[0]
@@ -112,7 +108,7 @@ def test_a_diverged_copy_is_found_on_both_strands(memory: Memory) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_it_is_opened_as_it_was_written(memory: Memory, tmp_path: Path) -> None:
+def test_it_is_opened_as_it_was_written(memory, tmp_path):
     write_memory(tmp_path / "memory", memory, {"content": "abc"}, contigs=[])
     found = open_memory(tmp_path / "memory", verify=True)
     assert isinstance(found.table, SampledTable)
@@ -128,7 +124,7 @@ def test_it_is_opened_as_it_was_written(memory: Memory, tmp_path: Path) -> None:
         path.write_bytes(whole)
 
 
-def test_it_is_built_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_built_without_the_library(monkeypatch):
     text = make_text()
     there = build_sampled_table(text)
     monkeypatch.setattr(tables, "is_loaded", lambda: False)

@@ -30,7 +30,7 @@ def make_genome(n: int) -> Codes:
 @NO_LIBRARY
 @pytest.mark.parametrize("n", [900, 4097, 9000])
 @pytest.mark.parametrize("length", [1, 9, 64, 300, 1100])
-def test_the_same_diagonals_in_c(n: int, length: int) -> None:
+def test_the_same_diagonals_in_c(n, length):
     genome = make_genome(n)
     text = join_stretches([("one", 0, genome[:450]), ("two", 0, genome[450:])])
     memory = Memory.build_sampled(text).with_effort(EFFORT)
@@ -49,7 +49,7 @@ def test_the_same_diagonals_in_c(n: int, length: int) -> None:
 
 @pytest.mark.slow
 @NO_LIBRARY
-def test_the_longest_window() -> None:
+def test_the_longest_window():
     genome = draw_bases(9000, 5)
     memory = Memory.build_sampled(join_stretches([("one", 0, genome)])).with_effort(EFFORT)
     window = hide(mutate(genome[500:8600], 0.1, 1), 0.6, 2)[None]
@@ -59,7 +59,7 @@ def test_the_longest_window() -> None:
     np.testing.assert_array_equal(found[1], slow[1])
 
 
-def test_a_diverged_copy_is_found_where_few_places_are_visible() -> None:
+def test_a_diverged_copy_is_found_where_few_places_are_visible():
     genome = make_genome(60_000)
     memory = Memory.build_sampled(join_stretches([("one", 0, genome)]))
     window = hide(mutate(genome[20_000:20_600], 0.12, 1), 0.94, 2)
@@ -69,7 +69,7 @@ def test_a_diverged_copy_is_found_where_few_places_are_visible() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_about_as_many_pass_by_chance_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_about_as_many_pass_by_chance_as_is_said(monkeypatch):
     text = join_stretches([("one", 0, draw_bases(200_000, 3))])
     codes, tells = draw_bases(40, 9), np.ones(40, np.bool_)
     passed = len(search.sift(text, codes, tells))
@@ -79,14 +79,14 @@ def test_about_as_many_pass_by_chance_as_is_said(monkeypatch: pytest.MonkeyPatch
     assert search.BY_CHANCE / 8 < len(search.sift(text, codes, tells)) < 1.3 * search.BY_CHANCE
 
 
-def test_long_texts_and_windows_with_few_masks_are_searched_by_seeds() -> None:
+def test_long_texts_and_windows_with_few_masks_are_searched_by_seeds():
     assert search.count_sparse(12_000_000, 1000, 25_000) == 550
     assert search.count_sparse(3_000_000_000, 1024, 25_000) == -1
     assert search.count_sparse(12_000_000, 1000, 400) == -1
 
 
 @pytest.mark.parametrize("informative", [0, 1, 31, 32, 63, 64, 543, 1400])
-def test_groups_hold_each_place_once(informative: int) -> None:
+def test_groups_hold_each_place_once(informative):
     tells = np.zeros(1500, np.bool_)
     tells[np.random.default_rng(1).permutation(1500)[:informative]] = True
     groups = search.list_groups(tells)
@@ -96,9 +96,7 @@ def test_groups_hold_each_place_once(informative: int) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 0.6, 0.9])
-def test_a_turned_window_has_the_turned_diagonals_alone_or_among_others(
-    share: float, threads: list[int]
-) -> None:
+def test_a_turned_window_has_the_turned_diagonals_alone_or_among_others(share, threads):
     genome = make_genome(30_000)
     memory = Memory.build_sampled(join_stretches([("one", 0, genome)]))
     rows = [mutate(genome[a : a + 400], 0.15, a) for a in (50, 9000, 14_900, 29_600)]

@@ -16,7 +16,7 @@ from genodiff.memory.text import NONE
 GENOME = draw_bases(4000, 5)
 
 
-def test_a_spelling_is_the_sum_over_all_alignments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spelling_is_the_sum_over_all_alignments(monkeypatch):
     monkeypatch.setattr(spellings, "can_align", lambda _: False)
     monkeypatch.setattr(spellings, "choose_diagonals", lambda text, window, every, numbers: every)
     letters = [0, 1, 2, 3]
@@ -31,7 +31,7 @@ def test_a_spelling_is_the_sum_over_all_alignments(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture(scope="module")
-def relatives() -> Relatives:
+def relatives():
     far = mutate(GENOME, 0.1, 3)
     genomes = []
     for text in (np.delete(GENOME, range(2000, 2003)), far):
@@ -41,8 +41,8 @@ def relatives() -> Relatives:
 
 
 def test_a_deletion_that_a_genome_has_is_likelier_and_swapping_turns_the_sign(
-    relatives: Relatives, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    relatives, monkeypatch
+):
     ref = GENOME[1800:2200]
     same, other = np.delete(ref, range(200, 203)), np.delete(ref, range(120, 123))
     seen, new = (compare_spellings(relatives, ref, alt).log_ratio for alt in (same, other))
@@ -55,14 +55,14 @@ def test_a_deletion_that_a_genome_has_is_likelier_and_swapping_turns_the_sign(
     np.testing.assert_allclose(seen, -back, atol=1e-9)
 
 
-def test_what_lies_over_the_reference_is_that_of_its_alignment(relatives: Relatives) -> None:
+def test_what_lies_over_the_reference_is_that_of_its_alignment(relatives):
     ref = GENOME[1000:1400]
     over = compare_spellings(relatives, ref, np.delete(ref, [200])).over
     expected = relatives.align(ref[None])[:, 0]
     np.testing.assert_allclose(over, expected, atol=0.02)
 
 
-def test_where_no_genome_lies_the_evidence_is_left(relatives: Relatives) -> None:
+def test_where_no_genome_lies_the_evidence_is_left(relatives):
     """The chain of short words alone: a deleted base costs nothing but its own probability."""
     strange = draw_bases(300, 99)
     found = compare_spellings(relatives, strange, np.delete(strange, [150])).log_ratio

@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genodiff.quality.design_table import (
-    DesignJudges,
-    compare_methods,
-    find_front,
-    measure_gains,
-)
+from genodiff.quality.design_table import DesignJudges, compare_methods, find_front, measure_gains
 from genodiff.quality.train_text import TrainText
 from tests.quality.test_scorecard import ids, random_text
 
@@ -22,7 +17,7 @@ rows_of_goals = st.integers(1, 3).flatmap(
 
 
 @given(rows_of_goals)
-def test_the_front_is_what_no_other_row_dominates(goals: list[list[int]]) -> None:
+def test_the_front_is_what_no_other_row_dominates(goals):
     wanted = [
         not any(
             all(x >= y for x, y in zip(other, row, strict=True)) and other != row for other in goals
@@ -33,7 +28,7 @@ def test_the_front_is_what_no_other_row_dominates(goals: list[list[int]]) -> Non
     assert any(wanted)
 
 
-def test_gains_are_in_standard_deviations_and_transfer_is_their_ratio() -> None:
+def test_gains_are_in_standard_deviations_and_transfer_is_their_ratio():
     rng = np.random.default_rng(1)
     real = np.stack([rng.normal(5, 2, 400), rng.normal(0, 0.5, 400)])
     made = np.stack([rng.normal(11, 1, 200), rng.normal(0.9, 0.5, 200)])
@@ -60,7 +55,7 @@ def count_cg(some: Sequence[np.ndarray]) -> np.ndarray:
     return np.array([((one[:-1] == words[0]) & (one[1:] == words[1])).sum() for one in some], float)
 
 
-def test_each_method_is_shown_for_what_it_did() -> None:
+def test_each_method_is_shown_for_what_it_did():
     """The judge counts CG. One method makes them, one fills with the C that its oracle counts, one
     copies train, one makes one sequence again and again.
     """
@@ -88,7 +83,7 @@ def test_each_method_is_shown_for_what_it_did() -> None:
     assert rows["hacked"]["words"]["value"] < rows["copied"]["words"]["value"]
 
 
-def test_dull_sequence_is_not_better_for_its_few_bits() -> None:
+def test_dull_sequence_is_not_better_for_its_few_bits():
     """Bits count C here: one method has fewer than real sequence, and the same of all else."""
     real = [ids(random_text(i, 40)) for i in range(20)]
     plain = real[::-1]
@@ -99,7 +94,7 @@ def test_dull_sequence_is_not_better_for_its_few_bits() -> None:
     assert (first["front"], second["front"]) == (True, False)
 
 
-def test_what_is_not_asked_for_is_no_goal() -> None:
+def test_what_is_not_asked_for_is_no_goal():
     real = [ids(random_text(i, 40)) for i in range(8)]
     (row, other) = compare_methods({"one": real[:4]}, real, DesignJudges())
     assert row["judge"] is row["bits"] is row["match"] is row["gains"] is None

@@ -19,13 +19,13 @@ def draw(seed: int, n: int, weights: tuple[float, ...]) -> list[bytes]:
 
 @given(scores, scores)
 @settings(max_examples=50)
-def test_the_area_is_the_share_of_pairs_in_the_right_order(a: list[int], b: list[int]) -> None:
+def test_the_area_is_the_share_of_pairs_in_the_right_order(a, b):
     pairs = [1.0 if x > y else 0.5 if x == y else 0.0 for x, y in itertools.product(a, b)]
     found = measure_area(np.array(a, float), np.array(b, float))
     assert found.value == pytest.approx(np.mean(pairs))
 
 
-def test_the_error_of_an_area_is_what_repetition_shows() -> None:
+def test_the_error_of_an_area_is_what_repetition_shows():
     rng = np.random.default_rng(1)
     areas = [measure_area(rng.normal(0.5, 1, 60), rng.normal(0, 1, 80)) for _ in range(400)]
     spread = np.std([area.value for area in areas])
@@ -33,14 +33,14 @@ def test_the_error_of_an_area_is_what_repetition_shows() -> None:
 
 
 @pytest.mark.parametrize("by", ["kmers", "cnn"])
-def test_other_composition_is_told_apart(by: str) -> None:
+def test_other_composition_is_told_apart(by):
     n = 60 if by == "kmers" else 40
     found = measure_auroc(draw(1, n, (0.4, 0.1, 0.1, 0.4)), draw(2, n, (0.1, 0.4, 0.4, 0.1)), by=by)
     assert found is not None
     assert found.value > 0.97
 
 
-def test_the_same_law_is_not_told_apart() -> None:
+def test_the_same_law_is_not_told_apart():
     weights = (0.3, 0.2, 0.2, 0.3)
     found = [measure_auroc(draw(i, 80, weights), draw(i + 50, 80, weights)) for i in range(6)]
     values = [area.value for area in found if area is not None]
@@ -49,5 +49,5 @@ def test_the_same_law_is_not_told_apart() -> None:
     assert all(area.ci95[0] < 0.62 for area in found if area is not None)
 
 
-def test_too_few_sequences_have_no_figure() -> None:
+def test_too_few_sequences_have_no_figure():
     assert measure_auroc([b"ACGT"] * (2 * FOLDS - 1), [b"ACGT"] * 50) is None

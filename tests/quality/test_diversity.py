@@ -9,7 +9,7 @@ from genodiff.quality.match_index import MatchIndex
 from tests.quality.test_scorecard import ids, random_text
 
 
-def test_the_effective_number_counts_modes() -> None:
+def test_the_effective_number_counts_modes():
     """Words of homopolymers of A (or T) and of C (or G) have none in common."""
     modes = [ids("A" * 40), ids("C" * 40)]
     assert measure_effective_number(modes * 5) == pytest.approx(2)
@@ -24,13 +24,13 @@ def test_the_effective_number_counts_modes() -> None:
     )
 
 
-def test_duplicates_count_on_either_strand() -> None:
+def test_duplicates_count_on_either_strand():
     one, other = ids("ACCGT"), ids("AAAAC")
     assert count_duplicates([one, other]) == 0
     assert count_duplicates([one, DNA.rc(one), one, other | 0x80]) == 2
 
 
-def test_identity_is_that_of_the_most_similar_place_without_gaps() -> None:
+def test_identity_is_that_of_the_most_similar_place_without_gaps():
     """Against all diagonals of both strands, one by one."""
     rng = np.random.default_rng(1)
     text = ids(random_text(1, 600))
@@ -47,7 +47,7 @@ def test_identity_is_that_of_the_most_similar_place_without_gaps() -> None:
         assert found.measure_identity([copy, DNA.rc(copy)]).tolist() == pytest.approx([wanted] * 2)
 
 
-def test_a_sequence_is_not_compared_with_itself() -> None:
+def test_a_sequence_is_not_compared_with_itself():
     rows = [ids(random_text(i, 70)) for i in range(3)]
     found = MatchIndex([*rows, DNA.rc(rows[0])]).measure_identity(
         [*rows, DNA.rc(rows[0])], skip_own=True

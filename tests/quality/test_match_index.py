@@ -13,7 +13,7 @@ from tests.quality.test_scorecard import ids, random_text
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
-def test_matches_are_those_of_the_slow_definition(seed: int) -> None:
+def test_matches_are_those_of_the_slow_definition(seed):
     """Copies of every length, on both strands, at the ends and beside N."""
     rng = np.random.default_rng(seed)
     text = [list(random_text(seed + i, int(rng.integers(40, 400)))) for i in range(3)]
@@ -37,7 +37,7 @@ def _long_stretches(texts: list[np.ndarray]) -> list[np.ndarray]:
     return [part for part in parts if len(part) >= 32]
 
 
-def test_a_copy_is_found_whole_beside_many_repeats() -> None:
+def test_a_copy_is_found_whole_beside_many_repeats():
     unit = random_text(1, 40)
     text = ids(unit * 30 + "C" + random_text(2, 300))
     whole = ids(random_text(3, 20) + unit * 3 + "A")
@@ -47,6 +47,6 @@ def test_a_copy_is_found_whole_beside_many_repeats() -> None:
 
 
 @pytest.mark.parametrize("text", [[], ["ACGT"], ["N" * 50]])
-def test_a_text_without_a_whole_word_matches_nothing(text: list[str]) -> None:
+def test_a_text_without_a_whole_word_matches_nothing(text):
     index = MatchIndex([ids(part) for part in text])
     assert index.measure_longest([ids("ACGTACGT")]).tolist() == [0]

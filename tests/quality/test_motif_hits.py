@@ -25,9 +25,7 @@ def draw_motif(seed: int, width: int) -> Motif:
 
 
 @given(st.integers(0, 1000), st.integers(1, 5), st.sampled_from([0.5, 0.1, 0.01, 1e-3, 1e-9]))
-def test_the_threshold_is_the_least_score_of_that_probability(
-    seed: int, width: int, p_value: float
-) -> None:
+def test_the_threshold_is_the_least_score_of_that_probability(seed, width, p_value):
     """Every word of the motif's width is listed, with its probability under the background."""
     scores = make_scores(draw_motif(seed, width), BACKGROUND)
     words = list(product(range(4), repeat=width))
@@ -45,7 +43,7 @@ def test_the_threshold_is_the_least_score_of_that_probability(
 
 
 @given(st.text("ACGTN", max_size=40), st.integers(0, 20), st.integers(1, 4))
-def test_hits_are_what_a_loop_over_places_finds(text: str, seed: int, width: int) -> None:
+def test_hits_are_what_a_loop_over_places_finds(text, seed, width):
     motif = draw_motif(seed, width)
     scores = make_scores(motif, BACKGROUND)
     least = find_threshold(scores, BACKGROUND, 0.1)
@@ -61,7 +59,7 @@ def test_hits_are_what_a_loop_over_places_finds(text: str, seed: int, width: int
     assert found.tolist() == [[wanted], [0]]
 
 
-def test_hits_of_background_come_as_often_as_the_p_value_says() -> None:
+def test_hits_of_background_come_as_often_as_the_p_value_says():
     text = ids(random_text(1, 400_000))
     background = measure_background([text])
     motifs = [draw_motif(seed, 8) for seed in range(3)]
@@ -77,7 +75,7 @@ def test_hits_of_background_come_as_often_as_the_p_value_says() -> None:
         assert hits == pytest.approx(places * exact, abs=5 * np.sqrt(places * exact))
 
 
-def test_no_hit_spans_two_sequences_and_none_is_lost_at_an_edge() -> None:
+def test_no_hit_spans_two_sequences_and_none_is_lost_at_an_edge():
     motif = Motif("w", "w", np.eye(4)[[0, 1, 2, 3, 0, 0, 1]], None)  # ACGTAAC
     rows = count_motif_hits(
         [ids("ACGT"), ids("AAC"), ids("ACGTAAC"), ids("GTTACGT"), ids("acgtaacACGTAAC")],

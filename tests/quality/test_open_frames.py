@@ -25,7 +25,7 @@ def read_frames(text: str) -> list[list[str]]:
 
 
 @given(texts)
-def test_frames_genes_and_codons_are_those_of_a_slow_reader(text: str) -> None:
+def test_frames_genes_and_codons_are_those_of_a_slow_reader(text):
     best: list[str] = []
     gene = 0
     for codons in read_frames(text):
@@ -51,5 +51,5 @@ def test_frames_genes_and_codons_are_those_of_a_slow_reader(text: str) -> None:
     assert count_codons([ids(text)])[0].tolist() == [counted[codon] for codon in CODONS]
 
 
-def test_the_stops_are_those_of_the_standard_code() -> None:
+def test_the_stops_are_those_of_the_standard_code():
     assert [CODONS[i] for i in STOPS] == ["TAA", "TAG", "TGA"]

@@ -1,7 +1,5 @@
 """Samples beside real and Markov sequence, in worlds where the answer is known."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -36,17 +34,17 @@ def world(seed: int, n: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def parts() -> tuple[list[np.ndarray], np.ndarray]:
+def parts():
     return list(cut_windows([world(1, 12_000)], LENGTH)), world(2, 20_000)
 
 
-def test_windows_hold_no_n_and_no_soft_mask() -> None:
+def test_windows_hold_no_n_and_no_soft_mask():
     record = ids("acgtACGTNACGTACGTACG")
     found = cut_windows([record], 4)
     assert [DNA.decode(part) for part in found] == ["ACGT", "ACGT", "TACG", "TACG"]
 
 
-def test_equally_many_windows_serve_target_floor_and_markov(parts: tuple) -> None:
+def test_equally_many_windows_serve_target_floor_and_markov(parts):
     windows, train = parts
     real = beside(windows, train, 50)
     assert {len(real.target), len(real.floor), *map(len, real.markov.values())} == {50}
@@ -59,7 +57,7 @@ def test_equally_many_windows_serve_target_floor_and_markov(parts: tuple) -> Non
         beside(windows[:3], train, 50)
 
 
-def test_samples_of_the_real_law_stand_at_the_floor_and_others_above(parts: tuple) -> None:
+def test_samples_of_the_real_law_stand_at_the_floor_and_others_above(parts):
     windows, train = parts
     real = beside(windows, train, 100)
     floor = measure_references(real)["real"]
@@ -75,7 +73,7 @@ def test_samples_of_the_real_law_stand_at_the_floor_and_others_above(parts: tupl
     assert bad["open_frame"]["mean"] > good["open_frame"]["mean"]  # stops are rich in A and T
 
 
-def test_copies_of_train_and_of_one_another_are_seen(parts: tuple) -> None:
+def test_copies_of_train_and_of_one_another_are_seen(parts):
     windows, train = parts
     real = beside(windows, train, 20)
     fresh = list(cut_windows([world(5, 1_200)], LENGTH))
@@ -87,7 +85,7 @@ def test_copies_of_train_and_of_one_another_are_seen(parts: tuple) -> None:
     assert measure_quality(fresh, real)["match"]["max"] < 25
 
 
-def test_stretches_of_a_genome_in_pieces_are_its_pieces(tmp_path: Path) -> None:
+def test_stretches_of_a_genome_in_pieces_are_its_pieces(tmp_path):
     pieces = [random_text(i, 40 + 30 * i) for i in range(4)] + ["ACGT"]
     fasta = tmp_path / "sparse.fa"
     fasta.write_text(">c1\n" + "N" * 500 + ("N" * 90).join(pieces).lower() + "N" * 7 + "\n")
@@ -103,13 +101,13 @@ def test_stretches_of_a_genome_in_pieces_are_its_pieces(tmp_path: Path) -> None:
     assert len(found) >= 4
 
 
-def test_without_a_train_split_there_is_neither_markov_nor_match(parts: tuple) -> None:
+def test_without_a_train_split_there_is_neither_markov_nor_match(parts):
     real = open_real(parts[0], None, 20)
     assert real.markov == {}
     assert measure_quality(parts[0][:20], real)["match"] is None
 
 
-def test_the_error_of_a_distance_is_what_repetition_shows() -> None:
+def test_the_error_of_a_distance_is_what_repetition_shows():
     """60 pairs of sets of one law: the spread of their distances is the mean standard error."""
     found = []
     for i in range(60):
@@ -119,7 +117,7 @@ def test_the_error_of_a_distance_is_what_repetition_shows() -> None:
     assert np.mean([distance["se"] for distance in found]) == pytest.approx(spread, rel=0.35)
 
 
-def test_windows_are_drawn_in_one_pass_each_as_likely_and_in_order() -> None:
+def test_windows_are_drawn_in_one_pass_each_as_likely_and_in_order():
     counts = np.zeros(10)
     for seed in range(400):
         drawn, total = draw_some(iter(range(10)), 4, seed)

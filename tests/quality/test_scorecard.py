@@ -22,7 +22,7 @@ def random_text(seed: int, n: int, weights: tuple[float, ...] = (0.25, 0.25, 0.2
     return "".join(np.random.default_rng(seed).choice(list("ACGT"), n, p=weights))
 
 
-def test_a_spectrum_of_one_strand_counts_each_word_that_stands_there() -> None:
+def test_a_spectrum_of_one_strand_counts_each_word_that_stands_there():
     spectrum = card.kmer_spectrum([ids("ACGTNAC")], 2, both_strands=False)
     words = ["".join(w) for w in itertools.product("ACGT", repeat=2)]
     assert {w: f for w, f in zip(words, spectrum, strict=True) if f} == {
@@ -34,15 +34,13 @@ def test_a_spectrum_of_one_strand_counts_each_word_that_stands_there() -> None:
 
 @given(texts, st.integers(1, 4))
 @settings(max_examples=50, deadline=None)
-def test_a_spectrum_of_both_strands_is_that_of_the_text_and_its_reverse_complement(
-    text: str, k: int
-) -> None:
+def test_a_spectrum_of_both_strands_is_that_of_the_text_and_its_reverse_complement(text, k):
     both = card.kmer_counts([ids(text)], k)
     by_hand = card.kmer_counts([ids(text), DNA.rc(ids(text))], k, both_strands=False)
     assert np.array_equal(both, by_hand)
 
 
-def test_the_soft_mask_bit_of_a_store_does_not_count() -> None:
+def test_the_soft_mask_bit_of_a_store_does_not_count():
     soft = ids("ACGTACGGT") | np.uint8(SOFT)
     assert np.array_equal(card.kmer_spectrum([soft], 3), card.kmer_spectrum([ids("ACGTACGGT")], 3))
 
@@ -51,7 +49,7 @@ def test_the_soft_mask_bit_of_a_store_does_not_count() -> None:
     st.lists(st.integers(0, 9), min_size=4, max_size=4),
     st.lists(st.integers(0, 9), min_size=4, max_size=4),
 )
-def test_the_distance_is_that_of_scipy_in_bits(p: list[int], q: list[int]) -> None:
+def test_the_distance_is_that_of_scipy_in_bits(p, q):
     if sum(p) == 0 or sum(q) == 0:
         return
     left, right = np.array(p, float), np.array(q, float)
@@ -60,18 +58,18 @@ def test_the_distance_is_that_of_scipy_in_bits(p: list[int], q: list[int]) -> No
     )
 
 
-def test_the_distance_runs_from_0_for_equal_to_1_for_disjoint() -> None:
+def test_the_distance_runs_from_0_for_equal_to_1_for_disjoint():
     a, b = card.kmer_spectrum([ids("AAAA")], 2, False), card.kmer_spectrum([ids("CCCC")], 2, False)
     assert (card.js_distance(a, a), card.js_distance(a, b)) == (0.0, 1.0)
 
 
-def test_gc_counts_g_and_c_among_bases_and_is_nan_without_any() -> None:
+def test_gc_counts_g_and_c_among_bases_and_is_nan_without_any():
     found = card.gc_fractions([ids("ggcA"), ids("NNGA"), ids("NN"), ids("")])
     assert found[:2].tolist() == [0.75, 0.5]
     assert np.isnan(found[2:]).all()
 
 
-def test_cpg_is_1_where_bases_meet_by_chance_and_0_where_cpg_is_missing() -> None:
+def test_cpg_is_1_where_bases_meet_by_chance_and_0_where_cpg_is_missing():
     assert card.cpg_ratio([ids(random_text(1, 200_000, (0.3, 0.2, 0.2, 0.3)))]) == pytest.approx(
         1, abs=0.05
     )
@@ -79,7 +77,7 @@ def test_cpg_is_1_where_bases_meet_by_chance_and_0_where_cpg_is_missing() -> Non
     assert np.isnan(card.cpg_ratio([ids("AAAA")]))
 
 
-def test_homopolymers_are_shares_of_bases_and_n_ends_a_run() -> None:
+def test_homopolymers_are_shares_of_bases_and_n_ends_a_run():
     shares = card.homopolymer_shares([ids("AAACNCCTTTT")], longest=3)
     assert shares.tolist() == pytest.approx([1 / 10, 2 / 10, 7 / 10])
     assert card.homopolymer_shares([ids("NN"), ids("")], longest=3).tolist() == [0, 0, 0]
@@ -90,9 +88,7 @@ def test_homopolymers_are_shares_of_bases_and_n_ends_a_run() -> None:
     st.lists(st.text("ACGTN", max_size=30), max_size=3),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_longest_match_is_what_a_slow_search_finds(
-    samples: list[str], reference: list[str]
-) -> None:
+def test_the_longest_match_is_what_a_slow_search_finds(samples, reference):
     def slow(sample: str) -> int:
         strands = reference + [DNA.decode(DNA.rc(ids(text))) for text in reference]
         for size in range(min(len(sample), 8), 0, -1):
@@ -106,7 +102,7 @@ def test_the_longest_match_is_what_a_slow_search_finds(
     assert found.tolist() == [slow(s) for s in samples]
 
 
-def test_a_copied_stretch_of_training_data_shows_as_a_long_match_on_either_strand() -> None:
+def test_a_copied_stretch_of_training_data_shows_as_a_long_match_on_either_strand():
     train = random_text(2, 50_000)
     copied = random_text(3, 100) + train[1000:1150] + random_text(4, 100)
     turned = DNA.decode(DNA.rc(ids(copied)))
@@ -117,7 +113,7 @@ def test_a_copied_stretch_of_training_data_shows_as_a_long_match_on_either_stran
     assert found[2] < 20
 
 
-def test_a_scorecard_puts_real_sequence_at_its_floor_and_another_law_above_it() -> None:
+def test_a_scorecard_puts_real_sequence_at_its_floor_and_another_law_above_it():
     biased = (0.35, 0.15, 0.15, 0.35)
     real = [ids(random_text(10 + i, 2000, biased)) for i in range(20)]
     good = [ids(random_text(100 + i, 2000, biased)) for i in range(5)]
@@ -138,6 +134,6 @@ def test_a_scorecard_puts_real_sequence_at_its_floor_and_another_law_above_it() 
     assert sum(like.samples.homopolymers) == pytest.approx(1)
 
 
-def test_a_scorecard_without_two_real_windows_is_refused() -> None:
+def test_a_scorecard_without_two_real_windows_is_refused():
     with pytest.raises(ValueError, match="two real windows"):
         card.scorecard([ids("ACGT")], [ids("ACGT")])

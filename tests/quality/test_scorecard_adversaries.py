@@ -3,9 +3,8 @@
 The world has what real sequence has: a motif in each window, coding stretches, and no copies.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from genodiff.alphabet import DNA
 from genodiff.io.motifs import read_motifs
 from genodiff.quality.measured_scorecard import list_sample_findings
-from genodiff.quality.real_sequence import RealSequence, open_real
+from genodiff.quality.real_sequence import open_real
 from genodiff.quality.sample_quality import (
     Measures,
     compare_motifs,
@@ -85,17 +84,17 @@ def _leads_to(one: int, last: int, final: dict[int, int]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def train() -> Windows:
+def train():
     return draw_windows(1, 300)
 
 
 @pytest.fixture(scope="module")
-def real(train: Windows) -> RealSequence:
+def real(train):
     return open_real(draw_windows(2, 2 * N), TrainText(lambda: train), N)
 
 
 @pytest.fixture(scope="module")
-def how(tmp_path_factory: pytest.TempPathFactory) -> Measures:
+def how(tmp_path_factory):
     """Two motifs that stand in real sequence more or less often, and eight that are noise."""
     rng = np.random.default_rng(3)
     words = [MOTIF, MOTIF[:8], *("".join(rng.choice(list("ACGT"), 7)) for _ in range(8))]
@@ -113,11 +112,8 @@ def embed_by_words(sequences: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack([kmer_counts([ids], 2, both_strands=False) for ids in sequences])
 
 
-Judge = Callable[[Windows], tuple[set[str], dict[str, Any]]]
-
-
 @pytest.fixture(scope="module")
-def judge(real: RealSequence, how: Measures) -> Judge:
+def judge(real, how):
     """The findings of a set, and its figures."""
     floor = measure_references(real, how)["real"]
 
@@ -129,27 +125,23 @@ def judge(real: RealSequence, how: Measures) -> Judge:
     return find
 
 
-def test_other_real_sequence_has_no_finding(judge: Judge) -> None:
+def test_other_real_sequence_has_no_finding(judge):
     assert judge(draw_windows(7))[0] == set()
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_copies_of_train_are_found_on_either_strand(
-    judge: Judge, train: Windows, turned: bool
-) -> None:
+def test_copies_of_train_are_found_on_either_strand(judge, train, turned):
     copies = [DNA.rc(ids) if turned else ids for ids in train[:N]]
     assert {"match of 20 bases", "near copies, train"} <= judge(copies)[0]
 
 
-def test_copies_with_changes_have_short_matches_and_are_found(judge: Judge, train: Windows) -> None:
+def test_copies_with_changes_have_short_matches_and_are_found(judge, train):
     found = judge(change_bases(train[:N], 0.2))[0]
     assert "near copies, train" in found
     assert "duplicates" not in found
 
 
-def test_a_dinucleotide_shuffle_keeps_words_of_two_and_loses_motifs(
-    judge: Judge, real: RealSequence, how: Measures
-) -> None:
+def test_a_dinucleotide_shuffle_keeps_words_of_two_and_loses_motifs(judge, real, how):
     rng = np.random.default_rng(9)
     windows = draw_windows(11)
     shuffled = [shuffle_dinucleotides(ids, rng) for ids in windows]
@@ -164,9 +156,7 @@ def test_a_dinucleotide_shuffle_keeps_words_of_two_and_loses_motifs(
     assert first["log2_ratio"] + 1.96 * first["se"] < -1
 
 
-def test_a_collapsed_set_is_found_though_each_of_its_sequences_is_real(
-    judge: Judge,
-) -> None:
+def test_a_collapsed_set_is_found_though_each_of_its_sequences_is_real(judge):
     modes = draw_windows(12, 4)
     near = change_bases(modes * (N // 4), 0.08)
     found, measured = judge(near)
@@ -175,27 +165,25 @@ def test_a_collapsed_set_is_found_though_each_of_its_sequences_is_real(
     assert measured["samples"]["effective"] < 0.6 * measured["real"]["effective"]
 
 
-def test_reverse_complements_within_a_set_are_duplicates(judge: Judge) -> None:
+def test_reverse_complements_within_a_set_are_duplicates(judge):
     half = draw_windows(13, N // 2)
     both = [*half, *(DNA.rc(ids) for ids in half)]
     assert {"duplicates", "near copies, set"} <= judge(both)[0]
 
 
-def test_the_wrong_strand_is_told_by_the_discriminator_and_the_embedding(
-    judge: Judge,
-) -> None:
+def test_the_wrong_strand_is_told_by_the_discriminator_and_the_embedding(judge):
     turned = [DNA.rc(ids) for ids in draw_windows(14)]
     assert judge(turned)[0] == {"AUROC, kmers", "Frechet distance"}
 
 
-def test_copies_anywhere_in_the_file_are_seen(real: RealSequence, train: Windows) -> None:
+def test_copies_anywhere_in_the_file_are_seen(real, train):
     """A file whose first sequences are good: what is measured is spread over all of it."""
     fresh = draw_windows(15, 3 * N)
     measured = measure_quality([*fresh, *train[: 3 * N]], real)
     assert measured["match"]["long"] == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_text_in_pieces_gives_what_it_gives_whole(train: Windows) -> None:
+def test_a_text_in_pieces_gives_what_it_gives_whole(train):
     whole = np.concatenate(train)
     samples = [whole[500:700], DNA.rc(whole[9_990:10_100]), *draw_windows(16, 3)]
     one = TrainText(lambda: [whole]).search([samples[:2], samples[2:]])
@@ -206,7 +194,7 @@ def test_a_text_in_pieces_gives_what_it_gives_whole(train: Windows) -> None:
     assert one[0].identity.tolist() == many[0].identity.tolist() == [1, 1]
 
 
-def test_fasta_is_read_once_and_never_held_whole(tmp_path: Path) -> None:
+def test_fasta_is_read_once_and_never_held_whole(tmp_path):
     from genodiff.quality.measured_scorecard import read_ids
     from genodiff.quality.real_sequence import draw_some
 

@@ -107,13 +107,13 @@ def write_sweep(out: Path, split: str = "official") -> None:
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     write_sweep(folder / "a & <b>")
     return folder / "a & <b>"
 
 
-def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given(out: Path) -> None:
+def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given(out):
     results, html = write_benchmark(out).files
     text = html.read_text()
     assert results.read_text().startswith("# Fine-tuning results")
@@ -129,7 +129,7 @@ def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given
     assert write_benchmark(out)[0][1].read_text() == text
 
 
-def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out: Path) -> None:
+def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out):
     text = "\n".join(
         format_markdown(
             read_sweep(out), [{"command": "genodiff finetune", "git": "abc", "threads": 2}]
@@ -144,21 +144,21 @@ def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out: Path) ->
     assert order == sorted(order)
 
 
-def test_published_values_stand_beside_the_official_split_only(tmp_path: Path) -> None:
+def test_published_values_stand_beside_the_official_split_only(tmp_path):
     write_sweep(tmp_path, "local")
     text = "\n".join(format_markdown(read_sweep(tmp_path), []))
     assert "published" not in text
     assert "not comparable with published numbers" in render_page(read_sweep(tmp_path), [], "x")
 
 
-def test_an_interval_ends_where_its_metric_does() -> None:
+def test_an_interval_ends_where_its_metric_does():
     assert clip_interval((0.87, 1.08), "accuracy") == (0.87, 1.0)
     assert clip_interval((-1.2, 0.3), "mcc") == (-1.0, 0.3)
     assert clip_interval((-0.1, 7.0), "mse") == (0.0, 7.0)
     assert clip_interval((-3.0, 9.0), "of-its-own") == (-3.0, 9.0)
 
 
-def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
+def test_means_and_spans_are_those_of_the_rows(out):
     (panel,) = read_sweep(out)
     for line in panel.lines:
         values = [row["value"] for row in line.rows]
@@ -171,7 +171,7 @@ def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
     assert words == [f"{NAME},", "pretrained", "scratch", "majority", told]  # best first
 
 
-def test_every_published_file_names_tasks_of_its_suite() -> None:
+def test_every_published_file_names_tasks_of_its_suite():
     for suite in ("genomic-benchmarks", "nt"):
         for task in load_suite(suite).tasks:
             assert find_published(suite, task.name, "official")
@@ -182,7 +182,7 @@ def test_every_published_file_names_tasks_of_its_suite() -> None:
     }["MDLM 467k"] == 0.940
 
 
-def test_comparisons_are_paired_corrected_together_and_said_in_their_words(out: Path) -> None:
+def test_comparisons_are_paired_corrected_together_and_said_in_their_words(out):
     (panel,) = read_sweep(out)
     assert [(gap.a, gap.b) for gap in panel.comparisons] == [
         ("pretrained", "scratch"),
@@ -211,7 +211,7 @@ def test_comparisons_are_paired_corrected_together_and_said_in_their_words(out: 
     assert page.count("cannot be told apart") + page.count('<td class="text">ahead</td>') == 2
 
 
-def test_equivalence_is_said_only_of_a_margin_and_copies_are_one_test(out: Path) -> None:
+def test_equivalence_is_said_only_of_a_margin_and_copies_are_one_test(out):
     (wide,) = read_sweep(out, margin=5.0)
     for gap in wide.comparisons:
         assert gap.describe().endswith("within ±5")
@@ -231,7 +231,7 @@ def test_equivalence_is_said_only_of_a_margin_and_copies_are_one_test(out: Path)
         atomic.write_json(out / TASKS, {name: plain.about})
 
 
-def test_a_summary_for_the_terminal_has_the_comparisons_below_each_task(out: Path) -> None:
+def test_a_summary_for_the_terminal_has_the_comparisons_below_each_task(out):
     comparisons = write_benchmark(out).comparisons
     rows = [row for panel in read_sweep(out) for line in panel.lines for row in line.rows]
     lines = [line for line in format_summary(rows, comparisons) if "Holm p" in line]
@@ -239,7 +239,7 @@ def test_a_summary_for_the_terminal_has_the_comparisons_below_each_task(out: Pat
     assert lines[0].startswith("  pretrained minus scratch: +0.")
 
 
-def test_an_ensemble_of_seeds_is_a_line_of_its_own_and_in_no_comparison(out: Path) -> None:
+def test_an_ensemble_of_seeds_is_a_line_of_its_own_and_in_no_comparison(out):
     (panel,) = read_sweep(out)
     lines = {line.name: line for line in panel.lines}
     assert set(lines) == {

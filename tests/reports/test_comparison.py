@@ -16,7 +16,7 @@ def sets(n: int, length: int, gc: float, seed: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(("k", "n"), [(1, 2), (2, 10), (3, 32), (4, 136)])
-def test_canonical_words_hold_every_word_once_with_its_reverse_complement(k: int, n: int) -> None:
+def test_canonical_words_hold_every_word_once_with_its_reverse_complement(k, n):
     words, places = canonical_words(k)
     letters = ["".join(p) for p in product("ACGT", repeat=k)]
     assert len(words) == n
@@ -25,7 +25,7 @@ def test_canonical_words_hold_every_word_once_with_its_reverse_complement(k: int
         assert {letters[p] for p in group} == {word, str(reverse_complement(word))}
 
 
-def test_the_spectra_are_distributions_over_the_canonical_words() -> None:
+def test_the_spectra_are_distributions_over_the_canonical_words():
     found = compare_sequences(sets(4, 500, 0.5, 1), sets(6, 500, 0.4, 2), sets(4, 500, 0.3, 3))
     assert [s.role for s in found.spectra] == ["real", "markov", "samples"]
     for s in found.spectra:
@@ -35,7 +35,7 @@ def test_the_spectra_are_distributions_over_the_canonical_words() -> None:
     assert markov < real < samples
 
 
-def test_the_sentence_gives_the_samples_the_floor_and_the_baseline() -> None:
+def test_the_sentence_gives_the_samples_the_floor_and_the_baseline():
     found = compare_sequences(
         sets(4, 500, 0.5, 1), sets(6, 500, 0.4, 2), sets(4, 500, 0.3, 3), markov_name="Markov 5"
     )
@@ -48,7 +48,7 @@ def test_the_sentence_gives_the_samples_the_floor_and_the_baseline() -> None:
     assert "Markov" not in alone.sentence
 
 
-def test_the_source_and_the_search_for_copies_judge_each_set() -> None:
+def test_the_source_and_the_search_for_copies_judge_each_set():
     found = compare_sequences(
         sets(3, 300, 0.5, 1),
         sets(6, 300, 0.5, 2),

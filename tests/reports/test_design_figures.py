@@ -17,7 +17,7 @@ def draw_labels(labels: list[Label]) -> list[Annotation]:
     return [one for one in ax.texts if isinstance(one, Annotation)]
 
 
-def test_labels_of_near_points_stand_beside_one_another() -> None:
+def test_labels_of_near_points_stand_beside_one_another():
     near = [(f"method {i}", 0.5 + 0.03 * i, 0.5, "black") for i in range(4)]
     found = draw_labels(near)
     assert [one.get_text() for one in found] == [name for name, *_ in near]
@@ -29,6 +29,6 @@ def test_labels_of_near_points_stand_beside_one_another() -> None:
     assert not any(box.contains(*point) for box in boxes for point in points)
 
 
-def test_a_label_alone_stands_above_its_point_and_none_is_lost_in_a_crowd() -> None:
+def test_a_label_alone_stands_above_its_point_and_none_is_lost_in_a_crowd():
     assert draw_labels([("alone", 0.5, 0.5, "black")])[0].xyann == (5, 5)
     assert len(draw_labels([(f"method {i}", 0.5, 0.5, "black") for i in range(12)])) == 12

@@ -58,7 +58,7 @@ DRAWN = drawn()
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_is_one_svg_that_names_itself(name: str) -> None:
+def test_a_figure_is_one_svg_that_names_itself(name):
     root = ET.fromstring(DRAWN[name])
     assert root.tag == "svg"
     assert set(root.attrib) == {"viewBox", "role", "aria-label"}
@@ -67,17 +67,17 @@ def test_a_figure_is_one_svg_that_names_itself(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_takes_its_colours_and_fonts_from_the_page(name: str) -> None:
+def test_a_figure_takes_its_colours_and_fonts_from_the_page(name):
     assert not re.search(r"font-family|#[0-9a-f]{6}\b|xmlns|<style|metadata|://", DRAWN[name])
     assert "var(--" in DRAWN[name]
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_text_stays_text(name: str) -> None:
+def test_text_stays_text(name):
     assert "".join(ET.fromstring(DRAWN[name]).itertext()).strip()
 
 
-def test_figures_of_one_page_share_no_identifier() -> None:
+def test_figures_of_one_page_share_no_identifier():
     ids = [
         e.attrib["id"]
         for figure in DRAWN.values()
@@ -88,7 +88,7 @@ def test_figures_of_one_page_share_no_identifier() -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_every_reference_inside_a_figure_is_kept() -> None:
+def test_every_reference_inside_a_figure_is_kept():
     for figure in DRAWN.values():
         root = ET.fromstring(figure)
         ids = {e.attrib["id"] for e in root.iter() if "id" in e.attrib}
@@ -98,13 +98,13 @@ def test_every_reference_inside_a_figure_is_kept() -> None:
         assert used == ids
 
 
-def test_drawing_twice_gives_the_same_bytes_and_leaves_matplotlib_as_it_was() -> None:
+def test_drawing_twice_gives_the_same_bytes_and_leaves_matplotlib_as_it_was():
     before = {key: matplotlib.rcParams[key] for key in svg._STYLE}
     assert drawn() == DRAWN
     assert {key: matplotlib.rcParams[key] for key in svg._STYLE} == before
 
 
-def test_the_number_line_draws_all_values_and_the_share_of_the_gap() -> None:
+def test_the_number_line_draws_all_values_and_the_share_of_the_gap():
     text = DRAWN["number_line"]
     for said in (
         "uniform",
@@ -121,12 +121,12 @@ def test_the_number_line_draws_all_values_and_the_share_of_the_gap() -> None:
 
 
 @pytest.mark.parametrize("closed", [-0.5, 0.0, 0.2, 1.0, 1.3])
-def test_the_number_line_copes_with_any_share_of_the_gap(closed: float) -> None:
+def test_the_number_line_copes_with_any_share_of_the_gap(closed):
     model = BitsLine("model", "this model", 1.99 - 0.79 * closed)
     assert f"{closed:.0%} of the gap closed" in figures.draw_number_line([*LINES, model], closed)
 
 
-def test_words_stand_in_the_order_of_their_frequency_in_real_sequence() -> None:
+def test_words_stand_in_the_order_of_their_frequency_in_real_sequence():
     sets = [Series("real", "real", [0.1, 0.6, 0.3]), Series("samples", "samples", [0.5, 0.2, 0.3])]
     labels = re.findall(
         r">([ACGT]{3})<", sample_figures.draw_trinucleotides(["AAA", "AAC", "AAG"], sets)
@@ -134,13 +134,13 @@ def test_words_stand_in_the_order_of_their_frequency_in_real_sequence() -> None:
     assert labels == ["AAC", "AAG", "AAA"]
 
 
-def test_names_from_outside_are_escaped_in_a_figure() -> None:
+def test_names_from_outside_are_escaped_in_a_figure():
     text = figures.draw_number_line([BitsLine("model", "<script>&$x^2$", 1.5), *LINES])
     assert "<script" not in text
     assert "&lt;script&gt;&amp;$x^2$" in text, "a dollar sign is no mathematics either"
 
 
-def test_curves_without_validation_or_with_one_wild_loss_keep_their_scale() -> None:
+def test_curves_without_validation_or_with_one_wild_loss_keep_their_scale():
     text = figures.draw_curves(
         list(range(100, 220)), [1.9, 1.8, 1.7] * 39 + [math.inf, 1e6, 1.8], [], LINES
     )
@@ -148,7 +148,7 @@ def test_curves_without_validation_or_with_one_wild_loss_keep_their_scale() -> N
     assert max(labels) <= 2.5
 
 
-def test_a_long_run_is_drawn_by_its_means() -> None:
+def test_a_long_run_is_drawn_by_its_means():
     steps = np.arange(100_000)
     text = figures.draw_curves(steps.tolist(), (2 - steps / 2e5).tolist(), [], LINES)
     assert len(text) < 60_000
@@ -156,9 +156,7 @@ def test_a_long_run_is_drawn_by_its_means() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 4), st.floats(0.01, 0.6)), min_size=1, max_size=6))
-def test_labels_that_are_spread_stand_apart_in_their_order(
-    labels: list[tuple[float, float]],
-) -> None:
+def test_labels_that_are_spread_stand_apart_in_their_order(labels):
     places, sizes = ([x[i] for x in labels] for i in range(2))
     order = sorted(range(len(places)), key=lambda i: places[i])
     needed = np.array([(sizes[a] + sizes[b]) / 2 for a, b in pairwise(order)])
@@ -173,13 +171,13 @@ def test_labels_that_are_spread_stand_apart_in_their_order(
         assert moved == pytest.approx(places)
 
 
-def test_thesmooth_of_a_line_is_the_line() -> None:
+def test_thesmooth_of_a_line_is_the_line():
     y = np.arange(20.0)
     assert figures.smooth(y, 3)[5:15] == pytest.approx(y[5:15])
     assert figures.smooth(y, 0) == pytest.approx(y)
 
 
-def test_coordinates_are_rounded_and_groups_without_purpose_are_gone() -> None:
+def test_coordinates_are_rounded_and_groups_without_purpose_are_gone():
     places = [
         v
         for e in ET.fromstring(DRAWN["curves"]).iter()

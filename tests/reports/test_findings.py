@@ -20,11 +20,11 @@ def score(**changed: Any) -> str:
     return json.dumps({"test": evaluation() | changed})
 
 
-def test_a_sound_run_has_no_findings(tmp_path: Path) -> None:
+def test_a_sound_run_has_no_findings(tmp_path):
     assert of(make_run(tmp_path / "run")) == []
 
 
-def test_a_bound_below_the_source_by_more_than_its_interval_is_impossible(tmp_path: Path) -> None:
+def test_a_bound_below_the_source_by_more_than_its_interval_is_impossible(tmp_path):
     value = evaluation(1.1, source=1.2)
     found = of(make_run(tmp_path / "run", eval_json=json.dumps({"test": value})))
     assert len(found) == 1
@@ -39,15 +39,13 @@ def test_a_bound_below_the_source_by_more_than_its_interval_is_impossible(tmp_pa
     [1.0, 1.19], True),
      (None, [1.0, 1.21], False), (None, None, True)],
 )  # fmt: skip
-def test_the_paired_interval_decides_where_there_is_one(
-    difference: tuple[float, list[float]] | None, interval: list[float] | None, impossible: bool
-) -> None:
+def test_the_paired_interval_decides_where_there_is_one(difference, interval, impossible):
     paired = None if difference is None else {"bits": difference[0], "ci95": difference[1]}
     value = evaluation(1.1, source=1.2) | {"model_minus_source_bits": paired, "ci95_bits": interval}
     assert is_below_source(Evaluation.model_validate(value)) is impossible
 
 
-def test_the_gap_is_measured_from_order_0_to_the_source() -> None:
+def test_the_gap_is_measured_from_order_0_to_the_source():
     assert measure_gap_closed(
         Evaluation.model_validate(evaluation(1.45, source=1.0) | {"markov_bits": {"0": 1.9}})
     ) == pytest.approx(0.5)
@@ -91,16 +89,14 @@ def test_the_gap_is_measured_from_order_0_to_the_source() -> None:
         ({"repeat_share": 0.07}, "7% of the windows of test share a 24-mer"),
     ],
 )
-def test_a_figure_that_needs_care_is_named(
-    tmp_path: Path, changed: dict[str, Any], said: str
-) -> None:
+def test_a_figure_that_needs_care_is_named(tmp_path, changed, said):
     found = of(make_run(tmp_path / "run", eval_json=score(**changed)))
     assert len(found) == 1
     assert found[0].startswith("warn: ")
     assert said in found[0]
 
 
-def test_a_run_that_stopped_early_or_overfits_is_named(tmp_path: Path) -> None:
+def test_a_run_that_stopped_early_or_overfits_is_named(tmp_path):
     early = of(make_run(tmp_path / "early", config_yaml=CONFIG.replace("300", "400")))
     assert early == ["warn: Training stands at step 300 of 400: the same command goes on."]
     limited = of(
@@ -119,14 +115,14 @@ def test_a_run_that_stopped_early_or_overfits_is_named(tmp_path: Path) -> None:
     assert "ends at 1.900 after a best of 1.3" in over[0]
 
 
-def test_a_loss_that_is_not_finite_is_bad(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_is_bad(tmp_path):
     lines = metrics().splitlines()
     lines[5] = ",".join([*lines[5].split(",")[:3], "inf", *lines[5].split(",")[4:]])
     found = of(make_run(tmp_path / "run", metrics_csv="\n".join(lines) + "\n"))
     assert found == ["bad: 1 training steps have a loss that is not finite."]
 
 
-def test_samples_that_repeat_or_hold_other_letters_are_named(tmp_path: Path) -> None:
+def test_samples_that_repeat_or_hold_other_letters_are_named(tmp_path):
     text = fasta(2) + ">a\nACGN\n>b\nACGN\n"
     found = of(make_run(tmp_path / "run", samples_fa=text))
     assert found == [
@@ -135,13 +131,13 @@ def test_samples_that_repeat_or_hold_other_letters_are_named(tmp_path: Path) -> 
     ]
 
 
-def test_what_is_wrong_comes_before_what_needs_care(tmp_path: Path) -> None:
+def test_what_is_wrong_comes_before_what_needs_care(tmp_path):
     value = evaluation(1.1, source=1.2) | {"windows": 3}
     found = of(make_run(tmp_path / "run", eval_json=json.dumps({"test": value})))
     assert [f.split(":")[0] for f in found] == ["bad", "warn"]
 
 
-def test_the_fitted_markov_line_counts_where_it_is_better() -> None:
+def test_the_fitted_markov_line_counts_where_it_is_better():
     fitted = {"order": 9, "pseudo": [1.0], "bits": 1.4, "perplexity": 2.6, "minus_model_bits": None}
 
     def best(**changed: Any) -> tuple[str, float] | None:

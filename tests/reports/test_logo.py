@@ -27,7 +27,7 @@ def draw(heights: object, **options: object) -> str:
     return draw_logo(np.array(heights, float), **given)  # type: ignore[arg-type]
 
 
-def test_letters_are_stacked_with_the_largest_on_top_and_heights_add_up() -> None:
+def test_letters_are_stacked_with_the_largest_on_top_and_heights_add_up():
     found = letters_of(draw([[0.5, 0.25, 1.0, 0.25], [2.0, 0, 0, 0]], limits=(0, 2)))
     assert [one[0] for one in found] == ["C", "T", "A", "G", "A"]
     assert [one[3] for one in found] == pytest.approx([12.5, 12.5, 25, 50, 100], abs=0.01)
@@ -37,7 +37,7 @@ def test_letters_are_stacked_with_the_largest_on_top_and_heights_add_up() -> Non
     assert found[4][1] - found[0][1] == pytest.approx(10)
 
 
-def test_letters_below_zero_hang_from_the_axis() -> None:
+def test_letters_below_zero_hang_from_the_axis():
     svg = draw([[-1.0, 0.5, -0.5, 0.0]])
     found = {letter: (top, size) for letter, _, top, size in letters_of(svg)}
     zero = 6 + 100 * 0.5 / 2
@@ -48,12 +48,12 @@ def test_letters_below_zero_hang_from_the_axis() -> None:
     assert find_limits(np.array([[-1.0, 0.5, -0.5, 0.0]])) == (-1.5, 0.5)
 
 
-def test_missing_heights_draw_no_letter_and_an_empty_logo_has_a_scale() -> None:
+def test_missing_heights_draw_no_letter_and_an_empty_logo_has_a_scale():
     assert letters_of(draw([[np.nan] * 4, [0.0] * 4])) == []
     assert find_limits(np.full((2, 4), np.nan)) == (0, 1)
 
 
-def test_the_axis_counts_from_the_first_column() -> None:
+def test_the_axis_counts_from_the_first_column():
     svg = draw(np.ones((30, 4)), first=998, marked=[2, 99])
     numbers = [one.text for one in ET.fromstring(svg).iter("text")]
     assert numbers[3:] == ["1,000", "1,005", "1,010", "1,015", "1,020", "1,025"]
@@ -61,7 +61,7 @@ def test_the_axis_counts_from_the_first_column() -> None:
     assert [find_step(50, 12, 3), find_step(50, 2, 9), find_step(50, 40, 3)] == [5, 50, 1]
 
 
-def test_names_are_unique_in_a_page_and_titles_are_escaped() -> None:
+def test_names_are_unique_in_a_page_and_titles_are_escaped():
     svg = draw([[1, 0, 0, 0]], name="alt", title='5 > 3 & "x"')
     assert ET.fromstring(svg).attrib["aria-label"] == '5 > 3 & "x"'
     assert set(re.findall(r'id="([^"]+)"', svg)) == {"alt-A"}
@@ -71,6 +71,6 @@ def test_names_are_unique_in_a_page_and_titles_are_escaped() -> None:
 @pytest.mark.parametrize(
     ("heights", "limits"), [(np.ones(4), None), (np.ones((2, 3)), None), (np.ones((1, 4)), (1, 2))]
 )
-def test_other_shapes_and_ranges_are_refused(heights: object, limits: object) -> None:
+def test_other_shapes_and_ranges_are_refused(heights, limits):
     with pytest.raises(ValueError, match=r"shape|limits"):
         draw(heights, limits=limits)

@@ -16,11 +16,7 @@ from genodiff.reports.comparison import compare_sequences
 from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.folder import read_folder
 from genodiff.reports.svg import draw_both_widths
-from genodiff.studies.comparison_page import (
-    ComparisonFigure,
-    ComparisonTable,
-    write_comparison,
-)
+from genodiff.studies.comparison_page import ComparisonFigure, ComparisonTable, write_comparison
 
 Draw = Callable[[Path], str]
 _INCH = 72
@@ -44,12 +40,12 @@ def comparison_page(folder: Path) -> str:
 
 
 @pytest.fixture(scope="module", params=[run_page, sweep_page, comparison_page])
-def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+def page(request, tmp_path_factory):
     draw: Draw = request.param
     return draw(tmp_path_factory.mktemp("page"))
 
 
-def test_every_figure_scales(page: str) -> None:
+def test_every_figure_scales(page):
     figures = re.findall(r"<svg[^>]*>", page)
     assert figures
     for tag in figures:
@@ -59,7 +55,7 @@ def test_every_figure_scales(page: str) -> None:
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
 
 
-def test_a_wide_figure_has_a_twin_for_phones_unless_it_scrolls(page: str) -> None:
+def test_a_wide_figure_has_a_twin_for_phones_unless_it_scrolls(page):
     widths = [float(w) for w in re.findall(r'<svg[^>]*viewBox="0 0 ([0-9.]+) ', page)]
     long = len(re.findall(r'class="plot long"', page))
     wide = sum(w > 1.1 * NARROW * _INCH for w in widths) - long
@@ -67,7 +63,7 @@ def test_a_wide_figure_has_a_twin_for_phones_unless_it_scrolls(page: str) -> Non
     assert max(widths) <= WIDE * _INCH + 1
 
 
-def test_every_table_of_figures_scrolls_in_its_own_box(page: str) -> None:
+def test_every_table_of_figures_scrolls_in_its_own_box(page):
     body = page.split("</style>", 1)[1]
     for start in (match.start() for match in re.finditer("<table", body)):
         before = body[:start]
@@ -76,7 +72,7 @@ def test_every_table_of_figures_scrolls_in_its_own_box(page: str) -> None:
         assert boxed or before.rfind('<div class="facts">') > before.rfind("</section>")
 
 
-def test_nothing_in_the_style_is_wider_than_a_phone_outside_a_box_that_scrolls(page: str) -> None:
+def test_nothing_in_the_style_is_wider_than_a_phone_outside_a_box_that_scrolls(page):
     style = page.split("<style>", 1)[1].split("</style>", 1)[0]
     for rule, size in re.findall(r"([^{}]+)\{[^{}]*\bmin-width: ([0-9.]+)rem", style):
         if rule.strip().startswith("@media"):

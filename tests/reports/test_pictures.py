@@ -91,7 +91,7 @@ def text_boxes(svg: ET.Element) -> Iterator[tuple[str, float, float, float, floa
 
 
 @pytest.mark.parametrize("name", list(pictures()))
-def test_every_label_lies_inside_its_picture(name: str) -> None:
+def test_every_label_lies_inside_its_picture(name):
     root = ET.fromstring(pictures()[name])
     left, top, width, height = map(float, root.attrib["viewBox"].split())
     boxes = list(text_boxes(root))
@@ -108,7 +108,7 @@ def test_every_label_lies_inside_its_picture(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*pictures(), "numbers at both ends"])
-def test_no_label_covers_another(name: str) -> None:
+def test_no_label_covers_another(name):
     if name in pictures():
         svg = pictures()[name]
     else:
@@ -122,13 +122,13 @@ def test_no_label_covers_another(name: str) -> None:
         assert apart, (one, other)
 
 
-def test_the_name_of_the_axis_does_not_cover_its_numbers() -> None:
+def test_the_name_of_the_axis_does_not_cover_its_numbers():
     svg = draw_logo(np.full((18, 4), 0.163 / 4), name="x", title="t")
     boxes = {text: box for text, *box in text_boxes(ET.fromstring(svg))}
     assert boxes["bits"][2] < boxes["0.163"][0]
 
 
-def test_a_picture_by_itself_has_plain_colours_that_any_program_reads() -> None:
+def test_a_picture_by_itself_has_plain_colours_that_any_program_reads():
     svg = pictures()["ism"]
     assert "var(" not in svg
     assert "<style" not in svg
@@ -136,7 +136,7 @@ def test_a_picture_by_itself_has_plain_colours_that_any_program_reads() -> None:
     assert "var(--a)" in pictures()["ism page"]
 
 
-def test_png_and_pdf_show_the_shapes_where_they_are() -> None:
+def test_png_and_pdf_show_the_shapes_where_they_are():
     shapes: Form = [
         Box(0, 0, 100, 40, "grid"), Box(20, 10, 10, 20, "a"), PlacedText(60, 30, "$x$", 9, "ink"),
     ]  # fmt: skip
@@ -153,14 +153,14 @@ def test_png_and_pdf_show_the_shapes_where_they_are() -> None:
     assert re.search(rb"/MediaBox \[ 0 0 81 36 \]", pdf)  # 108 × 48 pixels in points
 
 
-def test_a_very_long_picture_is_made_smaller_so_that_it_can_be_shown() -> None:
+def test_a_very_long_picture_is_made_smaller_so_that_it_can_be_shown():
     pdf = render_picture(".pdf", [Box(0, 0, 40_000, 10, "a")], "t")
     assert float(re.search(rb"/MediaBox \[ 0 0 ([\d.]+)", pdf)[1]) == 14_400  # type: ignore[index]
     png = imread(io.BytesIO(render_picture(".png", [Box(0, 0, 40_000, 10, "a")], "t")))
     assert png.shape[1] == pytest.approx(30_000, abs=1)
 
 
-def test_letters_of_a_logo_fill_their_box() -> None:
+def test_letters_of_a_logo_fill_their_box():
     from genodiff.reports.shapes import GLYPHS
 
     for text in GLYPHS.values():
@@ -168,7 +168,7 @@ def test_letters_of_a_logo_fill_their_box() -> None:
         assert (box.x0, box.y0, box.x1, box.y1) == pytest.approx((0, 0, 100, 100), abs=0.6)
 
 
-def test_a_page_of_one_region_names_it_once_and_a_named_region_keeps_its_name() -> None:
+def test_a_page_of_one_region_names_it_once_and_a_named_region_keeps_its_name():
     page = render_ism_page([saturation()], TOLD, [[]])
     body = re.sub(r"<svg.*?</svg>|<script.*?</script>", "", page.split("<body>")[1], flags=re.S)
     assert body.count("chrI:") == 1
@@ -179,7 +179,7 @@ def test_a_page_of_one_region_names_it_once_and_a_named_region_keeps_its_name() 
     assert "<h2>chrI:499,801-499,840</h2>" in two
 
 
-def test_genes_stand_where_their_bases_are() -> None:
+def test_genes_stand_where_their_bases_are():
     gene = Gene("c", 110, 150, -1, "X", ((110, 120), (140, 150)), ((112, 120),))
     shapes = draw_genes([gene], 100, 200, 2.0, top=0)
     boxes = [(one.x, one.x + one.width, one.height) for one in shapes if isinstance(one, Box)]
@@ -194,7 +194,7 @@ def test_genes_stand_where_their_bases_are() -> None:
     assert [(one.x, one.x + one.width) for one in cut if isinstance(one, Box)] == [(0, 10)]
 
 
-def test_genes_below_a_region_of_the_other_strand_run_the_other_way() -> None:
+def test_genes_below_a_region_of_the_other_strand_run_the_other_way():
     gene = Gene("c", 110, 150, -1, "X", ((110, 120), (140, 150)), ((112, 120),))
     region = MapRegion("c", 100, 200, "r", "A" * 100, "-")
     shapes = draw_region_genes([gene], region, 2.0, 0)
@@ -204,7 +204,7 @@ def test_genes_below_a_region_of_the_other_strand_run_the_other_way() -> None:
     assert PlacedText(100, 9, "X →", 9, "ink", "start") in shapes
 
 
-def test_genes_that_would_touch_stand_below_one_another_and_too_many_are_counted() -> None:
+def test_genes_that_would_touch_stand_below_one_another_and_too_many_are_counted():
     def make(start: int, end: int) -> Gene:
         return Gene("c", start, end, 0, "g")
 
@@ -218,7 +218,7 @@ def test_genes_that_would_touch_stand_below_one_another_and_too_many_are_counted
     )
 
 
-def test_scales_of_tracks_are_those_of_the_values_within_0_and_2_bits() -> None:
+def test_scales_of_tracks_are_those_of_the_values_within_0_and_2_bits():
     p = np.array([[0.25, 0.25, 0.25, 0.25], [0.5, 0.5, 0, 0], [np.nan] * 4], np.float32)
     limits = find_limits(BaseTracks("c", 0, "ACN", p))
     assert limits == {"information": (0, 1), "entropy": (1, 2), "surprisal": (0, 3)}
@@ -230,7 +230,7 @@ def test_scales_of_tracks_are_those_of_the_values_within_0_and_2_bits() -> None:
     assert flat["entropy"] == (1.95, 2)
 
 
-def test_from_far_a_column_of_tracks_holds_every_base_once() -> None:
+def test_from_far_a_column_of_tracks_holds_every_base_once():
     parts = split_columns(1234, 960 / 1234)
     assert len(parts) == 960
     assert [i for part in parts for i in range(part.start, part.stop)] == list(range(1234))

@@ -1,7 +1,6 @@
 """Pages, cards and hubs are for others: no folder and no user of the machine stands in them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,7 @@ SECRET = "dr-strange"
         ("https://example.org/a/b", "https://example.org/a/b"),
     ],
 )
-def test_paths_of_a_machine_are_cut_down_to_names(text: str, shown: str) -> None:
+def test_paths_of_a_machine_are_cut_down_to_names(text, shown):
     assert hide_folders(text) == shown
     assert hide_all_folders({"a": [text, 1, None]}) == {"a": [shown, 1, None]}
 
@@ -102,7 +101,7 @@ def any_other(_: Path) -> str:
 
 
 @pytest.mark.parametrize("draw", [report, bare_report, runs_page, sweep, comparison, any_other])
-def test_a_page_names_no_folder(draw: Callable[[Path], str], tmp_path: Path) -> None:
+def test_a_page_names_no_folder(draw, tmp_path):
     text = draw(tmp_path)
     assert text
     assert SECRET not in text
@@ -110,9 +109,7 @@ def test_a_page_names_no_folder(draw: Callable[[Path], str], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("layout", ["safetensors", None])
-def test_an_export_names_no_folder(
-    tmp_path: Path, layout: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_names_no_folder(tmp_path, layout, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     (tmp_path / SECRET).mkdir()
     run = write_run(tmp_path / SECRET)

@@ -1,7 +1,5 @@
 """The data that samples are compared with: the run's own, held out, never fetched."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from synthetic_run import CONFIG, make_run
@@ -15,9 +13,7 @@ from genodiff.reports.folder import read_folder
 from genodiff.reports.reference import measure_source_bits, open_reference
 
 
-def test_a_toy_run_is_compared_with_held_out_toy_sequence_and_judged_by_its_source(
-    tmp_path: Path,
-) -> None:
+def test_a_toy_run_is_compared_with_held_out_toy_sequence_and_judged_by_its_source(tmp_path):
     folder = read_folder(make_run(tmp_path / "run"))
     found, note = open_reference(folder)
     assert note == ""
@@ -36,7 +32,7 @@ def test_a_toy_run_is_compared_with_held_out_toy_sequence_and_judged_by_its_sour
     assert "256 windows of 256 bases" in dict(found.windows())["test"]
 
 
-def test_the_comparison_is_the_same_every_time(tmp_path: Path) -> None:
+def test_the_comparison_is_the_same_every_time(tmp_path):
     folder = read_folder(make_run(tmp_path / "run"))
     first, second = (open_reference(folder)[0] for _ in range(2))
     assert first is not None
@@ -44,7 +40,7 @@ def test_the_comparison_is_the_same_every_time(tmp_path: Path) -> None:
     assert first.comparison(folder) == second.comparison(folder)
 
 
-def test_the_report_of_a_toy_run_carries_the_comparison_and_the_windows(tmp_path: Path) -> None:
+def test_the_report_of_a_toy_run_carries_the_comparison_and_the_windows(tmp_path):
     text = html.write_report(make_run(tmp_path / "run")).read_text(encoding="utf-8")
     for said in (
         "bits per base by the source",
@@ -55,9 +51,7 @@ def test_the_report_of_a_toy_run_carries_the_comparison_and_the_windows(tmp_path
         assert said in text, said
 
 
-def test_data_that_is_not_here_is_told_and_never_fetched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_that_is_not_here_is_told_and_never_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "socket.socket.connect", lambda *_: pytest.fail("the report touched the network")
     )
@@ -67,7 +61,7 @@ def test_data_that_is_not_here_is_told_and_never_fetched(
     assert "--fasta" in text
 
 
-def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_told(tmp_path):
     gone = CONFIG.replace("recipe: toy", f"recipe: own\nfasta: {tmp_path}/gone.fa")
     text = html.write_report(make_run(tmp_path / "run", config_yaml=gone)).read_text(
         encoding="utf-8"
@@ -76,7 +70,7 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
     assert "gone.fa" in text
 
 
-def test_samples_longer_than_any_held_out_interval_still_have_their_page(tmp_path: Path) -> None:
+def test_samples_longer_than_any_held_out_interval_still_have_their_page(tmp_path):
     long = ">a\n" + "ACGT" * 30_000 + "\n>b\n" + "AACC" * 30_000 + "\n"
     text = html.write_report(make_run(tmp_path / "run", samples_fa=long)).read_text(
         encoding="utf-8"
@@ -84,7 +78,7 @@ def test_samples_longer_than_any_held_out_interval_still_have_their_page(tmp_pat
     assert "120,000" in text
 
 
-def test_copies_of_the_train_split_are_found_on_either_strand(tmp_path: Path) -> None:
+def test_copies_of_the_train_split_are_found_on_either_strand(tmp_path):
     store = build_dna_store(load_recipe("toy"), None, offline=True)
     genome = "".join(
         f">{c}\n{DNA.decode(np.asarray(store.ids(c))[:20_000])}\n" for c in ("toy1", "toy2")
@@ -104,7 +98,7 @@ def test_copies_of_the_train_split_are_found_on_either_strand(tmp_path: Path) ->
     assert "bits per base by the source" not in dict(comparison.extra)
 
 
-def test_sets_of_unequal_lengths_are_scored_base_by_base() -> None:
+def test_sets_of_unequal_lengths_are_scored_base_by_base():
     toy = ToySource()
     parts = [toy.sample(200, 5, 0), toy.sample(50, 5, 1)]
     nats = sum(float(toy.log_likelihood(p)) for p in parts)

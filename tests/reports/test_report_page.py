@@ -3,7 +3,6 @@
 import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from synthetic_run import CONFIG, DIGEST, evaluation, fasta, make_run, metrics, 
 from genodiff.alphabet import DNA
 from genodiff.errors import CheckpointError
 from genodiff.reports import html
-from genodiff.reports.comparison import Comparison, compare_sequences
+from genodiff.reports.comparison import compare_sequences
 from genodiff.reports.folder import read_folder
 
 EVIL = "<script>alert(1)</script>"
@@ -69,7 +68,7 @@ def random_sets(n: int, length: int, seed: int) -> list[np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def comparison() -> Comparison:
+def comparison():
     return compare_sequences(
         random_sets(6, 300, 1), random_sets(16, 300, 2), random_sets(8, 300, 3),
         markov_name="Markov 7",
@@ -78,19 +77,19 @@ def comparison() -> Comparison:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, comparison: Comparison) -> str:
+def whole(tmp_path_factory, comparison):
     """The page of a run that has every part, with a comparison."""
     run = make_run(tmp_path_factory.mktemp("whole") / "run")
     return html.render_page(read_folder(run), comparison)
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
+def plain(tmp_path_factory):
     """The same without a comparison."""
     return html.render_page(read_folder(make_run(tmp_path_factory.mktemp("plain") / "run")))
 
 
-def test_the_whole_page_is_well_formed_and_points_only_into_itself(whole: str) -> None:
+def test_the_whole_page_is_well_formed_and_points_only_into_itself(whole):
     page = Page(whole)
     assert len(page.ids) == len(set(page.ids))
     assert all(target.startswith("#") and target[1:] in page.ids for target in page.targets)
@@ -98,14 +97,14 @@ def test_the_whole_page_is_well_formed_and_points_only_into_itself(whole: str) -
     assert len(whole.encode()) < 2_000_000
 
 
-def test_nothing_in_the_page_could_be_fetched(whole: str) -> None:
+def test_nothing_in_the_page_could_be_fetched(whole):
     assert "://" not in whole
     assert not re.search(r"@import|<link|<script|<iframe|<img|src=|javascript:", whole)
     assert not [v for _, v in Page(whole).attributes if "data:" in v]
     assert "default-src 'none'" in whole
 
 
-def test_the_headline_says_the_bound_its_interval_and_the_three_lines(plain: str) -> None:
+def test_the_headline_says_the_bound_its_interval_and_the_three_lines(plain):
     page = Page(plain)
     for said in (
         "1.372",
@@ -133,7 +132,7 @@ def other(**changes: object) -> dict[str, object]:
 OWN = json.dumps({"data": {"fingerprint": "a" * 64}})
 
 
-def test_the_figure_of_another_genome_is_never_the_headline(tmp_path: Path) -> None:
+def test_the_figure_of_another_genome_is_never_the_headline(tmp_path):
     scored = json.dumps({"test of ecoli.fa": other()})
     text = html.render_page(
         read_folder(make_run(tmp_path / "run", eval_json=scored, provenance_json=OWN))
@@ -148,7 +147,7 @@ def test_the_figure_of_another_genome_is_never_the_headline(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_a_note_stands_with_the_evaluation_that_it_is_of(tmp_path: Path) -> None:
+def test_a_note_stands_with_the_evaluation_that_it_is_of(tmp_path):
     scored = json.dumps(
         {"test": evaluation(1.9, None) | {"fingerprint": "a" * 64}, "test of ecoli.fa": other()}
     )
@@ -162,7 +161,7 @@ def test_a_note_stands_with_the_evaluation_that_it_is_of(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_the_fullest_evaluation_of_the_own_test_is_the_headline(tmp_path: Path) -> None:
+def test_the_fullest_evaluation_of_the_own_test_is_the_headline(tmp_path):
     look = evaluation(1.930) | {"windows": 20, "windows_total": 391, "markov_bits": {}}
     scored = json.dumps({"valid": evaluation() | {"split": "valid"}, "look": look, "test": look})
     assert read_folder(make_run(tmp_path / "a", eval_json=scored)).evaluation is not None
@@ -175,7 +174,7 @@ def test_the_fullest_evaluation_of_the_own_test_is_the_headline(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_an_exact_figure_is_not_called_a_bound(tmp_path: Path) -> None:
+def test_an_exact_figure_is_not_called_a_bound(tmp_path):
     scored = json.dumps({"test": evaluation() | {"figure": "exact"}})
     page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=scored))))
     assert "at most" not in page.text.split("Training", 2)[1]
@@ -183,7 +182,7 @@ def test_an_exact_figure_is_not_called_a_bound(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path: Path) -> None:
+def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path):
     run = make_run(tmp_path / "run", eval_json=json.dumps({"test": evaluation(1.6, source=None)}))
     page = Page(html.render_page(read_folder(run)))
     assert (
@@ -195,8 +194,8 @@ def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path: Path) -
 
 @pytest.mark.usefixtures("no_figures")
 def test_each_counted_line_is_called_what_it_is_and_the_interval_has_the_sign_of_its_figure(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     """The model has 1.6 bits and the line 1.1: 0.5 above it; the gap is of line minus model."""
     gap = {"bits": -0.5, "ci95": [-0.7, -0.3]}
     ahead = {"adaptive_mixture": {"bits": 1.1, "minus_model_bits": gap}}
@@ -210,7 +209,7 @@ def test_each_counted_line_is_called_what_it_is_and_the_interval_has_the_sign_of
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_the_headline_names_the_figure_with_a_memory(tmp_path: Path) -> None:
+def test_the_headline_names_the_figure_with_a_memory(tmp_path):
     alone = evaluation(1.6, source=None)
     gap = {"bits": 0.4, "ci95": [0.3, 0.5]}
     recalled = evaluation(1.2, source=None) | {"memory": {"fingerprint": "f"}, "windows": 64}
@@ -223,7 +222,7 @@ def test_the_headline_names_the_figure_with_a_memory(tmp_path: Path) -> None:
     ) in page.text.split("Training", 2)[1]
 
 
-def test_every_figure_has_a_caption_and_words_for_a_screen_reader(whole: str) -> None:
+def test_every_figure_has_a_caption_and_words_for_a_screen_reader(whole):
     page = Page(whole)
     assert page.tags.count("figure") == page.tags.count("figcaption") == 7
     assert [value for key, value in page.attributes if key == "role"].count(
@@ -236,14 +235,12 @@ def test_every_figure_has_a_caption_and_words_for_a_screen_reader(whole: str) ->
     )
 
 
-def test_the_same_run_gives_the_same_bytes(
-    tmp_path: Path, comparison: Comparison, whole: str
-) -> None:
+def test_the_same_run_gives_the_same_bytes(tmp_path, comparison, whole):
     assert html.render_page(read_folder(make_run(tmp_path / "run")), comparison) == whole
 
 
 @pytest.mark.parametrize("missing", PART_FILES)
-def test_a_run_without_one_part_still_has_its_page(tmp_path: Path, missing: str) -> None:
+def test_a_run_without_one_part_still_has_its_page(tmp_path, missing):
     page = Page(
         html.render_page(
             read_folder(make_run(tmp_path / "run", **{missing.replace(".", "_"): None}))
@@ -257,7 +254,7 @@ def test_a_run_without_one_part_still_has_its_page(tmp_path: Path, missing: str)
     assert told.get(missing, "Configuration") in page.text
 
 
-def test_a_run_that_has_only_begun_names_every_command_that_goes_on(tmp_path: Path) -> None:
+def test_a_run_that_has_only_begun_names_every_command_that_goes_on(tmp_path):
     nothing: dict[str, str | None] = {name.replace(".", "_"): None for name in PART_FILES}
     page = Page(html.render_page(read_folder(make_run(tmp_path / "a run", **nothing))))
     for command in (
@@ -270,20 +267,12 @@ def test_a_run_that_has_only_begun_names_every_command_that_goes_on(tmp_path: Pa
     assert "genodiff eval 'a run'" in page.text, "a path with a space is quoted as a shell takes it"
 
 
-BROKEN = [
-    "",
-    "{",
-    "[]",
-    "null",
-    '{"test": 3}',
-    '{"test": {"split": "test"}}',
-    "\x00\xff" * 9,
-    "[" * 10**5,
-]
+BROKEN = ["", "{", "[]", "null", '{"test": 3}', '{"test": {"split": "test"}}', "\x00\xff" * 9,
+          "[" * 10**5]  # fmt: skip
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
-def test_broken_parts_are_told_and_not_fatal(tmp_path: Path, broken: str) -> None:
+def test_broken_parts_are_told_and_not_fatal(tmp_path, broken):
     parts: dict[str, str | None] = {name.replace(".", "_"): broken for name in PART_FILES}
     page = Page(html.render_page(read_folder(make_run(tmp_path / "run", **parts))))
     assert "genodiff eval" in page.text
@@ -291,7 +280,7 @@ def test_broken_parts_are_told_and_not_fatal(tmp_path: Path, broken: str) -> Non
 
 
 @pytest.mark.parametrize("name", PART_FILES)
-def test_one_broken_part_takes_no_other_with_it(tmp_path: Path, name: str) -> None:
+def test_one_broken_part_takes_no_other_with_it(tmp_path, name):
     whole = read_folder(make_run(tmp_path / "whole"))
     found = read_folder(make_run(tmp_path / "run", **{name.replace(".", "_"): "{"}))
     kept = ["metrics", "evaluations", "samples", "sidecar", "provenance", "model"]
@@ -299,7 +288,7 @@ def test_one_broken_part_takes_no_other_with_it(tmp_path: Path, name: str) -> No
     assert len(found.troubles) == (0 if name == "metrics.csv" else 1)
 
 
-def test_a_figure_that_is_no_number_is_told(tmp_path: Path) -> None:
+def test_a_figure_that_is_no_number_is_told(tmp_path):
     wrong = json.dumps(
         {
             "test": evaluation() | {"bits_per_base": "NaN"},
@@ -314,7 +303,7 @@ def test_a_figure_that_is_no_number_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_hostile_names_are_shown_and_never_run(tmp_path: Path) -> None:
+def test_hostile_names_are_shown_and_never_run(tmp_path):
     loud = json.dumps(
         {
             "test": evaluation()
@@ -336,7 +325,7 @@ def test_hostile_names_are_shown_and_never_run(tmp_path: Path) -> None:
     assert page.text.count(EVIL) >= 8
 
 
-def test_letters_are_coloured_and_a_copy_of_the_text_is_the_sequence(tmp_path: Path) -> None:
+def test_letters_are_coloured_and_a_copy_of_the_text_is_the_sequence(tmp_path):
     run = make_run(tmp_path / "run", samples_fa=">long\n" + "ACGTN" * 400 + "\n")
     text = html.render_page(read_folder(run))
     shown = re.search(r'<div class="seq"[^>]*>(.*?)</div>', text, flags=re.S)
@@ -345,7 +334,7 @@ def test_letters_are_coloured_and_a_copy_of_the_text_is_the_sequence(tmp_path: P
     assert "and 800 more bases" in text
 
 
-def test_the_report_is_written_into_the_run_or_where_it_is_asked(tmp_path: Path) -> None:
+def test_the_report_is_written_into_the_run_or_where_it_is_asked(tmp_path):
     run = make_run(tmp_path / "run")
     assert html.write_report(run) == run / "report.html"
     elsewhere = html.write_report(run, tmp_path / "other.html")
@@ -353,14 +342,14 @@ def test_the_report_is_written_into_the_run_or_where_it_is_asked(tmp_path: Path)
     assert sorted(p.name for p in run.iterdir()) == sorted([*parts(), "report.html"])
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="is not a run folder"):
         html.write_report(tmp_path / "absent")
     with pytest.raises(CheckpointError, match=r"holds no config\.yaml"):
         html.write_report(tmp_path)
 
 
-def test_a_very_long_run_makes_no_large_page(tmp_path: Path) -> None:
+def test_a_very_long_run_makes_no_large_page(tmp_path):
     rows = metrics(2).splitlines()
     long = [rows[0], *(rows[1].replace("1,", f"{i},", 1) for i in range(1, 30_001))]
     many = json.dumps(
@@ -374,7 +363,7 @@ def test_a_very_long_run_makes_no_large_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_the_digest_that_parts_were_made_from_is_compared(tmp_path: Path, plain: str) -> None:
+def test_the_digest_that_parts_were_made_from_is_compared(tmp_path, plain):
     other = json.dumps({"weights_sha256": "f" * 64})
     text = html.render_page(read_folder(make_run(tmp_path / "run", model_json=other)))
     assert text.count("was made from other weights") == 2
@@ -383,7 +372,7 @@ def test_the_digest_that_parts_were_made_from_is_compared(tmp_path: Path, plain:
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_the_weights_of_soft_masked_bases_stand_in_the_page(tmp_path: Path) -> None:
+def test_the_weights_of_soft_masked_bases_stand_in_the_page(tmp_path):
     found = evaluation()
     for bases, said in ((512, "weigh 0.1 in training and 1 in this"), (0, "No soft-masked")):
         found["soft_mask"] = {"trained_weight": 0.1, "scored_weight": 1, "bases": bases}

@@ -17,7 +17,7 @@ def with_data(fingerprint: str) -> str:
     return json.dumps(found | {"data": {"fingerprint": fingerprint}})
 
 
-def test_every_run_has_a_row_a_curve_and_its_interval(tmp_path: Path) -> None:
+def test_every_run_has_a_row_a_curve_and_its_interval(tmp_path):
     one = make_run(tmp_path / "one")
     two = make_run(tmp_path / "two", eval_json=json.dumps({"test": evaluation(1.5)}))
     page = genodiff.report(one, two)
@@ -30,7 +30,7 @@ def test_every_run_has_a_row_a_curve_and_its_interval(tmp_path: Path) -> None:
     assert "http" not in text.replace("http-equiv", "")
 
 
-def test_the_same_runs_give_the_same_bytes_and_a_strangers_file_is_kept(tmp_path: Path) -> None:
+def test_the_same_runs_give_the_same_bytes_and_a_strangers_file_is_kept(tmp_path):
     runs = [make_run(tmp_path / name) for name in ("one", "two")]
     first = genodiff.report(*runs).read_bytes()
     assert genodiff.report(*runs).read_bytes() == first
@@ -41,7 +41,7 @@ def test_the_same_runs_give_the_same_bytes_and_a_strangers_file_is_kept(tmp_path
     assert own.read_text() == "mine"
 
 
-def test_places_on_the_axis_are_tokens_or_seconds(tmp_path: Path) -> None:
+def test_places_on_the_axis_are_tokens_or_seconds(tmp_path):
     run = read_folder(make_run(tmp_path / "one"))
     tokens, time = read_curve("one", run, "tokens"), read_curve("one", run, "time")
     assert tokens.at[-1] == 300 * 8192
@@ -50,7 +50,7 @@ def test_places_on_the_axis_are_tokens_or_seconds(tmp_path: Path) -> None:
     assert tokens.valid[-1][1:] == time.valid[-1][1:]
 
 
-def test_settings_that_differ_are_listed_and_no_others(tmp_path: Path) -> None:
+def test_settings_that_differ_are_listed_and_no_others(tmp_path):
     changed = CONFIG.replace("d_model: 64", "d_model: 32") + "  lr: 0.01\n"
     make_run(tmp_path / "one")
     make_run(tmp_path / "two", config_yaml=changed)
@@ -60,7 +60,7 @@ def test_settings_that_differ_are_listed_and_no_others(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_figures_of_other_bases_are_told(tmp_path: Path) -> None:
+def test_figures_of_other_bases_are_told(tmp_path):
     other = evaluation() | {"fingerprint": "b"}
     make_run(tmp_path / "one", provenance_json=with_data("a"))
     make_run(tmp_path / "two", provenance_json=with_data("b"),
@@ -72,7 +72,7 @@ def test_figures_of_other_bases_are_told(tmp_path: Path) -> None:
     assert "different data" not in alike
 
 
-def test_a_run_that_has_only_begun_has_its_row(tmp_path: Path) -> None:
+def test_a_run_that_has_only_begun_has_its_row(tmp_path):
     make_run(tmp_path / "one")
     make_run(tmp_path / "two", metrics_csv=None, eval_json=None, provenance_json=None)
     text = render_runs([read_folder(tmp_path / name) for name in ("one", "two")])
@@ -81,12 +81,12 @@ def test_a_run_that_has_only_begun_has_its_row(tmp_path: Path) -> None:
     assert read_curve("begun", read_folder(begun), "tokens").valid == []
 
 
-def test_names_are_told_apart_by_the_folders_above() -> None:
+def test_names_are_told_apart_by_the_folders_above():
     found = name_runs([Path("/a/x/seed1"), Path("/a/y/seed1"), Path("/a/y/seed2")])
     assert found == ["x/seed1", "y/seed1", "seed2"]
 
 
-def test_what_cannot_stand_side_by_side_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_stand_side_by_side_is_refused(tmp_path):
     one, two = make_run(tmp_path / "one"), make_run(tmp_path / "two")
     text = make_run(tmp_path / "text", config_yaml=f"domain: text\n{CONFIG}")
     with pytest.raises(UsageError, match="given twice"):

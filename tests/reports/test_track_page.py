@@ -27,7 +27,7 @@ def read_data(page: str) -> dict[str, object]:
     return json.loads(found[1])  # type: ignore[no-any-return]
 
 
-def test_the_page_holds_the_chances_of_every_region() -> None:
+def test_the_page_holds_the_chances_of_every_region():
     regions = [make("chr1", 41, "ACGTN"), make("</script>", 0, "GG")]
     page = render_track_page(regions, TOLD)
     data = read_data(page)
@@ -46,7 +46,7 @@ def test_the_page_holds_the_chances_of_every_region() -> None:
     assert "0.01 bits in the middle and 0.2 at most" in page
 
 
-def test_the_page_asks_the_network_for_nothing_and_escapes_names() -> None:
+def test_the_page_asks_the_network_for_nothing_and_escapes_names():
     page = render_track_page([make("chr1", 0, "ACGT")], TOLD | {"every": None, "company": None})
     assert "http:" not in page
     assert "https:" not in page

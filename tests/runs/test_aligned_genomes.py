@@ -22,7 +22,7 @@ TEXTS = {
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     write_fasta(tmp_path / "target.fa", PLANTED.target)
@@ -37,7 +37,7 @@ def open_one(given: str) -> Relative:
         return open_relatives(list_genomes([given]), target=genome)[0]
 
 
-def test_every_format_gives_the_same_blocks(here: Path) -> None:
+def test_every_format_gives_the_same_blocks(here):
     opened = {name: open_one(f"rel.fa:{name}") for name in TEXTS}
     first = opened["a.maf"].memory
     assert isinstance(first, AlignedMemory)
@@ -53,7 +53,7 @@ def test_every_format_gives_the_same_blocks(here: Path) -> None:
     assert open_one("rel.fa:a.maf").told == opened["a.maf"].told
 
 
-def test_a_maf_alone_is_its_rows(here: Path) -> None:
+def test_a_maf_alone_is_its_rows(here):
     alone, both = open_one("two.maf"), open_one("rel.fa:two.maf")
     assert alone.name == "rel"
     windows = np.stack([
@@ -92,7 +92,7 @@ _SPOILT_BASE = _BASES[:7] + {"A": "C"}.get(_BASES[7], "A") + _BASES[8:]
         (_change("a.maf", _BASES, _SPOILT_BASE), 4, f"A:319 is {_SPOILT_BASE[7]} here"),
     ],
 )  # fmt: skip
-def test_what_contradicts_the_fasta_is_named(here: Path, text: str, line: int, what: str) -> None:
+def test_what_contradicts_the_fasta_is_named(here, text, line, what):
     (here / "bad").write_text(text)
     with pytest.raises(DataError) as error:
         open_one("rel.fa:bad")
@@ -100,7 +100,7 @@ def test_what_contradicts_the_fasta_is_named(here: Path, text: str, line: int, w
     assert error.value.line == line
 
 
-def test_other_genomes_are_refused(here: Path) -> None:
+def test_other_genomes_are_refused(here):
     other = plant(9)
     write_fasta(here / "other.fa", other.relative)
     with pytest.raises(DataError, match="in the FASTA of the related genome"):
@@ -116,7 +116,7 @@ def test_other_genomes_are_refused(here: Path) -> None:
         open_one("mixed.fa:a.paf")
 
 
-def test_words_that_name_no_alignment(here: Path) -> None:
+def test_words_that_name_no_alignment(here):
     with pytest.raises(DataError, match="without the genome that is aligned"):
         list_genomes(["a.paf"])
     with pytest.raises(DataError, match="does not say its species"):

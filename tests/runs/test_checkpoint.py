@@ -50,7 +50,7 @@ def edit(path: Path, change: Callable[[dict[str, Any]], Any], *, sealed: bool = 
     path.write_text(json.dumps(seal(values) if sealed else values))
 
 
-def test_a_checkpoint_gives_back_every_bit(tmp_path: Path) -> None:
+def test_a_checkpoint_gives_back_every_bit(tmp_path):
     write(tmp_path, 20)
     state = restore_state(tmp_path)
     assert state is not None
@@ -60,7 +60,7 @@ def test_a_checkpoint_gives_back_every_bit(tmp_path: Path) -> None:
         assert torch.equal(state.tensors[f"weights.{name}"], tensor + 20)
 
 
-def test_the_newest_is_chosen_by_step_not_by_name_or_time(tmp_path: Path) -> None:
+def test_the_newest_is_chosen_by_step_not_by_name_or_time(tmp_path):
     for step in (99999999, 7, 100000000, 20):
         write(tmp_path, step)
     (tmp_path / "checkpoints" / "step_0000003x").mkdir()
@@ -70,7 +70,7 @@ def test_the_newest_is_chosen_by_step_not_by_name_or_time(tmp_path: Path) -> Non
     assert state.step == 100000000
 
 
-def test_pruning_keeps_the_newest(tmp_path: Path) -> None:
+def test_pruning_keeps_the_newest(tmp_path):
     for step in (5, 10, 15, 20):
         write(tmp_path, step)
     prune_checkpoints(tmp_path, 2)
@@ -81,7 +81,7 @@ def test_pruning_keeps_the_newest(tmp_path: Path) -> None:
     ]
 
 
-def test_the_same_state_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_state_gives_the_same_bytes(tmp_path):
     one, two = write(tmp_path / "a", 3), write(tmp_path / "b", 3)
     for name in (
         "model.safetensors",
@@ -93,9 +93,7 @@ def test_the_same_state_gives_the_same_bytes(tmp_path: Path) -> None:
         assert (one / name).read_bytes() == (two / name).read_bytes()
 
 
-def test_saving_a_step_again_keeps_a_sound_checkpoint_and_replaces_a_corrupt_one(
-    tmp_path: Path,
-) -> None:
+def test_saving_a_step_again_keeps_a_sound_checkpoint_and_replaces_a_corrupt_one(tmp_path):
     folder = write(tmp_path, 3)
     before = folder.stat().st_ino
     write(tmp_path, 3)
@@ -133,8 +131,8 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_newest_checkpoint_is_set_aside_and_the_one_before_it_taken(
-    tmp_path: Path, damage: Callable[[Path], Any], caplog: pytest.LogCaptureFixture
-) -> None:
+    tmp_path, damage, caplog
+):
     write(tmp_path, 10)
     newest = write(tmp_path, 20)
     damage(newest)
@@ -156,7 +154,7 @@ def test_a_damaged_newest_checkpoint_is_set_aside_and_the_one_before_it_taken(
     st.floats(0, 1),
     st.integers(0, 7),
 )
-def test_no_flipped_bit_goes_unseen(tmp_path: Path, name: str, where: float, bit: int) -> None:
+def test_no_flipped_bit_goes_unseen(tmp_path, name, where, bit):
     folder = tmp_path / "checkpoints" / "step_00000020"
     if not folder.exists():
         write(tmp_path, 20)
@@ -181,7 +179,7 @@ def _same_json(one: bytes, two: bytes) -> bool:
         return False
 
 
-def test_where_all_are_corrupt_training_does_not_start_anew_and_names_them(tmp_path: Path) -> None:
+def test_where_all_are_corrupt_training_does_not_start_anew_and_names_them(tmp_path):
     for step in (10, 20):
         (write(tmp_path, step) / "trainer.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"step_00000020.*step_00000010"):
@@ -189,7 +187,7 @@ def test_where_all_are_corrupt_training_does_not_start_anew_and_names_them(tmp_p
     assert list_steps(tmp_path) == [20, 10]
 
 
-def test_a_checkpoint_of_a_later_version_is_refused_not_passed_over(tmp_path: Path) -> None:
+def test_a_checkpoint_of_a_later_version_is_refused_not_passed_over(tmp_path):
     write(tmp_path, 10)
     edit(write(tmp_path, 20) / "manifest.json", lambda v: v.update(format_version=999), sealed=True)
     with pytest.raises(CheckpointError, match=r"999 is newer.*upgrade"):
@@ -199,9 +197,7 @@ def test_a_checkpoint_of_a_later_version_is_refused_not_passed_over(tmp_path: Pa
 @pytest.mark.parametrize(
     "damage", [(b'_version": 1', b'_version": 5'), (b'"format_v', b'"bormat_v')]
 )
-def test_a_damaged_byte_in_the_version_is_damage_and_no_later_version(
-    tmp_path: Path, damage: tuple[bytes, bytes]
-) -> None:
+def test_a_damaged_byte_in_the_version_is_damage_and_no_later_version(tmp_path, damage):
     write(tmp_path, 10)
     path = write(tmp_path, 20) / "manifest.json"
     path.write_bytes(path.read_bytes().replace(*damage))
@@ -211,7 +207,7 @@ def test_a_damaged_byte_in_the_version_is_damage_and_no_later_version(
     assert (tmp_path / "checkpoints" / "step_00000020.corrupt").is_dir()
 
 
-def test_a_pickle_in_a_checkpoint_is_refused_and_never_read(tmp_path: Path) -> None:
+def test_a_pickle_in_a_checkpoint_is_refused_and_never_read(tmp_path):
     folder = write(tmp_path, 10)
     (folder / "optimizer.pt").write_bytes(pickle.dumps({}))
     for use in (restore_state, load_model):
@@ -229,7 +225,7 @@ def model_only(folder: Path) -> Path:
     return target
 
 
-def test_the_two_model_files_alone_are_a_model(tmp_path: Path) -> None:
+def test_the_two_model_files_alone_are_a_model(tmp_path):
     folder = model_only(tmp_path)
     model = load_model(folder)
     assert (model.step, model.run, model.alphabet) == (20, folder, DNA)
@@ -274,9 +270,7 @@ BAD_CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 
 @pytest.mark.parametrize("case", BAD_CARDS, ids=str)
 @pytest.mark.parametrize("sealed", [False, True], ids=["naively", "with a new seal"])
-def test_a_description_is_judged_before_anything_is_allocated(
-    tmp_path: Path, case: str, sealed: bool
-) -> None:
+def test_a_description_is_judged_before_anything_is_allocated(tmp_path, case, sealed):
     folder = model_only(tmp_path)
     change, message = BAD_CARDS[case]
     edit(folder / "model.json", change, sealed=sealed)
@@ -290,7 +284,7 @@ def test_a_description_is_judged_before_anything_is_allocated(
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"a": NaN}', '{"a": 1, "a": 2}', "\xff", "[" * 100_000]
 )
-def test_a_description_that_is_no_json_object_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_description_that_is_no_json_object_is_refused(tmp_path, text):
     folder = model_only(tmp_path)
     (folder / "model.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(CheckpointError, match=r"model\.json.*(JSON|empty)"):
@@ -328,7 +322,7 @@ BAD_WEIGHTS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_WEIGHTS, ids=str)
-def test_weights_that_do_not_fit_their_description_are_refused(tmp_path: Path, case: str) -> None:
+def test_weights_that_do_not_fit_their_description_are_refused(tmp_path, case):
     folder = model_only(tmp_path)
     change, message = BAD_WEIGHTS[case]
     rewrite(folder, change)
@@ -339,14 +333,14 @@ def test_weights_that_do_not_fit_their_description_are_refused(tmp_path: Path, c
 @pytest.mark.parametrize(
     "content", [pickle.dumps([1]), b"PK\x03\x04", b"", b"\x08" + bytes(7) + b"notjson!", bytes(100)]
 )
-def test_a_file_that_is_no_safetensors_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_safetensors_is_refused(tmp_path, content):
     folder = model_only(tmp_path)
     (folder / "model.safetensors").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
         load_model(folder)
 
 
-def test_a_link_to_the_weights_is_refused(tmp_path: Path) -> None:
+def test_a_link_to_the_weights_is_refused(tmp_path):
     folder = model_only(tmp_path)
     (folder / "model.safetensors").rename(tmp_path / "elsewhere")
     (folder / "model.safetensors").symlink_to(tmp_path / "elsewhere")
@@ -354,7 +348,7 @@ def test_a_link_to_the_weights_is_refused(tmp_path: Path) -> None:
         load_model(folder)
 
 
-def test_no_folder_a_file_and_an_empty_folder_are_told_apart(tmp_path: Path) -> None:
+def test_no_folder_a_file_and_an_empty_folder_are_told_apart(tmp_path):
     with pytest.raises(CheckpointError, match="not there"):
         load_model(tmp_path / "nothing")
     (tmp_path / "model.pt").write_bytes(b"")
@@ -365,9 +359,7 @@ def test_no_folder_a_file_and_an_empty_folder_are_told_apart(tmp_path: Path) -> 
         load_model(tmp_path / "empty")
 
 
-def test_a_full_disk_leaves_the_older_checkpoint_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_the_older_checkpoint_and_nothing_else(tmp_path, monkeypatch):
     write(tmp_path, 10)
 
     def full(*_: object) -> None:
@@ -380,7 +372,7 @@ def test_a_full_disk_leaves_the_older_checkpoint_and_nothing_else(
     read_state(locate_checkpoint(tmp_path, 10))
 
 
-def test_an_edited_description_is_seen_without_a_manifest_too(tmp_path: Path) -> None:
+def test_an_edited_description_is_seen_without_a_manifest_too(tmp_path):
     folder = model_only(tmp_path)
     edit(folder / "model.json", lambda v: v["config"]["optim"].update(lr=0.1))
     with pytest.raises(CheckpointError, match=r"model\.json: was changed after it was written"):

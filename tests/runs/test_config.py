@@ -2,7 +2,6 @@
 run.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from genodiff.runs.resolve import (
 from genodiff.settings import to_yaml
 
 
-def test_a_written_configuration_is_read_back_unchanged(tmp_path: Path) -> None:
+def test_a_written_configuration_is_read_back_unchanged(tmp_path):
     config = tiny(
         lr=0.00123, betas=[0.8, 0.95], schedule="polynomial", schedule_options={"power": 2.0}
     )
@@ -34,7 +33,7 @@ def test_a_written_configuration_is_read_back_unchanged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_resolves_and_keeps_its_name(preset: str) -> None:
+def test_every_preset_resolves_and_keeps_its_name(preset):
     one_way = {"objective": "ar"} if PRESETS[preset].causal else {}
     config = resolve_config({"recipe": "toy", "preset": preset} | one_way)
     assert (config.preset, config.backbone) == (preset, PRESETS[preset])
@@ -44,7 +43,7 @@ def test_every_preset_resolves_and_keeps_its_name(preset: str) -> None:
     )
 
 
-def test_short_names_mean_one_place_each() -> None:
+def test_short_names_mean_one_place_each():
     assert list_short_names()["lr"] == ("optim", "lr")
     assert list_short_names()["steps"] == ("train", "max_steps")
     places = [place for name, place in list_short_names().items() if name not in ALIASES]
@@ -57,7 +56,7 @@ def test_short_names_mean_one_place_each() -> None:
     )
 
 
-def test_flags_go_over_the_file_and_a_preset_among_them_replaces_its_network() -> None:
+def test_flags_go_over_the_file_and_a_preset_among_them_replaces_its_network():
     config = resolve_config(
         {"recipe": "toy", "d_model": 20, "lr": 0.5}, over={"optim": {"lr": 0.25}}
     )
@@ -68,7 +67,7 @@ def test_flags_go_over_the_file_and_a_preset_among_them_replaces_its_network() -
     assert (config.backbone, config.optim.lr) == (PRESETS["caduceus-ph-tiny"], 0.5)
 
 
-def test_the_kind_of_network_brings_its_own_settings() -> None:
+def test_the_kind_of_network_brings_its_own_settings():
     config = resolve_config({"recipe": "toy"}, over={"backbone": {"kind": "dit"}})
     assert (config.preset, config.backbone) == ("dit-470k", PRESETS["dit-470k"])
     config = resolve_config({"recipe": "toy", "model": "dit", "n_layer": 2})
@@ -90,12 +89,12 @@ def test_the_kind_of_network_brings_its_own_settings() -> None:
     )
 
 
-def test_only_networks_of_one_strand_see_both_at_random() -> None:
+def test_only_networks_of_one_strand_see_both_at_random():
     assert resolve_config({"recipe": "toy", "preset": "dit-470k"}).rc_augment
     assert not resolve_config({"recipe": "toy", "preset": "caduceus-ps-470k"}).rc_augment
 
 
-def test_without_a_limit_there_is_a_default_one() -> None:
+def test_without_a_limit_there_is_a_default_one():
     assert resolve_config({"recipe": "toy"}).train.max_steps == DEFAULT_STEPS
     assert resolve_config({"recipe": "toy", "max_minutes": 3}).train.max_steps is None
 
@@ -135,26 +134,24 @@ def test_without_a_limit_there_is_a_default_one() -> None:
         ({"preset": "dit-470k", "model": "caduceus"}, "preset 'dit-470k' is a dit, not a caduceus"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_file_and_name(
-    given: dict[str, Any], named: str
-) -> None:
+def test_what_cannot_be_meant_is_refused_with_file_and_name(given, named):
     with pytest.raises(UsageError, match=f"run.yaml: .*{named}"):
         resolve_config({"recipe": "toy"} | given, file="run.yaml")
 
 
 @pytest.mark.parametrize("given", [None, [], "text", 3])
-def test_a_file_that_is_no_mapping_is_refused(given: object) -> None:
+def test_a_file_that_is_no_mapping_is_refused(given):
     with pytest.raises(UsageError, match=r"run.yaml: expected keys and values"):
         resolve_config(given, file="run.yaml")  # type: ignore[arg-type]
 
 
-def test_the_flags_fault_is_not_laid_on_the_file() -> None:
+def test_the_flags_fault_is_not_laid_on_the_file():
     with pytest.raises(UsageError) as caught:
         resolve_config({"recipe": "toy"}, file="run.yaml", over={"lr": -1})
     assert "run.yaml" not in str(caught.value)
 
 
-def test_limits_and_machinery_are_no_part_of_a_runs_identity_and_all_else_is() -> None:
+def test_limits_and_machinery_are_no_part_of_a_runs_identity_and_all_else_is():
     config = tiny()
     same = tiny(steps=9, checkpoint_every=1, workers=2, keep=7, accumulate=2)
     assert config.digest() == same.digest()
@@ -164,7 +161,7 @@ def test_limits_and_machinery_are_no_part_of_a_runs_identity_and_all_else_is() -
     assert config.differences(other) == ["backbone.d_model: 16, not 24", "optim.lr: 0.002, not 0.5"]
 
 
-def test_what_a_folder_leaves_open_differs_from_no_choice() -> None:
+def test_what_a_folder_leaves_open_differs_from_no_choice():
     left = tiny(precision="auto", batch_size="auto")
     assert tiny(precision="bf16", batch_size=8).differences(left) == []
     assert left.differences(tiny(precision="bf16", batch_size=8)) == [
@@ -172,7 +169,7 @@ def test_what_a_folder_leaves_open_differs_from_no_choice() -> None:
     ]  # fmt: skip
 
 
-def test_each_setting_but_the_free_ones_changes_the_digest() -> None:
+def test_each_setting_but_the_free_ones_changes_the_digest():
     changed: dict[str, Any] = {
         "seed": 2, "data.seq_len": 65, "data.rc_augment": True, "data.soft_mask_weight": 0.3,
         "data.max_n_fraction": 0.3,
@@ -194,7 +191,7 @@ def test_each_setting_but_the_free_ones_changes_the_digest() -> None:
     assert len(digests | {tiny().digest()}) == len(changed) + 1
 
 
-def test_a_run_without_genomes_keeps_the_digest_that_it_had_before_there_were_any() -> None:
+def test_a_run_without_genomes_keeps_the_digest_that_it_had_before_there_were_any():
     config = tiny()
     written = config.model_dump(mode="json")
     assert not {"genomes", "labels", "classes"} & set(written)
@@ -206,13 +203,13 @@ def test_a_run_without_genomes_keeps_the_digest_that_it_had_before_there_were_an
     assert even.digest() != resolve_config(many).digest()
 
 
-def test_leaves_name_every_setting_once() -> None:
+def test_leaves_name_every_setting_once():
     places = [place for place, _ in list_leaves(tiny().model_dump())]
     assert len(places) == len(set(places))
     assert {"recipe", "optim.lr", "diffusion.schedule_options", "backbone.d_model"} < set(places)
 
 
-def test_single_strand_networks_see_both_strands_at_random() -> None:
+def test_single_strand_networks_see_both_strands_at_random():
     assert not tiny().rc_augment
     assert tiny(strands="single").rc_augment
     assert not tiny(strands="single", rc_augment=False).rc_augment
@@ -220,7 +217,7 @@ def test_single_strand_networks_see_both_strands_at_random() -> None:
 
 
 @pytest.mark.parametrize("text", ["? [a, b]\n: 1\n", "? {a: 1}\n: 1\n", "lr: {[1]: 2}\n"])
-def test_a_yaml_key_that_is_a_list_is_named_with_its_line(tmp_path: Path, text: str) -> None:
+def test_a_yaml_key_that_is_a_list_is_named_with_its_line(tmp_path, text):
     path = tmp_path / "config.yaml"
     path.write_text(f"recipe: toy\n{text}")
     with pytest.raises(UsageError, match="a key is a list or a mapping") as caught:

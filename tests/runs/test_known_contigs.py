@@ -1,7 +1,5 @@
 """Contigs told by their bases: whatever the file, the name, the case and the order."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tiny_run import genome_text
@@ -22,13 +20,13 @@ LETTERS = read_letters(genome_text())
 
 
 @pytest.fixture(scope="module")
-def known() -> KnownContigs:
+def known():
     held = HeldContigs(LETTERS)
     lengths = [len(x) for x in LETTERS.values()]
     return KnownContigs([*LETTERS], lengths, lambda name: hash_contig(held, name))
 
 
-def test_names_case_and_order_say_nothing(known: KnownContigs) -> None:
+def test_names_case_and_order_say_nothing(known):
     other = HeldContigs(
         {f"x{i}": x.lower() for i, x in enumerate(reversed(LETTERS.values()))}
         | {"c1": LETTERS["c2"]}
@@ -37,7 +35,7 @@ def test_names_case_and_order_say_nothing(known: KnownContigs) -> None:
     assert found == {"x0": "c4", "x1": "c3", "x2": "c2", "x3": "c1", "c1": "c2"}
 
 
-def test_one_base_or_one_letter_more_is_another_contig(known: KnownContigs) -> None:
+def test_one_base_or_one_letter_more_is_another_contig(known):
     letters = LETTERS["c3"]
     changed = letters[:1500] + (b"A" if letters[1500:1501] != b"A" else b"C") + letters[1501:]
     given = HeldContigs({"changed": changed, "longer": letters + b"A", "shorter": letters[1:]})
@@ -46,20 +44,20 @@ def test_one_base_or_one_letter_more_is_another_contig(known: KnownContigs) -> N
     assert known.find(HeldContigs({"odd": odd}), "odd") == "c3"
 
 
-def test_of_equal_contigs_that_of_the_same_name_is_taken() -> None:
+def test_of_equal_contigs_that_of_the_same_name_is_taken():
     held = HeldContigs({"a": b"ACGTAC", "b": b"ACGTAC", "c": b"ACGTAA"})
     known = KnownContigs.of_rows([(n, 6, hash_contig(held, n)) for n in held.contigs])
     other = HeldContigs({"b": b"acgtac", "z": b"ACGTAC", "c": b"ACGTAC"})
     assert [known.find(other, name) for name in other.contigs] == ["b", "a", "a"]
 
 
-def test_a_long_contig_is_hashed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_contig_is_hashed_in_pieces(monkeypatch):
     whole = hash_contig(HeldContigs(LETTERS), "c1")
     monkeypatch.setattr(known_contigs, "_PIECE", 777)
     assert hash_contig(HeldContigs(LETTERS), "c1") == whole
 
 
-def test_a_store_is_known_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_is_known_by_its_content(tmp_path, monkeypatch):
     """A store's key is that of its file, so one of the same key has the same names."""
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     stores = []

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +21,7 @@ with hold_lock(pathlib.Path(sys.argv[1])):
 
 
 @pytest.fixture
-def holder(tmp_path: Path) -> subprocess.Popen[str]:
+def holder(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -33,9 +32,7 @@ def holder(tmp_path: Path) -> subprocess.Popen[str]:
     process.communicate()
 
 
-def test_a_second_run_is_refused_at_once_and_told_by_whom(
-    tmp_path: Path, holder: subprocess.Popen[str]
-) -> None:
+def test_a_second_run_is_refused_at_once_and_told_by_whom(tmp_path, holder):
     began = time.monotonic()
     for refuse in (check_lock_free, lambda run: hold_lock(run).__enter__()):
         with pytest.raises(
@@ -45,7 +42,7 @@ def test_a_second_run_is_refused_at_once_and_told_by_whom(
     assert time.monotonic() - began < 1
 
 
-def test_the_lock_of_a_killed_run_is_free(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+def test_the_lock_of_a_killed_run_is_free(tmp_path, holder):
     holder.kill()
     holder.wait()
     assert (tmp_path / FILE).exists()
@@ -54,20 +51,20 @@ def test_the_lock_of_a_killed_run_is_free(tmp_path: Path, holder: subprocess.Pop
         pass
 
 
-def test_a_run_may_follow_another_in_one_process(tmp_path: Path) -> None:
+def test_a_run_may_follow_another_in_one_process(tmp_path):
     for _ in range(2):
         with hold_lock(tmp_path):
             assert str(os.getpid()) in (tmp_path / FILE).read_text()
     check_lock_free(tmp_path)
 
 
-def test_looking_at_a_folder_without_a_lock_makes_none(tmp_path: Path) -> None:
+def test_looking_at_a_folder_without_a_lock_makes_none(tmp_path):
     check_lock_free(tmp_path)
     check_lock_free(tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_workers_copy_does_not_keep_the_lock(tmp_path: Path) -> None:
+def test_a_workers_copy_does_not_keep_the_lock(tmp_path):
     ready, go = os.pipe(), os.pipe()
     with hold_lock(tmp_path):
         pid = os.fork()
@@ -82,7 +79,7 @@ def test_a_workers_copy_does_not_keep_the_lock(tmp_path: Path) -> None:
     os.waitpid(pid, 0)
 
 
-def test_importing_the_lock_does_not_import_torch() -> None:
+def test_importing_the_lock_does_not_import_torch():
     code = (
         "import sys, genodiff.runs.lock\nassert not {'torch', 'lightning', 'numpy'} & "
         "set(sys.modules)"

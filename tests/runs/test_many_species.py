@@ -19,7 +19,7 @@ NAMES = ["Homo sapiens mitochondrion", "Pan paniscus mitochondrion", "Homo sapie
 
 
 @pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
 
 
@@ -33,7 +33,7 @@ def write(path: Path, records: dict[str, str]) -> Path:
 
 
 @pytest.fixture
-def several(tmp_path: Path) -> Path:
+def several(tmp_path):
     rows = {f"NC_{i}.1 {name}": draw(i, 2000 + 900 * i) for i, name in enumerate(NAMES)}
     return write(tmp_path / "several.fa.gz", rows)
 
@@ -51,11 +51,11 @@ def several(tmp_path: Path) -> Path:
         ("1", "dna:chromosome chromosome:GRCh38:1:1:9:1 REF", ""),
     ],
 )  # fmt: skip
-def test_a_header_names_a_species(name: str, about: str, species: str) -> None:
+def test_a_header_names_a_species(name, about, species):
     assert name_species(name, about) == species
 
 
-def test_one_species_is_not_several() -> None:
+def test_one_species_is_not_several():
     own = {f"c{i}": f"Saccharomyces cerevisiae S288C chromosome {i}" for i in range(5)}
     assert find_several(own) == []
     assert find_several({**own, "x": "Escherichia coli phage"}) == [
@@ -65,15 +65,13 @@ def test_one_species_is_not_several() -> None:
     assert group_records({"a": "Homo sapiens", "b": ""}) == {"a": "Homo_sapiens", "b": "b"}
 
 
-def test_several_species_as_one_relative_are_refused_with_the_spelling_that_splits(
-    several: Path,
-) -> None:
+def test_several_species_as_one_relative_are_refused_with_the_spelling_that_splits(several):
     for _ in range(2):  # nothing is kept that would let it pass the second time
         with pytest.raises(DataError, match=r"2 species \(Homo_sapiens, Pan_paniscus\).* split:/"):
             open_relatives(list_genomes([several]))
 
 
-def test_split_gives_what_files_of_their_own_give(several: Path, tmp_path: Path) -> None:
+def test_split_gives_what_files_of_their_own_give(several, tmp_path):
     both = open_relatives(list_genomes([f"split:{several}"]))
     assert [one.name for one in both] == ["Homo_sapiens", "Pan_paniscus"]
     human = {f"c{i}": draw(i, 2000 + 900 * i) for i in (0, 2)}
@@ -88,14 +86,14 @@ def test_split_gives_what_files_of_their_own_give(several: Path, tmp_path: Path)
     assert identify_relatives(again) == identify_relatives(both)
 
 
-def test_whole_is_one_genome(several: Path) -> None:
+def test_whole_is_one_genome(several):
     (one,) = open_relatives(list_genomes([f"whole:{several}"]))
     assert one.told["bases"] == 2000 + 2900 + 3800
     with pytest.raises(DataError, match="looks like"):
         open_relatives(list_genomes([several]))
 
 
-def test_a_list_names_the_records_of_a_genome(several: Path, tmp_path: Path) -> None:
+def test_a_list_names_the_records_of_a_genome(several, tmp_path):
     listed = tmp_path / "list.tsv"
     listed.write_text(f"path\tname\trecords\n{several}\tpan\tPan paniscus\n{several}\tx\tNC_0.1\n")
     opened = open_relatives(list_genomes([listed]))
@@ -105,9 +103,7 @@ def test_a_list_names_the_records_of_a_genome(several: Path, tmp_path: Path) -> 
         open_relatives(list_genomes([listed]))
 
 
-def test_records_of_one_length_are_spoken_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_records_of_one_length_are_spoken_of(tmp_path, caplog):
     rows = {f"r{i}": draw(i, 2000 + i) for i in range(4)}
     path = write(tmp_path / "many.fa", rows)
     for _ in range(2):
@@ -122,9 +118,7 @@ def test_records_of_one_length_are_spoken_of(
     assert not are_alike([100, 200, 300])
 
 
-def test_the_genome_itself_and_repeats_in_a_file_of_many_are_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_genome_itself_and_repeats_in_a_file_of_many_are_left_out(tmp_path, caplog):
     own, near = draw(1), draw(2)
     genome = tmp_path / "own.fa"
     genome.write_text(f">chr1\n{own}\n")
@@ -138,7 +132,7 @@ def test_the_genome_itself_and_repeats_in_a_file_of_many_are_left_out(
     assert "self is left out: the relative self holds chr1 of the genome itself" in caplog.text
 
 
-def test_one_genome_is_nothing_to_split(tmp_path: Path) -> None:
+def test_one_genome_is_nothing_to_split(tmp_path):
     path = write(tmp_path / "one.fa", {"a": draw(1)})
     with pytest.raises(DataError, match="holds one genome"):
         list_genomes([f"split:{path}"])

@@ -1,8 +1,6 @@
 """The model `none`: related genomes alone, wherever a verb takes the name of a model."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,19 +14,19 @@ from tests.conservation.constraint_world import LENGTH, SLOW, World, spell, writ
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_windows() -> Iterator[None]:
+def few_windows():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 12)
         yield
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(tmp_path_factory):
     return write_world(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="module")
-def sites(world: World) -> Path:
+def sites(world):
     letters = world.genome.read_text().splitlines()[1]
     lines = ["##fileformat=VCFv4.2", "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"]
     for at in range(100, LENGTH - 100, 60):
@@ -49,7 +47,7 @@ def measure_bits(model: genodiff.Model, world: World) -> float:
     return float(told["bits_per_base"])
 
 
-def test_none_is_base_composition_and_relatives_are_told(world: World) -> None:
+def test_none_is_base_composition_and_relatives_are_told(world):
     alone = genodiff.load("none", fasta=world.genome)
     text = world.genome.read_text().splitlines()
     codes = np.array(["ACGT".index(c) for c in text[1] + text[3]], np.uint8)
@@ -64,9 +62,7 @@ def test_none_is_base_composition_and_relatives_are_told(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", ["another genome", "reversed"])
-def test_a_genome_that_is_no_relative_changes_no_bits(
-    world: World, tmp_path: Path, kind: str
-) -> None:
+def test_a_genome_that_is_no_relative_changes_no_bits(world, tmp_path, kind):
     letters = world.genome.read_text().splitlines()[1]
     noise = spell(np.random.default_rng(8).integers(0, 4, LENGTH))
     near = world.relatives[0].read_text().splitlines()[1]
@@ -77,9 +73,7 @@ def test_a_genome_that_is_no_relative_changes_no_bits(
     assert measure_bits(with_other, world) == pytest.approx(measure_bits(alone, world), abs=0.002)
 
 
-def test_score_tells_slow_sites_and_shards_are_the_whole(
-    world: World, sites: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_score_tells_slow_sites_and_shards_are_the_whole(world, sites, tmp_path, capsys):
     words = ["score", "none", "--fasta", world.genome, "--variants", sites, "-q"]
     words += ["--relatives", *world.relatives]
     code, out, _ = command(capsys, *words, "--plan", "-o", tmp_path / "all.tsv")
@@ -104,9 +98,7 @@ def test_score_tells_slow_sites_and_shards_are_the_whole(
 
 
 @pytest.mark.slow
-def test_maps_tracks_and_samples_are_made_without_a_network(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_maps_tracks_and_samples_are_made_without_a_network(world, tmp_path, capsys):
     near = ["--relatives", world.relatives[0], "-q"]
     region = ["--region", "chr1:3001-3200"]
     at = ["none", "--fasta", world.genome, *region, *near]
@@ -135,13 +127,7 @@ def test_maps_tracks_and_samples_are_made_without_a_network(
         (["checkpoint", "export", "none", "--out", "r"], "has no network"),
     ],
 )
-def test_what_needs_a_network_is_refused_in_one_line(
-    world: World,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-    said: str,
-) -> None:
+def test_what_needs_a_network_is_refused_in_one_line(world, capsys, monkeypatch, words, said):
     monkeypatch.chdir(world.genome.parent)
     code, _, err = command(capsys, *words)
     assert code in (2, 3), err
@@ -149,15 +135,13 @@ def test_what_needs_a_network_is_refused_in_one_line(
     assert len([line for line in err.splitlines() if "error" in line]) == 1
 
 
-def test_a_folder_of_that_name_is_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_that_name_is_the_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "none").mkdir()
     with pytest.raises(genodiff.errors.GenodiffError, match="none"):
         genodiff.load("none")
 
 
-def test_features_are_refused() -> None:
+def test_features_are_refused():
     with pytest.raises(UsageError, match="no network"):
         genodiff.load("none").inner.backbone.features()

@@ -21,7 +21,7 @@ from tests.tiny_run import genome_text, write_run
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(tmp_path_factory):
     """A folder of ready models with one of them, `tiny`."""
     base = tmp_path_factory.mktemp("ready")
     (base / "models").mkdir()
@@ -31,7 +31,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ready(exported: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def ready(exported, monkeypatch, tmp_path):
     """The folder of `tiny`, which has its name; the working folder is empty."""
     monkeypatch.setenv("GENODIFF_MODELS", str(exported))
     monkeypatch.chdir(tmp_path)
@@ -42,7 +42,7 @@ def list_files(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-def test_the_name_is_the_folder(ready: Path) -> None:
+def test_the_name_is_the_folder(ready):
     assert locate("tiny") == ready
     assert genodiff.load("tiny").digest == genodiff.load(ready).digest
     assert parse_models(["tiny"], [])[0].name == "tiny"
@@ -68,9 +68,7 @@ def test_the_name_is_the_folder(ready: Path) -> None:
     ],
     ids=lambda words: " ".join(words[:3]),
 )
-def test_every_verb_takes_the_name_and_writes_nothing_into_it(
-    ready: Path, words: list[str], tmp_path: Path
-) -> None:
+def test_every_verb_takes_the_name_and_writes_nothing_into_it(ready, words, tmp_path):
     (tmp_path / "genome.fa").write_text(genome_text())
     base = genome_text().split(">")[1].split("\n")[1][100].upper()
     other = "C" if base != "C" else "G"
@@ -81,18 +79,14 @@ def test_every_verb_takes_the_name_and_writes_nothing_into_it(
     assert list_files(ready) == before
 
 
-def test_a_path_of_that_name_comes_first_and_is_said(
-    ready: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_path_of_that_name_comes_first_and_is_said(ready, caplog):
     Path("tiny").mkdir()
     with caplog.at_level(logging.WARNING), pytest.raises(CheckpointError, match="missing"):
         genodiff.load("tiny")
     assert f"tiny is the path that is here, not the ready model; that is {ready}" in caplog.text
 
 
-def test_a_name_that_is_not_known_names_what_is_near(
-    ready: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_is_not_known_names_what_is_near(ready, capsys):
     Path("x.fa").write_text(">c1\nACGT\n")
     Path("x.vcf").write_text("#CHROM\tPOS\tID\tREF\tALT\nc1\t2\t.\tC\tT\n")
     with pytest.raises(CheckpointError, match="did you mean the ready model 'tiny'"):
@@ -114,7 +108,7 @@ def test_a_name_that_is_not_known_names_what_is_near(
     assert find_ready_model("") is find_ready_model("..") is find_ready_model("a/tiny") is None
 
 
-def test_nothing_is_put_into_it(ready: Path) -> None:
+def test_nothing_is_put_into_it(ready):
     with pytest.raises(MachineError, match=r"nothing is written there; give --out FILE\.html"):
         genodiff.report("tiny")
     with pytest.raises(MachineError, match="nothing is written there; give --out FOLDER"):
@@ -123,16 +117,14 @@ def test_nothing_is_put_into_it(ready: Path) -> None:
         genodiff.fit_memory("tiny")
 
 
-def test_a_plug_in_adds_a_model(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_adds_a_model(exported, monkeypatch):
     monkeypatch.delenv("GENODIFF_MODELS", raising=False)
     monkeypatch.setitem(READY_MODELS._pieces, "maize", exported / "tiny")
     assert list_ready_models()["maize"] == find_ready_model("maize") == exported / "tiny"
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
-def test_a_byte_that_is_flipped_is_an_error_of_one_line(
-    ready: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_byte_that_is_flipped_is_an_error_of_one_line(ready, name, tmp_path, monkeypatch):
     folder = tmp_path / "models" / "tiny"
     folder.mkdir(parents=True)
     for file in ready.iterdir():
@@ -153,8 +145,8 @@ def test_a_byte_that_is_flipped_is_an_error_of_one_line(
 
 
 def test_a_byte_that_is_flipped_in_any_file_is_seen_where_a_model_is_shown(
-    ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    ready, tmp_path, monkeypatch
+):
     folder = tmp_path / "models" / "tiny"
     folder.mkdir(parents=True)
     for file in ready.iterdir():
@@ -199,9 +191,7 @@ def json_equal(one: bytes, other: bytes) -> bool:
         return False
 
 
-def test_a_folder_of_a_newer_genodiff_says_so(
-    ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_a_newer_genodiff_says_so(ready, tmp_path, monkeypatch):
     folder = tmp_path / "models" / "newer"
     folder.mkdir(parents=True)
     for file in ready.iterdir():

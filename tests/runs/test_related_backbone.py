@@ -27,7 +27,7 @@ IDS = np.array([*DNA.targets, DNA.mask_id])
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("relatives")
     text = genome_text()
     for name, share, seed in (("near", 0.12, 2), ("far", 0.2, 3), ("strain", 0.004, 4)):
@@ -54,7 +54,7 @@ def draw_window(folder: Path, hidden: float = 0.2) -> tuple[np.ndarray, np.ndarr
     return np.where(masked, DNA.mask_id, clean), clean
 
 
-def test_relatives_are_part_of_the_model_that_is_opened(run: Path, folder: Path) -> None:
+def test_relatives_are_part_of_the_model_that_is_opened(run, folder):
     alone = open_language(run, "cpu")
     model = open_language(run, "cpu", [folder / "near.fa"])
     assert open_language(run, "cpu", []).digest == alone.digest != model.digest
@@ -80,7 +80,7 @@ def test_relatives_are_part_of_the_model_that_is_opened(run: Path, folder: Path)
     assert gain > 0.5  # nats: a relative of the same place says what stands there
 
 
-def test_the_other_strand_has_the_complement(run: Path, folder: Path) -> None:
+def test_the_other_strand_has_the_complement(run, folder):
     model = open_language(run, "cpu", [folder / "near.fa", folder / "far.fa"])
     window, _ = draw_window(folder)
     complement = np.array(DNA.complement)
@@ -89,7 +89,7 @@ def test_the_other_strand_has_the_complement(run: Path, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_order_and_company_decide_nothing(run: Path, folder: Path) -> None:
+def test_order_and_company_decide_nothing(run, folder):
     one, two = (open_language(run, "cpu", [folder / f"{x}.tsv"]) for x in ("two", "turned"))
     assert one.digest == two.digest
     window, _ = draw_window(folder)
@@ -100,13 +100,13 @@ def test_order_and_company_decide_nothing(run: Path, folder: Path) -> None:
     np.testing.assert_array_equal(together[1], ask(two, other))
 
 
-def test_what_is_fitted_is_kept(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_fitted_is_kept(run, folder, monkeypatch):
     first = open_language(run, "cpu", [folder / "near.fa"])
     monkeypatch.setattr(related_genome, "fit_relatives", lambda *_, **__: 1 / 0)
     assert open_language(run, "cpu", [folder / "near.fa"]).digest == first.digest
 
 
-def test_a_genome_that_is_no_relative_says_next_to_nothing(run: Path, folder: Path) -> None:
+def test_a_genome_that_is_no_relative_says_next_to_nothing(run, folder):
     alone = open_language(run, "cpu")
     model = open_language(run, "cpu", [folder / "other.fa"])
     window, clean = draw_window(folder)
@@ -115,9 +115,7 @@ def test_a_genome_that_is_no_relative_says_next_to_nothing(run: Path, folder: Pa
     assert abs(change.mean()) < 0.05
 
 
-def test_strains_are_left_out_unless_they_are_wanted(
-    run: Path, folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_strains_are_left_out_unless_they_are_wanted(run, folder, caplog):
     model = open_language(run, "cpu", [folder / "strain.fa", folder / "near.fa"])
     assert model.relatives is not None
     assert [one["name"] for one in model.relatives["genomes"]] == ["near"]
@@ -139,9 +137,7 @@ def test_strains_are_left_out_unless_they_are_wanted(
         (["protein.fa"], "protein.fa"),
     ],
 )
-def test_what_cannot_be_a_relative_is_one_line(
-    given: list[str], said: str, run: Path, folder: Path
-) -> None:
+def test_what_cannot_be_a_relative_is_one_line(given, said, run, folder):
     (folder / "again").mkdir(exist_ok=True)
     (folder / "again" / "near.fa").write_text(">x\nACGT\n")
     (folder / "own.fa").write_text(genome_text())
@@ -151,7 +147,7 @@ def test_what_cannot_be_a_relative_is_one_line(
     assert "\n" not in str(fault.value)
 
 
-def test_a_copy_in_double_precision_shares_the_relatives(run: Path, folder: Path) -> None:
+def test_a_copy_in_double_precision_shares_the_relatives(run, folder):
     import copy
 
     model = open_language(run, "cpu", [folder / "near.fa"])
@@ -164,9 +160,9 @@ def test_a_copy_in_double_precision_shares_the_relatives(run: Path, folder: Path
 
 
 def test_every_verb_reads_relatives_and_names_them(
-    run: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    run, folder, tmp_path, monkeypatch,
+    capsys,
+):  # fmt: skip
     monkeypatch.chdir(tmp_path)
     fasta, near = run.parent / "genome.fa", folder / "near.fa"
     genome = fasta.read_text().splitlines()[1].upper()
@@ -198,9 +194,9 @@ def test_every_verb_reads_relatives_and_names_them(
 
 
 def test_votes_count_relatives_and_need_them(
-    run: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    run, folder, tmp_path, monkeypatch,
+    capsys,
+):  # fmt: skip
     monkeypatch.chdir(tmp_path)
     fasta = run.parent / "genome.fa"
     genome = fasta.read_text().splitlines()[1].upper()
@@ -223,9 +219,7 @@ def test_votes_count_relatives_and_need_them(
     assert "votes_are_of_one_base" in json.dumps(found[2501])
 
 
-def test_embeddings_have_what_relatives_say_beside_the_networks_own(
-    run: Path, folder: Path
-) -> None:
+def test_embeddings_have_what_relatives_say_beside_the_networks_own(run, folder):
     alone = genodiff.load(run)
     model = genodiff.load(run, relatives=[folder / "near.fa", folder / "far.fa"])
     genome = genome_text().splitlines()[1].upper()
@@ -245,7 +239,7 @@ def test_embeddings_have_what_relatives_say_beside_the_networks_own(
         model.embed("ACGT" * 3000)
 
 
-def test_a_run_of_many_genomes_has_relatives_too(tmp_path: Path, folder: Path) -> None:
+def test_a_run_of_many_genomes_has_relatives_too(tmp_path, folder):
     rows = ["path\tname\tsplit"]
     for i, (name, split) in enumerate((("one", "train"), ("two", "valid"), ("three", "test"))):
         (tmp_path / f"{name}.fa").write_text(genome_text(i + 1).replace(">c", f">{name}"))
@@ -263,9 +257,7 @@ def test_a_run_of_many_genomes_has_relatives_too(tmp_path: Path, folder: Path) -
         open_language(tmp_path / "run", "cpu", [tmp_path / "one.fa"])
 
 
-def test_weights_alone_take_the_genome_that_a_verb_reads(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_weights_alone_take_the_genome_that_a_verb_reads(tmp_path, folder, monkeypatch, caplog):
     """Strains and the genome itself are told by it, whether it is the model's own or another."""
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     run = write_run(tmp_path)
@@ -300,14 +292,12 @@ def test_weights_alone_take_the_genome_that_a_verb_reads(
         open_language(tmp_path / "weights", "cpu", [tmp_path / "again.fa"], fasta=other)
 
 
-def test_a_fine_tuned_model_says_that_it_reads_no_relatives(folder: Path) -> None:
+def test_a_fine_tuned_model_says_that_it_reads_no_relatives(folder):
     with pytest.raises(UsageError, match="a fine-tuned model has no use of relatives"):
         refuse_relatives("runs/tuned", [folder / "near.fa"])
 
 
-def test_a_plan_and_a_page_take_relatives_as_a_score_does(
-    run: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_and_a_page_take_relatives_as_a_score_does(run, folder, tmp_path, monkeypatch):
     """A plan times them beside the network, and a page does not open them again."""
     fasta, table = run.parent / "genome.fa", tmp_path / "v.tsv"
     genome = fasta.read_text().splitlines()[1].upper()
@@ -342,9 +332,9 @@ def test_a_plan_and_a_page_take_relatives_as_a_score_does(
 
 
 def test_votes_stand_beside_every_score_with_relatives(
-    run: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    run, folder, tmp_path, monkeypatch,
+    capsys,
+):  # fmt: skip
     monkeypatch.chdir(tmp_path)
     fasta, near = run.parent / "genome.fa", folder / "near.fa"
     genome = fasta.read_text().splitlines()[1].upper()

@@ -33,7 +33,7 @@ NAMES = [
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """A folder of its own with a cache, a near and a far relative of the tiny run's genome."""
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
@@ -43,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def recipe(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def recipe(here, monkeypatch):
     """A recipe `two` of near (fetched already) and far (to be fetched, and nobody can)."""
     folder = here / "recipes" / "relatives"
     folder.mkdir(parents=True)
@@ -71,7 +71,7 @@ def put_fetched(url: str, file: Path) -> None:
     path.with_name(f"{path.name}.json").write_text(json.dumps(record))
 
 
-def test_the_recipes_are_lists_that_say_what_is_known_and_what_was_never_tried() -> None:
+def test_the_recipes_are_lists_that_say_what_is_known_and_what_was_never_tried():
     recipes = list_relative_recipes()
     assert [one.name for one in recipes] == NAMES
     for one in recipes:
@@ -85,9 +85,7 @@ def test_the_recipes_are_lists_that_say_what_is_known_and_what_was_never_tried()
             assert not row.is_tried  # no network where they were written: say yes when one was had
 
 
-def test_a_recipe_is_planned_before_anything_is_fetched(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recipe_is_planned_before_anything_is_fetched(here, capsys):
     code, out, err = command(capsys, "data", "relatives", "saccharomyces", "--plan")
     assert code == 0, err
     assert "CBS432 " in out
@@ -102,9 +100,7 @@ def test_a_recipe_is_planned_before_anything_is_fetched(
     assert not (here / "cache" / "memories").exists()
 
 
-def test_what_is_too_large_for_this_machine_is_said_and_not_begun(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_too_large_for_this_machine_is_said_and_not_begun(here, monkeypatch, capsys):
     for module in ("relatives_plan", "relatives"):
         monkeypatch.setattr(f"genodiff.runs.{module}.read_memory", lambda: (10**10, 10**9))
     out = command(capsys, "data", "relatives", "primates", "--plan")[1]
@@ -118,15 +114,13 @@ def test_what_is_too_large_for_this_machine_is_said_and_not_begun(
         genodiff.build_relatives("l.tsv")
 
 
-def test_recipes_are_told_without_a_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recipes_are_told_without_a_name(here, capsys):
     code, out, _ = command(capsys, "data", "relatives")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == NAMES
 
 
-def test_a_recipe_goes_by_its_name_when_it_is_built(
-    run: Path, recipe: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recipe_goes_by_its_name_when_it_is_built(run, recipe, capsys):
     with pytest.raises(DataError, match="2 of the 2 relatives of two are not here") as fault:
         open_language(run, "cpu", ["two"])
     assert fault.value.fix == "genodiff data relatives two"
@@ -147,9 +141,7 @@ def test_a_recipe_goes_by_its_name_when_it_is_built(
     assert (row["name"], row["genomes"], row["built"]) == ("two", 2, 2)
 
 
-def test_a_part_of_a_recipe_is_built_in_a_folder_that_may_be_moved(
-    run: Path, recipe: Path, here: Path
-) -> None:
+def test_a_part_of_a_recipe_is_built_in_a_folder_that_may_be_moved(run, recipe, here):
     built = genodiff.build_relatives("two", only=["near"], out="mine", jobs=1)
     assert [one["state"] for one in built.row["genomes"]] == ["built"]
     direct = open_language(run, "cpu", ["near.fa"])
@@ -164,7 +156,7 @@ def test_a_part_of_a_recipe_is_built_in_a_folder_that_may_be_moved(
     assert moved.relatives["genomes"][0]["species"] == "S_near"
 
 
-def test_a_killed_build_goes_on_to_the_same_bytes(here: Path) -> None:
+def test_a_killed_build_goes_on_to_the_same_bytes(here):
     rows = [{"path": f"{name}.fa"} for name in ("near", "far")]
     write_list(here / "l.tsv", rows)
     words = ["data", "relatives", "l.tsv", "--out", "mine", "--jobs", "1"]
@@ -177,7 +169,7 @@ def test_a_killed_build_goes_on_to_the_same_bytes(here: Path) -> None:
     assert read_tree(here / "mine") == whole
 
 
-def test_letters_are_those_of_the_bases_whatever_the_file(here: Path) -> None:
+def test_letters_are_those_of_the_bases_whatever_the_file(here):
     text = Path("near.fa").read_text()
     bodies = [one.split("\n", 1)[1].replace("\n", "") for one in text[1:].split(">")]
     lines = [[body.lower()[j : j + 50] for j in range(0, len(body), 50)] for body in bodies[::-1]]
@@ -220,9 +212,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_cannot_be_relatives_is_one_line_and_nothing_is_half_written(
-    name: str, run: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_relatives_is_one_line_and_nothing_is_half_written(name, run, here, capsys):
     content, given, said = FAULTS[name]
     (here / "empty").mkdir()
     if content is not None:
@@ -245,7 +235,7 @@ def test_what_cannot_be_relatives_is_one_line_and_nothing_is_half_written(
     ]
 
 
-def test_a_list_may_be_mixed_with_files_and_names_are_sorted(here: Path) -> None:
+def test_a_list_may_be_mixed_with_files_and_names_are_sorted(here):
     write_list(here / "l.tsv", [{"path": "near.fa"}])
     assert [row.name for row in list_genomes(["l.tsv", "far.fa"]).rows] == ["far", "near"]
     with pytest.raises(DataError, match="two relatives are called near"):

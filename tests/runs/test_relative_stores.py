@@ -43,13 +43,13 @@ def write_fasta(path: Path, **contigs: np.ndarray | str) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fresh_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Path:
+def target(tmp_path):
     return write_fasta(tmp_path / "target.fa", chr1=draw_letters(1), chr2=draw_letters(2, 5000))
 
 
@@ -70,7 +70,7 @@ def read_memories(cache: Path) -> dict[str, bytes]:
     return read_tree(cache / "memories")
 
 
-def test_a_list_is_built_once_and_opened_in_the_order_of_names(tmp_path: Path) -> None:
+def test_a_list_is_built_once_and_opened_in_the_order_of_names(tmp_path):
     rows = write_relatives(tmp_path, near=0.05, far=0.2)
     listed = read_genome_list(write_list(tmp_path / "l.tsv", rows))
     assert build_relatives(listed, jobs=1) == ["far", "near"]
@@ -91,9 +91,7 @@ def test_a_list_is_built_once_and_opened_in_the_order_of_names(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_bytes_depend_on_neither_order_nor_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_depend_on_neither_order_nor_threads(tmp_path, monkeypatch):
     rows = write_relatives(tmp_path, near=0.05, far=0.2)
     trees = []
     for name, order, jobs in (("one", rows, 1), ("two", rows[::-1], 2)):
@@ -105,9 +103,7 @@ def test_bytes_depend_on_neither_order_nor_threads(
 
 
 @pytest.mark.slow
-def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_was_killed_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
     rows = write_relatives(tmp_path, near=0.05, far=0.2)
     path = write_list(tmp_path / "l.tsv", rows)
     code = (
@@ -125,7 +121,7 @@ def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
     assert again == read_memories(tmp_path / "other")
 
 
-def test_they_are_built_in_a_folder_of_ones_own(tmp_path: Path) -> None:
+def test_they_are_built_in_a_folder_of_ones_own(tmp_path):
     rows = write_relatives(tmp_path, near=0.05, far=0.2)
     listed = read_genome_list(write_list(tmp_path / "l.tsv", rows))
     there = open_relatives(listed, home=tmp_path / "out", jobs=1)
@@ -135,7 +131,7 @@ def test_they_are_built_in_a_folder_of_ones_own(tmp_path: Path) -> None:
     assert identify_relatives(there) == identify_relatives(here)
 
 
-def test_a_file_that_changed_is_built_again(tmp_path: Path) -> None:
+def test_a_file_that_changed_is_built_again(tmp_path):
     rows = write_relatives(tmp_path, near=0.05)
     listed = read_genome_list(write_list(tmp_path / "l.tsv", rows))
     first = open_relatives(listed)[0].told["fingerprint"]
@@ -143,7 +139,7 @@ def test_a_file_that_changed_is_built_again(tmp_path: Path) -> None:
     assert open_relatives(listed)[0].told["fingerprint"] != first
 
 
-def test_case_n_and_ambiguity_codes(tmp_path: Path) -> None:
+def test_case_n_and_ambiguity_codes(tmp_path):
     write_fasta(tmp_path / "one.fa", a="acgtNNNNacgtRYacgt" * 20, b="ACGT")
     text, contigs, _ = read_genome_text(tmp_path / "one.fa")
     assert text.n_bases == 12 * 20 + 4
@@ -162,9 +158,7 @@ def test_case_n_and_ambiguity_codes(tmp_path: Path) -> None:
         ("", ""),
     ],
 )
-def test_a_bad_file_is_one_line_and_the_others_are_built(
-    tmp_path: Path, content: str, said: str
-) -> None:
+def test_a_bad_file_is_one_line_and_the_others_are_built(tmp_path, content, said):
     rows = write_relatives(tmp_path, near=0.05)
     (tmp_path / "bad.fa").write_text(content)
     path = write_list(tmp_path / "l.tsv", [{"path": "bad.fa", "name": "bad"}, *rows])
@@ -176,9 +170,7 @@ def test_a_bad_file_is_one_line_and_the_others_are_built(
     assert any(name.endswith("at.npy") for name in read_memories(cache_dir()))
 
 
-def test_empty_contigs_are_told_in_one_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_empty_contigs_are_told_in_one_line(tmp_path, caplog):
     write_fasta(tmp_path / "one.fa", a="", b="", c="ACGT" * 20)
     text, contigs, _ = read_genome_text(tmp_path / "one.fa")
     assert [row[0] for row in contigs] == ["c"]
@@ -187,7 +179,7 @@ def test_empty_contigs_are_told_in_one_line(
     assert "2 empty contigs" in record.message
 
 
-def test_a_wrong_hash_is_named(tmp_path: Path) -> None:
+def test_a_wrong_hash_is_named(tmp_path):
     rows = write_relatives(tmp_path, near=0.05)
     right = sha256_file(tmp_path / "near.fa")
     rows[0]["sha256"] = "0" * 64
@@ -195,7 +187,7 @@ def test_a_wrong_hash_is_named(tmp_path: Path) -> None:
         open_relatives(read_genome_list(write_list(tmp_path / "l.tsv", rows)), jobs=1)
 
 
-def test_the_same_genome_twice_is_refused(tmp_path: Path) -> None:
+def test_the_same_genome_twice_is_refused(tmp_path):
     rows = write_relatives(tmp_path, near=0.05)
     (tmp_path / "copy.fa").write_text((tmp_path / "near.fa").read_text().lower())
     rows.append({"path": "copy.fa", "name": "copy"})
@@ -204,7 +196,7 @@ def test_the_same_genome_twice_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_strains_are_told_by_their_bases_and_left_out(target: Path, tmp_path: Path) -> None:
+def test_strains_are_told_by_their_bases_and_left_out(target, tmp_path):
     rows = write_relatives(tmp_path, strain=0.008, near=0.08, far=0.25)
     listed = read_genome_list(write_list(tmp_path / "l.tsv", rows))
     relatives, genome = open_relatives(listed), Genome(str(target))
@@ -217,7 +209,7 @@ def test_strains_are_told_by_their_bases_and_left_out(target: Path, tmp_path: Pa
     assert len(leave_strains_out(relatives, genome, strains=True)[0]) == 3
 
 
-def test_a_stranger_has_no_identity(target: Path, tmp_path: Path) -> None:
+def test_a_stranger_has_no_identity(target, tmp_path):
     write_fasta(tmp_path / "other.fa", x=draw_letters(77))
     listed = read_genome_list(write_list(tmp_path / "l.tsv", [{"path": "other.fa"}]))
     kinship = measure_kinship(open_relatives(listed)[0], draw_windows(Genome(str(target))))
@@ -225,16 +217,14 @@ def test_a_stranger_has_no_identity(target: Path, tmp_path: Path) -> None:
     assert not kinship.strain
 
 
-def test_the_genome_itself_is_refused(target: Path, tmp_path: Path) -> None:
+def test_the_genome_itself_is_refused(target, tmp_path):
     (tmp_path / "again.fa").write_text(target.read_text().lower().replace(">", ">x"))
     listed = read_genome_list(write_list(tmp_path / "l.tsv", [{"path": "again.fa"}]))
     with pytest.raises(DataError, match="again holds chr1 of the genome itself"):
         leave_strains_out(open_relatives(listed), Genome(str(target)))
 
 
-def test_a_contig_that_is_the_genomes_own_leaves_its_locus_out(
-    target: Path, tmp_path: Path
-) -> None:
+def test_a_contig_that_is_the_genomes_own_leaves_its_locus_out(target, tmp_path):
     """A planted copy of a whole contig is told by its hash; its own locus is not read."""
     write_fasta(tmp_path / "mixed.fa", x=draw_letters(77, 30_000), planted=draw_letters(2, 5000))
     listed = read_genome_list(write_list(tmp_path / "l.tsv", [{"path": "mixed.fa"}]))
@@ -252,7 +242,7 @@ def test_a_contig_that_is_the_genomes_own_leaves_its_locus_out(
     assert loci.leave_out(("chr1", 2000, 2500)) == (0, 0)
 
 
-def test_windows_are_drawn_from_all_contigs_and_without_n(tmp_path: Path) -> None:
+def test_windows_are_drawn_from_all_contigs_and_without_n(tmp_path):
     letters = draw_letters(1)
     letters[:6000] = ord("N")
     genome = Genome(
@@ -264,9 +254,7 @@ def test_windows_are_drawn_from_all_contigs_and_without_n(tmp_path: Path) -> Non
     assert draw_windows(Genome(str(write_fasta(tmp_path / "s.fa", a="ACGTT"))), 9).shape == (1, 5)
 
 
-def test_as_many_are_built_at_a_time_as_memory_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_many_are_built_at_a_time_as_memory_holds(tmp_path, monkeypatch):
     rows = write_relatives(tmp_path, near=0.05, far=0.2, other=0.1)
     waiting = list(read_genome_list(write_list(tmp_path / "l.tsv", rows)).rows)
     for free, jobs in ((None, 3), (10**9, 3), (100_000, 2), (0, 1)):
@@ -275,8 +263,8 @@ def test_as_many_are_built_at_a_time_as_memory_holds(
 
 
 def test_a_memory_that_an_older_version_built_of_several_species_is_refused(
-    tmp_path: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, fresh_cache, monkeypatch
+):
     text = "".join(f">s{i} {name} genome\n{draw_letters(i, 900).tobytes().decode()}\n"
                    for i, name in enumerate(("Homo sapiens", "Pan troglodytes")))  # fmt: skip
     (tmp_path / "two.fa").write_text(text)

@@ -65,19 +65,19 @@ COPIES: dict[str, Callable[[Path], tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("copy", COPIES)
-def test_the_same_bases_give_the_same_note(copy: str, model: TrainedModel, tmp_path: Path) -> None:
+def test_the_same_bases_give_the_same_note(copy, model, tmp_path):
     fasta, name = COPIES[copy](tmp_path)
     seen = score(model, fasta, f"{name}\t1024\t1280\ttest\n")
     assert seen["note"] == SEEN
     assert (seen["in_train"], seen["other_bases"]) == (146, 0)
 
 
-def test_the_other_strand_is_the_same_contig(model: TrainedModel, tmp_path: Path) -> None:
+def test_the_other_strand_is_the_same_contig(model, tmp_path):
     fasta = write(tmp_path, {"turned": C4.translate(TURN)[::-1]})
     assert score(model, fasta, "turned\t20\t276\ttest\n")["note"] == SEEN
 
 
-def test_a_list_of_genomes_that_holds_the_contig_is_its_training_data(tmp_path: Path) -> None:
+def test_a_list_of_genomes_that_holds_the_contig_is_its_training_data(tmp_path):
     """Twice the same contig: in one genome it trains up to 1,100, in the other from 1,240 on."""
     write(tmp_path, {"one": C4.upper()}, "a.fa")
     write(tmp_path, {"other": "GATTACA" * 90, "two": C4}, "b.fa")
@@ -95,7 +95,7 @@ def test_a_list_of_genomes_that_holds_the_contig_is_its_training_data(tmp_path: 
     assert (seen.bases, seen.in_train, seen.other_bases) == (251, 76 + 40 - 5, 0)
 
 
-def test_bases_that_are_not_counted_are_not_seen(model: TrainedModel, tmp_path: Path) -> None:
+def test_bases_that_are_not_counted_are_not_seen(model, tmp_path):
     """30 bases of the test interval, and 500 of train, are in lower case."""
     seen = score(model, None, "c4\t1024\t1280\ttest\n", soft_masked=False)
     assert (seen["in_train"], seen["bases"]) == (146, 221)
@@ -103,9 +103,7 @@ def test_bases_that_are_not_counted_are_not_seen(model: TrainedModel, tmp_path: 
     assert (seen["in_train"], seen["bases"]) == (68, 68)
 
 
-def test_a_contig_with_one_other_base_is_looked_up_by_its_words(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+def test_a_contig_with_one_other_base_is_looked_up_by_its_words(model, tmp_path):
     """Words of 24 within a window: 64 bases of the first window lie in some that train has, 51 of
     the second, whose base 1,100 differs, and none of the third, which has 18 bases of train."""
     other = {"A": "C", "C": "G", "G": "T", "T": "A"}[C4[1100]]
@@ -125,9 +123,7 @@ def test_a_contig_with_one_other_base_is_looked_up_by_its_words(
     )
 
 
-def test_the_own_splits_need_no_note_but_where_train_itself_is_scored(
-    model: TrainedModel,
-) -> None:
+def test_the_own_splits_need_no_note_but_where_train_itself_is_scored(model):
     own = evaluate(model, baselines=False)["seen_in_training"]
     assert (own["in_train"], own["other_bases"], own["note"]) == (0, 0, "")
     train = evaluate(model, "train", baselines=False)
@@ -141,9 +137,7 @@ def test_the_own_splits_need_no_note_but_where_train_itself_is_scored(
         (None, "its run does not say on what data"),
     ],
 )
-def test_what_is_not_known_is_said(
-    source: Any, said: str, model: TrainedModel, tmp_path: Path
-) -> None:
+def test_what_is_not_known_is_said(source, said, model, tmp_path):
     of_others = model._replace(data={} if source is None else {"source": source})
     fasta = write(tmp_path, {"c4": C4})
     seen = evaluate(of_others, "all", fasta=fasta, baselines=False)["seen_in_training"]
@@ -153,9 +147,7 @@ def test_what_is_not_known_is_said(
     }
 
 
-def test_training_data_that_are_gone_are_not_known(
-    model: TrainedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_data_that_are_gone_are_not_known(model, tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     gone = model.config.model_copy(update={"fasta": str(tmp_path / "gone.fa")})
     fasta = write(tmp_path, {"c4": C4})
@@ -163,9 +155,7 @@ def test_training_data_that_are_gone_are_not_known(
     assert "not on this machine" in seen["seen_in_training"]["not_known"]
 
 
-def test_the_table_has_the_note_under_it(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_has_the_note_under_it(run, tmp_path, capsys):
     fasta = write(tmp_path, {"chrIV": C4})
     bed = tmp_path / "scored.bed"
     bed.write_text("chrIV\t1024\t1280\ttest\n")

@@ -1,7 +1,5 @@
 """How much of train is soft-masked, and what such a base weighs, is measured and said."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tiny_run import genome_text
@@ -12,7 +10,7 @@ from genodiff.runs.resolve import resolve_config
 
 
 @pytest.mark.parametrize("upper", [False, True])
-def test_the_share_is_that_of_the_bases_of_the_train_windows(tmp_path: Path, upper: bool) -> None:
+def test_the_share_is_that_of_the_bases_of_the_train_windows(tmp_path, upper):
     fasta = tmp_path / "genome.fa"
     fasta.write_text(genome_text().upper() if upper else genome_text())
     data = {"seq_len": 100, "soft_mask_weight": 0.3}
@@ -35,5 +33,5 @@ def test_the_share_is_that_of_the_bases_of_the_train_windows(tmp_path: Path, upp
     assert upper or "weighs 0.3 in training" in said
 
 
-def test_text_has_nothing_to_say() -> None:
+def test_text_has_nothing_to_say():
     assert describe_soft_mask({}) == ""

@@ -1,7 +1,5 @@
 """The memory of a store: built once, found again, refused where it belongs to other data."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,9 +11,7 @@ from genodiff.runs import training_memory
 from genodiff.runs.training_memory import list_stretches, open_split_memory
 
 
-def test_a_store_s_memory_is_built_once_and_refused_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_s_memory_is_built_once_and_refused_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     store = build_dna_store(load_recipe("toy"))
     memory = open_split_memory(store, k=6)

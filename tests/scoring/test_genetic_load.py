@@ -1,7 +1,6 @@
 """Ancestral bases of variants, and the table of genetic load."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -32,7 +31,7 @@ def record(calls: list[str], *scores: AlleleScore, alts: str = "G") -> ScoredRec
     return ScoredRecord(one, [Allele("c", 4, "A", alt) for alt in one.alts], scores)
 
 
-def test_the_ancestral_base_is_the_likeliest_of_all_and_chances_sum_to_one() -> None:
+def test_the_ancestral_base_is_the_likeliest_of_all_and_chances_sum_to_one():
     odds = np.log([1.0, 6.0, 3.0])
     found = find_ancestral(record(["0/1"], score(odds[1], 0.2), score(odds[2], 0.2), alts="G,T"))
     assert found == ("G", pytest.approx(0.6))
@@ -45,7 +44,7 @@ def test_the_ancestral_base_is_the_likeliest_of_all_and_chances_sum_to_one() -> 
     assert found == (None, None)
 
 
-def test_a_site_is_judged_by_the_likelier_base_and_not_where_nobody_is() -> None:
+def test_a_site_is_judged_by_the_likelier_base_and_not_where_nobody_is():
     ancestry = Ancestry(NUMBERS)
     over = np.zeros((2, 4))
     over[:, G] = 0.97
@@ -61,7 +60,7 @@ def test_a_site_is_judged_by_the_likelier_base_and_not_where_nobody_is() -> None
     assert ancestry.judge(even, over * 0.4, A, G) is None
 
 
-def test_load_counts_alleles_of_each_sample(tmp_path: Path) -> None:
+def test_load_counts_alleles_of_each_sample(tmp_path):
     tally = LoadTally(["one", "two"])
     rows = [
         record(["0/1", "1|1"], score(-5.0, 1.5)),  # A is ancestral
@@ -87,7 +86,7 @@ def test_load_counts_alleles_of_each_sample(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def example(tmp_path_factory):
     folder = tmp_path_factory.mktemp("example")
     for name, text in make_example().items():
         (folder / name).write_text(text)
@@ -96,8 +95,8 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_ancestral_bases_of_the_example_are_calibrated_and_load_is_by_consequence(
-    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    example, tmp_path, capsys
+):
     words = ["score", "none", "--fasta", example / "genome.fa", "-q"]
     words += ["--relatives", example / "near.fa", example / "far.fa"]
     more = ["--features", example / "genes.gff3", "--load", tmp_path / "load.tsv"]
@@ -146,13 +145,7 @@ def test_ancestral_bases_of_the_example_are_calibrated_and_load_is_by_consequenc
         (["--load", "genome.fa", "--relatives", "near.fa"], "is read"),
     ],
 )
-def test_what_load_lacks_is_said(
-    example: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    more: list[str],
-    said: str,
-) -> None:
+def test_what_load_lacks_is_said(example, capsys, monkeypatch, more, said):
     monkeypatch.chdir(example)
     words = ["score", "none", "--fasta", "genome.fa", "--variants", "variants.vcf", "-o", "o.vcf"]
     code, _, err = command(capsys, *words, *more)

@@ -1,8 +1,6 @@
 """Scores of sites with relatives: one pass for a window's sites, beside each masked by itself."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.spellings import BOUND, compare_spellings
 from genodiff.memory.votes import measure_change
 from genodiff.models.opening import open_language
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import RelatedBackbone
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
@@ -48,18 +45,15 @@ SITES += [exchange("c4", len(TEXT["c4"]) - 1)]
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory, run: Path) -> TrainedModel:
+def model(tmp_path_factory, run):
     folder = tmp_path_factory.mktemp("related_sites")
     for name, share, seed in (("near", 0.12, 2), ("far", 0.2, 3)):
         (folder / f"{name}.fa").write_text(differ(genome_text(), share, seed))
     return open_language(run, "cpu", [folder / "near.fa", folder / "far.fa"])
 
 
-Ask = Callable[..., list[AlleleScore]]
-
-
 @pytest.fixture(scope="module")
-def ask(model: TrainedModel) -> Ask:
+def ask(model):
     def score(
         alleles: list[Allele], genome: HeldContigs = GENOME, **how: object
     ) -> list[AlleleScore]:
@@ -74,9 +68,7 @@ def take(found: list[AlleleScore]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([x.value for x in found], float), np.array([x.votes for x in found], float)
 
 
-def test_exact_is_the_network_with_relatives_at_a_masked_site(
-    model: TrainedModel, ask: Ask
-) -> None:
+def test_exact_is_the_network_with_relatives_at_a_masked_site(model, ask):
     reader = open_reader(model)
     for allele, found in zip(SITES, ask(SITES, exact=True), strict=True):
         pair = cut_window(GENOME, DNA, [allele], SEQ_LEN).pair
@@ -86,7 +78,7 @@ def test_exact_is_the_network_with_relatives_at_a_masked_site(
         assert found.votes == pytest.approx(votes.value, abs=1e-6)
 
 
-def test_a_network_of_paired_strands_is_read_once(run: Path) -> None:
+def test_a_network_of_paired_strands_is_read_once(run):
     """Of both strands it says the same, so the second reading would be the same numbers."""
     model = open_language(run, "cpu")
     reader = open_reader(model)
@@ -100,7 +92,7 @@ def test_a_network_of_paired_strands_is_read_once(run: Path) -> None:
     np.testing.assert_allclose(given, other[::-1, ::-1], atol=1e-5)
 
 
-def test_one_pass_for_all_sites_is_near_to_it(ask: Ask) -> None:
+def test_one_pass_for_all_sites_is_near_to_it(ask):
     """In windows of 64 bases; in those of 1,024 it is much nearer (benchmarks/relatives)."""
     fast, exact = take(ask(SITES)), take(ask(SITES, exact=True))
     for one, other in zip(fast, exact, strict=True):
@@ -108,7 +100,7 @@ def test_one_pass_for_all_sites_is_near_to_it(ask: Ask) -> None:
         assert np.median(np.abs(one - other)) < 0.2 * other.std()
 
 
-def test_company_and_order_change_no_bit(ask: Ask) -> None:
+def test_company_and_order_change_no_bit(ask):
     together = take(ask(SITES))
     turned = take(ask(SITES[::-1]))
     some = take(ask(SITES[4:9]))
@@ -117,7 +109,7 @@ def test_company_and_order_change_no_bit(ask: Ask) -> None:
         np.testing.assert_array_equal(one[4:9], few)
 
 
-def test_the_other_strand_has_the_same_exact_score(ask: Ask) -> None:
+def test_the_other_strand_has_the_same_exact_score(ask):
     other = HeldContigs({n: x.translate(TURNED)[::-1].encode() for n, x in TEXT.items()})
     some = SITES[:8]
     turned = [
@@ -133,7 +125,7 @@ def test_the_other_strand_has_the_same_exact_score(ask: Ask) -> None:
     assert [(x.value, x.votes) for x in there] == [(x.value, x.votes) for x in back]
 
 
-def test_both_read_outs_are_told_of_one_base_alone(ask: Ask) -> None:
+def test_both_read_outs_are_told_of_one_base_alone(ask):
     deletion = Allele("c1", 2010, TEXT["c1"][2010:2013], "")
     one, none = ask([SITES[0], deletion])
     assert one.votes is not None
@@ -142,7 +134,7 @@ def test_both_read_outs_are_told_of_one_base_alone(ask: Ask) -> None:
     assert voted.value == voted.votes == one.votes
 
 
-def test_a_headcount_is_that_of_relatives_one_by_one(ask: Ask, model: TrainedModel) -> None:
+def test_a_headcount_is_that_of_relatives_one_by_one(ask, model):
     relatives = model.backbone.relatives
     assert relatives is not None
     exact = ask(SITES[:20], method="headcount", exact=True)
@@ -160,9 +152,7 @@ def test_a_headcount_is_that_of_relatives_one_by_one(ask: Ask, model: TrainedMod
     assert (fast[0] != votes).all()
 
 
-def test_profiles_are_those_of_the_columns_around_a_masked_site(
-    ask: Ask, model: TrainedModel
-) -> None:
+def test_profiles_are_those_of_the_columns_around_a_masked_site(ask, model):
     relatives = model.backbone.relatives
     assert relatives.columns is not None
     numbers = model.backbone.fit_profiles()
@@ -185,7 +175,7 @@ def test_profiles_are_those_of_the_columns_around_a_masked_site(
     assert np.corrcoef(fast[:20], take(exact)[0])[0, 1] > 0.9
 
 
-def test_profiles_score_indels_by_all_alignments(ask: Ask, model: TrainedModel) -> None:
+def test_profiles_score_indels_by_all_alignments(ask, model):
     """Frames aside, it is the mean over genomes of the difference of both spellings."""
     at = 2050
     some = [
@@ -209,9 +199,7 @@ def test_profiles_score_indels_by_all_alignments(ask: Ask, model: TrainedModel) 
     assert turned == [found[0].value]
 
 
-def test_profiles_are_fitted_when_they_are_requested_and_then_cached(
-    model: TrainedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_profiles_are_fitted_when_they_are_requested_and_then_cached(model, monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("fitted")
 
@@ -227,9 +215,7 @@ def test_profiles_are_fitted_when_they_are_requested_and_then_cached(
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_headcount_alone_measures_how_quickly_places_change(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch, exact: bool
-) -> None:
+def test_a_headcount_alone_measures_how_quickly_places_change(ask, monkeypatch, exact):
     def refuse(*_: object) -> None:
         raise AssertionError("measured")
 
@@ -240,7 +226,7 @@ def test_a_headcount_alone_measures_how_quickly_places_change(
         ask(SITES[:2], method="headcount", exact=exact)
 
 
-def test_votes_of_a_base_that_a_relative_has_are_more(ask: Ask, model: TrainedModel) -> None:
+def test_votes_of_a_base_that_a_relative_has_are_more(ask, model):
     near = differ(genome_text(), 0.12, 2).upper().splitlines()[1]
     sites = [i for i in range(2000, 2600) if near[i] != TEXT["c1"][i] != "N"][:20]
     seen = [Allele("c1", i, TEXT["c1"][i], near[i]) for i in sites]

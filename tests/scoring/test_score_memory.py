@@ -29,7 +29,7 @@ TRAINED = range(1015, 1085)
 
 
 @pytest.fixture
-def genome(run: Path) -> Genome:
+def genome(run):
     return Genome(run.parent / "genome.fa")
 
 
@@ -60,7 +60,7 @@ def count_openings(monkeypatch: pytest.MonkeyPatch) -> list[TrainedModel]:
     return found
 
 
-def test_a_variant_in_a_copy_is_judged_by_the_copy(run: Path, genome: Genome) -> None:
+def test_a_variant_in_a_copy_is_judged_by_the_copy(run, genome):
     rows = list_snvs(genome, REPEAT)
     alone, kept = score(run, rows), score(run, rows, memory="on")
     assert np.array_equal(alone, score(run, rows, memory="off"))
@@ -71,9 +71,7 @@ def test_a_variant_in_a_copy_is_judged_by_the_copy(run: Path, genome: Genome) ->
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_a_score_is_that_of_the_network_that_remembers(
-    run: Path, model: TrainedModel, genome: Genome, exact: bool
-) -> None:
+def test_a_score_is_that_of_the_network_that_remembers(run, model, genome, exact):
     rows = list_snvs(genome, range(5740, 5746))
     memory = open_train_memory(model).memory
     found = score(run, rows, memory="on", exact=exact)
@@ -88,9 +86,7 @@ def test_a_score_is_that_of_the_network_that_remembers(
         assert value == pytest.approx(float(logits[b] - logits[a]), abs=2e-3 if exact else 0.5)
 
 
-def test_variants_of_the_training_genome_do_not_find_themselves(
-    run: Path, genome: Genome, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variants_of_the_training_genome_do_not_find_themselves(run, genome, monkeypatch):
     """Left out, a locus of the train split is judged by what else resembles it: nothing."""
     rows = list_snvs(genome, range(2500, 2570))
     alone = score(run, rows)
@@ -99,9 +95,7 @@ def test_variants_of_the_training_genome_do_not_find_themselves(
     assert np.median(score(run, rows, memory="on")) < np.median(alone) - 3
 
 
-def test_a_genome_is_known_by_its_bases_and_nothing_else(
-    run: Path, model: TrainedModel, genome: Genome, tmp_path: Path
-) -> None:
+def test_a_genome_is_known_by_its_bases_and_nothing_else(run, model, genome, tmp_path):
     other = tmp_path / "other.fa"
     text = genome_text().lower().replace(">c1\n", ">one\n").replace(">c2\n", ">c1\n")
     other.write_text(text + ">short\nacgt\n")
@@ -123,9 +117,7 @@ def test_a_genome_is_known_by_its_bases_and_nothing_else(
     assert own.leave_out(("c1", 5740, 5804)) == NOWHERE
 
 
-def test_equal_windows_of_different_places_are_read_by_themselves(
-    model: TrainedModel, genome: Genome
-) -> None:
+def test_equal_windows_of_different_places_are_read_by_themselves(model, genome):
     loci = open_loci(model, genome, "on", longest=SEQ_LEN)
     reader = open_reader(model, loci=loci)
     ids = DNA.encode(genome.fetch("c1", 1018, 1082).upper())
@@ -141,7 +133,7 @@ def test_equal_windows_of_different_places_are_read_by_themselves(
     assert np.abs(trained - alone).max() < 0.3
 
 
-def test_how_windows_are_put_together_changes_nothing(run: Path, genome: Genome) -> None:
+def test_how_windows_are_put_together_changes_nothing(run, genome):
     rows = [*list_snvs(genome, REPEAT), *list_snvs(genome, TRAINED)]
     whole = score(run, rows, memory="on", exact=True, batch_size=8)
     one = score(run, rows, memory="on", exact=True, batch_size=1)
@@ -150,7 +142,7 @@ def test_how_windows_are_put_together_changes_nothing(run: Path, genome: Genome)
     np.testing.assert_allclose(parts, whole[::20], atol=1e-5)
 
 
-def test_indels_and_drawn_scores_take_it_too(run: Path, genome: Genome) -> None:
+def test_indels_and_drawn_scores_take_it_too(run, genome):
     ref = genome.fetch("c1", 5744, 5748).decode().upper()
     rows = [("c1", 5745, ref, ref[0]), ("c1", 5745, ref[0], ref[0] + "GTCA")]
     for method in ("chain", "nelbo"):
@@ -160,7 +152,7 @@ def test_indels_and_drawn_scores_take_it_too(run: Path, genome: Genome) -> None:
         assert kept[1] != alone[1], method
 
 
-def test_maps_take_it_too(run: Path, genome: Genome) -> None:
+def test_maps_take_it_too(run, genome):
     model = genodiff.load(run, device="cpu")
     fasta, places = run.parent / "genome.fa", slice(5740, 5748)
     region = [f"c1:{places.start + 1}-{places.stop}"]
@@ -186,9 +178,9 @@ def test_maps_take_it_too(run: Path, genome: Genome) -> None:
 
 @pytest.mark.parametrize("verb", ["ism", "dependencies", "tracks"])
 def test_the_sidecar_of_a_map_names_the_memory(
-    run: Path, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    run, verb, tmp_path, monkeypatch,
+    capsys,
+):  # fmt: skip
     monkeypatch.chdir(tmp_path)
     out = "folder" if verb == "tracks" else "m.tsv"
     asked = (verb, run, "--fasta", run.parent / "genome.fa", "--region", "c1:5741-5744", "-o", out)
@@ -204,28 +196,16 @@ def test_the_sidecar_of_a_map_names_the_memory(
 
 @pytest.mark.slow
 def test_the_sidecar_and_the_vcf_say_so_and_the_report_draws_again_with_it(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    genome: Genome,
-) -> None:  # fmt: skip
+    run, tmp_path, monkeypatch, capsys,
+    genome,
+):  # fmt: skip
     monkeypatch.chdir(tmp_path)
     rows = [f"{c}\t{p}\t.\t{a}\t{b}\t.\t.\t." for c, p, a, b in list_snvs(genome, REPEAT)[:3]]
     head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
     Path("in.vcf").write_text(head + "".join(f"{row}\n" for row in rows))
     fasta = run.parent / "genome.fa"
-    asked = (
-        "score",
-        "in.vcf",
-        "--model",
-        run,
-        "--fasta",
-        fasta,
-        "--method",
-        "nelbo",
-        "--se",
-        4,
-        "--device",
-        "cpu",
-    )
+    asked = ("score", "in.vcf", "--model", run, "--fasta", fasta, "--method", "nelbo", "--se", 4,
+             "--device", "cpu")  # fmt: skip
     opened = count_openings(monkeypatch)
     assert command(capsys, *asked, "--memory", "on", "-o", "kept.vcf")[0] == 0
     assert len(opened) == 1
@@ -250,9 +230,7 @@ def test_the_sidecar_and_the_vcf_say_so_and_the_report_draws_again_with_it(
     assert list(dict.fromkeys(seen)) == ["on", "off"]
 
 
-def test_what_it_cannot_serve_is_refused_in_one_line(
-    run: Path, model: TrainedModel, genome: Genome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_it_cannot_serve_is_refused_in_one_line(run, model, genome, monkeypatch, tmp_path):
     rows = list_snvs(genome, REPEAT)[:1]
     with pytest.raises(UsageError, match="no --memory 'novel'; known: off, on"):
         score(run, rows, memory="novel")

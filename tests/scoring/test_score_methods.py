@@ -14,7 +14,7 @@ from genodiff.alphabet import DNA
 from genodiff.errors import UsageError
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import load_model
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.methods import (
     AUTO,
@@ -40,19 +40,19 @@ OF_NETWORKS = [name for name, one in SCORE_METHODS.items() if not one.needs_rela
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("methods")
     write_run(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> TrainedModel:
+def model(folder):
     return load_model(folder / "run")
 
 
 @pytest.fixture(scope="module")
-def genome(folder: Path) -> Genome:
+def genome(folder):
     return Genome(folder / "genome.fa")
 
 
@@ -72,9 +72,7 @@ def list_alleles(item: Item) -> list[Allele]:
 
 @pytest.mark.parametrize("name", OF_NETWORKS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_method_gives_its_own_number_for_every_kind(
-    name: str, kind: str, model: TrainedModel, genome: Genome
-) -> None:
+def test_a_method_gives_its_own_number_for_every_kind(name, kind, model, genome):
     item, options = make_variant(genome, kind), ScoreOptions(method=name, se=9.0, exact=True)
     (found,) = score_alleles(model, genome, [item], options)
     reader = open_reader(model)
@@ -89,7 +87,7 @@ def test_a_method_gives_its_own_number_for_every_kind(
     assert reader.evaluations <= (options.max_evaluations if method.until_se else planned)
 
 
-def test_auto_is_the_first_method_that_takes_a_span_and_one_takes_every_span() -> None:
+def test_auto_is_the_first_method_that_takes_a_span_and_one_takes_every_span():
     for ref in range(12):
         for alt in range(12):
             width = max(ref, alt)
@@ -101,7 +99,7 @@ def test_auto_is_the_first_method_that_takes_a_span_and_one_takes_every_span() -
                 assert choose_method((ref, alt), name) == name
 
 
-def test_help_header_and_page_are_made_of_the_methods_own_words() -> None:
+def test_help_header_and_page_are_made_of_the_methods_own_words():
     assert describe_methods().endswith(
         "auto: llr for one base, chain for spans of up to 8, nelbo beyond."
     )
@@ -139,7 +137,7 @@ def count_gc(item: Item) -> float:
 
 
 @pytest.fixture
-def letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def letters(monkeypatch, tmp_path):
     """A method that nothing else knows of."""
     assert "letters" not in SCORE_METHODS
     monkeypatch.setitem(SCORE_METHODS._pieces, "letters", Letters)
@@ -150,9 +148,7 @@ def letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("letters")
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("double", [False, True])
-def test_a_method_that_nothing_else_knows_of_gives_its_own_numbers(
-    exact: bool, double: bool, model: TrainedModel, genome: Genome
-) -> None:
+def test_a_method_that_nothing_else_knows_of_gives_its_own_numbers(exact, double, model, genome):
     items = [make_variant(genome, kind) for kind in KINDS]
     options = ScoreOptions(method="letters", exact=exact, context="2x" if double else None)
     found = list(score_alleles(model, genome, items, options))
@@ -162,9 +158,7 @@ def test_a_method_that_nothing_else_knows_of_gives_its_own_numbers(
     }
 
 
-def test_a_method_may_have_no_score_and_says_why(
-    model: TrainedModel, genome: Genome, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_may_have_no_score_and_says_why(model, genome, monkeypatch):
     class Silent(Letters):
         def start(self, reader, pair, options, place):  # type: ignore[no-untyped-def]
             yield from ()
@@ -179,9 +173,7 @@ def test_a_method_may_have_no_score_and_says_why(
 
 
 @pytest.mark.usefixtures("letters")
-def test_a_background_of_such_a_method_holds_its_numbers(
-    model: TrainedModel, genome: Genome
-) -> None:
+def test_a_background_of_such_a_method_holds_its_numbers(model, genome):
     items = [make_variant(genome, kind) for kind in ("SNV", "deletion", "insertion")]
     kinds = find_kinds((one for one in items if isinstance(one, Allele)), genome)
     request = BackgroundRequest(100, 1, "letters", {"model": model.digest})
@@ -198,9 +190,7 @@ def test_a_background_of_such_a_method_holds_its_numbers(
 
 
 @pytest.mark.usefixtures("letters")
-def test_files_and_plans_of_such_a_method_name_it(
-    folder: Path, genome: Genome, tmp_path: Path
-) -> None:
+def test_files_and_plans_of_such_a_method_name_it(folder, genome, tmp_path):
     snv, deletion = make_variant(genome, "SNV"), make_variant(genome, "deletion")
     assert isinstance(snv, Allele)
     assert isinstance(deletion, Allele)
@@ -226,9 +216,7 @@ def test_files_and_plans_of_such_a_method_name_it(
 
 
 @pytest.mark.parametrize("name", OF_NETWORKS)
-def test_sharing_moves_an_snv_by_less_than_its_tolerance(
-    name: str, model: TrainedModel, genome: Genome
-) -> None:
+def test_sharing_moves_an_snv_by_less_than_its_tolerance(name, model, genome):
     item = make_variant(genome, "SNV")
 
     def score(exact: bool) -> float | None:

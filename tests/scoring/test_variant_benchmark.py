@@ -37,7 +37,7 @@ def write_gzip(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_figures_equal_those_of_scipy_and_sklearn_with_ties(seed: int) -> None:
+def test_figures_equal_those_of_scipy_and_sklearn_with_ties(seed):
     rng = np.random.default_rng(seed)
     score = rng.integers(0, 12, 80).astype(float)
     truth = score + rng.integers(0, 9, 80)
@@ -50,14 +50,14 @@ def test_figures_equal_those_of_scipy_and_sklearn_with_ties(seed: int) -> None:
     )
 
 
-def test_without_a_second_class_there_is_no_figure() -> None:
+def test_without_a_second_class_there_is_no_figure():
     score = np.arange(4.0)
     assert np.isnan(measures.auroc(score, np.ones(4, bool)))
     assert np.isnan(measures.auprc(score, np.zeros(4, bool)))
     assert np.isnan(measures.spearman(score, np.ones(4)))
 
 
-def test_an_interval_over_blocks_is_wider_where_a_block_says_one_thing() -> None:
+def test_an_interval_over_blocks_is_wider_where_a_block_says_one_thing():
     rng = np.random.default_rng(1)
     level = np.repeat(rng.normal(size=20), 25)
     score, truth = level, level + np.repeat(rng.normal(size=20), 25)
@@ -71,7 +71,7 @@ def test_an_interval_over_blocks_is_wider_where_a_block_says_one_thing() -> None
     assert whole["high"] - whole["low"] > 2 * (alone["high"] - alone["low"])
 
 
-def test_ridge_is_never_fitted_on_the_block_that_it_predicts() -> None:
+def test_ridge_is_never_fitted_on_the_block_that_it_predicts():
     rng = np.random.default_rng(2)
     blocks = [str(i // 10) for i in range(100)]
     own = np.eye(10, dtype=np.float32)[np.arange(100) // 10]  # a feature that names the block
@@ -84,7 +84,7 @@ def test_ridge_is_never_fitted_on_the_block_that_it_predicts() -> None:
     ) == pytest.approx(1, abs=1e-4)
 
 
-def test_changes_of_words_and_of_gc_are_counted() -> None:
+def test_changes_of_words_and_of_gc_are_counted():
     changes = measures.word_changes(["AACA"], ["AAGA"], 2)[0].reshape(4, 4)
     assert changes[0, 1] == changes[1, 0] == -1  # AC, CA
     assert changes[0, 2] == changes[2, 0] == 1  # AG, GA
@@ -92,12 +92,12 @@ def test_changes_of_words_and_of_gc_are_counted() -> None:
     assert measures.gc_change(["AACA", "AACA"], ["AAGA", "AATA"]).tolist() == [0, -1]
 
 
-def test_ranks_within_a_stratum_do_not_hear_of_its_level() -> None:
+def test_ranks_within_a_stratum_do_not_hear_of_its_level():
     ranks = measures.rank_within(np.array([1.0, 2, 101, 102]), ["a", "a", "b", "b"])
     assert ranks.tolist() == [0.25, 0.75, 0.25, 0.75]
 
 
-def test_drift_pairs_are_read_with_their_swapped_names_put_right(tmp_path: Path) -> None:
+def test_drift_pairs_are_read_with_their_swapped_names_put_right(tmp_path):
     names = ["seq", "original_seq", "original_measured", "evol_measured"]
     names += ["original_predicted", "evol_predicted"]
     row = ["AAT", "AAC", "3", "5", "2.5", "5"]  # the mutant AAT was measured at 3
@@ -110,7 +110,7 @@ def test_drift_pairs_are_read_with_their_swapped_names_put_right(tmp_path: Path)
     assert [v.tolist() for v in found.known.values()] == [[-2.5]]
 
 
-def test_a_scan_is_read_as_dna_and_put_into_its_genome_on_either_strand(tmp_path: Path) -> None:
+def test_a_scan_is_read_as_dna_and_put_into_its_genome_on_either_strand(tmp_path):
     rng = np.random.default_rng(3)
     text = "".join(rng.choice(list("ACGT"), 800))
     (tmp_path / "g.fa").write_text(f">chrX\n{text}\n")
@@ -136,7 +136,7 @@ def test_a_scan_is_read_as_dna_and_put_into_its_genome_on_either_strand(tmp_path
     assert one.after[0][92:112] == mutant
 
 
-def test_elements_are_read_once_and_counted_from_their_own_start(tmp_path: Path) -> None:
+def test_elements_are_read_once_and_counted_from_their_own_start(tmp_path):
     folder = tmp_path / "variants"
     head = "Chrom Pos Ref Alt Barcodes DNA RNA Coefficient pValue Element Release"
     rows = [
@@ -157,7 +157,7 @@ def test_elements_are_read_once_and_counted_from_their_own_start(tmp_path: Path)
     assert found.places == [("chrX", 100)]
 
 
-def test_brca1_blocks_are_stretches_and_its_columns_are_turned(tmp_path: Path) -> None:
+def test_brca1_blocks_are_stretches_and_its_columns_are_turned(tmp_path):
     (tmp_path / "variants").mkdir()
     write_gzip(tmp_path / "genomes/hg38_sparse.fa.gz", ">chr17\n" + "ACGT" * 100 + "\n")
     pl.DataFrame(
@@ -173,7 +173,7 @@ def test_brca1_blocks_are_stretches_and_its_columns_are_turned(tmp_path: Path) -
     assert found.after[0][9] == "A"
 
 
-def test_rare_and_common_are_those_whose_alt_is_the_minor_allele(tmp_path: Path) -> None:
+def test_rare_and_common_are_those_whose_alt_is_the_minor_allele(tmp_path):
     (tmp_path / "variants").mkdir()
     write_gzip(tmp_path / "genomes/hg38_sparse.fa.gz", ">chr21\n" + "ACGT" * 100 + "\n")
     write_gzip(tmp_path / "genomes/annotation/hg38_epdnew_tss.bed.gz", "chr21\t50\t51\tx\t1\t+\n")
@@ -192,14 +192,14 @@ def test_rare_and_common_are_those_whose_alt_is_the_minor_allele(tmp_path: Path)
     assert all(t == (row[1] != 11) for row, t in zip(found.rows, found.truth, strict=True))
 
 
-def test_a_draw_is_seeded_sorted_and_without_repeats() -> None:
+def test_a_draw_is_seeded_sorted_and_without_repeats():
     assert sets.pick(5, 5, 1).tolist() == [0, 1, 2, 3, 4]
     drawn = sets.pick(100, 10, 1).tolist()
     assert drawn == sorted(set(drawn)) == sets.pick(100, 10, 1).tolist()
     assert drawn != sets.pick(100, 10, 2).tolist()
 
 
-def test_blocks_are_chains_of_near_positions() -> None:
+def test_blocks_are_chains_of_near_positions():
     names = sets.name_blocks([500, 10, 100, 90], 100)
     assert names[1] == names[2] == names[3] != names[0]
 
@@ -209,7 +209,7 @@ FRAME = "ATG" + "TGG" * 10 + "TAA"
 
 
 @pytest.fixture
-def toy(tmp_path: Path) -> list:
+def toy(tmp_path):
     """Two frames, one on each strand, one with an intron, and one that is none."""
     turned = sets.reverse_complement(FRAME)
     split = FRAME[:10] + INTRON + FRAME[10:]
@@ -225,14 +225,14 @@ def toy(tmp_path: Path) -> list:
         return [text, laws.read_genes(tmp_path / "orfs.bed.gz", genome)]
 
 
-def test_frames_are_believed_where_the_genome_agrees(toy: list) -> None:
+def test_frames_are_believed_where_the_genome_agrees(toy):
     genes = toy[1]
     assert [gene.name for gene in genes] == ["g0", "g1", "g2"]
     assert [gene.intron for gene in genes] == [None, None, (10, 10 + len(INTRON))]
     assert genes[0].sequence == genes[1].sequence == FRAME
 
 
-def test_substitutions_of_a_codon_are_classified_on_both_strands(toy: list) -> None:
+def test_substitutions_of_a_codon_are_classified_on_both_strands(toy):
     text, genes = toy
     for gene in genes[:2]:
         found = list(laws.change_codon(gene, 6))  # TGG: only TAG and TGA are stops
@@ -244,9 +244,7 @@ def test_substitutions_of_a_codon_are_classified_on_both_strands(toy: list) -> N
     assert [v.kind for v in start].count("synonymous") == 2
 
 
-def test_every_drawn_variant_has_the_genome_as_its_ref_and_controls_have_its_letters(
-    toy: list,
-) -> None:
+def test_every_drawn_variant_has_the_genome_as_its_ref_and_controls_have_its_letters(toy):
     text, genes = toy
     found = laws.draw_variants(genes, {"chrA"}, 60, 1)
     assert all(text[v.pos - 1] == v.ref for v in found)

@@ -80,7 +80,7 @@ WIDTHS = [(1, 1), (2, 2), (4, 4), (3, 0), (0, 4), (2, 5), (6, 6), (7, 1)]
 
 
 @pytest.mark.parametrize(("ref", "alt"), WIDTHS)
-def test_chain_is_the_conditional_log_ratio_of_an_exact_denoiser(ref: int, alt: int) -> None:
+def test_chain_is_the_conditional_log_ratio_of_an_exact_denoiser(ref, alt):
     chain, pair = make_chain(), make_pair(ref + 10 * alt, ref, alt)
     found = run_steps(
         score_chain(make_reader(chain.denoiser), pair, 1, 4), make_reader(chain.denoiser)
@@ -90,7 +90,7 @@ def test_chain_is_the_conditional_log_ratio_of_an_exact_denoiser(ref: int, alt: 
     assert found.se == pytest.approx(0, abs=1e-6)
 
 
-def test_llr_is_exact_for_one_base_and_not_for_two() -> None:
+def test_llr_is_exact_for_one_base_and_not_for_two():
     chain = make_chain()
     reader = make_reader(chain.denoiser)
     for width, exact in ((1, True), (2, False)):
@@ -105,7 +105,7 @@ def test_llr_is_exact_for_one_base_and_not_for_two() -> None:
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("ref", "alt"), [(1, 1), (3, 3), (0, 2), (3, 1)])
-def test_fast_forms_are_the_naive_forms(ref: int, alt: int) -> None:
+def test_fast_forms_are_the_naive_forms(ref, alt):
     reader = read_network()
     process, pair = reader.diffusion, make_pair(5, ref, alt, flank=3)
     assert run_steps(score_llr(reader, pair), reader).value == pytest.approx(
@@ -120,7 +120,7 @@ def test_fast_forms_are_the_naive_forms(ref: int, alt: int) -> None:
     assert found.se < 0.2
 
 
-def test_drawn_orders_agree_with_all_orders() -> None:
+def test_drawn_orders_agree_with_all_orders():
     reader, pair = read_network(), make_pair(6, 4, 4, flank=4)
     drawn = run_steps(score_chain(reader, pair, 1, 3), reader)
     every = run_steps(score_chain(reader, pair, 1, 4), reader)
@@ -143,9 +143,7 @@ def score(reader: MaskedReader, pair: SpellingPair, method: Any, seed: int = 1) 
     "method", [name for name, one in SCORE_METHODS.items() if not one.needs_relatives]
 )
 @pytest.mark.parametrize(("ref", "alt"), [(1, 1), (7, 7), (7, 2), (0, 9)])
-def test_swapping_turns_the_sign_and_the_other_strand_changes_nothing(
-    strands: str, method: str, ref: int, alt: int
-) -> None:
+def test_swapping_turns_the_sign_and_the_other_strand_changes_nothing(strands, method, ref, alt):
     reader, pair = read_network(strands), make_pair(7, ref, alt)
     found = score(reader, pair, method)
     assert score(reader, pair.swap(), method)[:2] == (-found.value, found.se)
@@ -154,14 +152,14 @@ def test_swapping_turns_the_sign_and_the_other_strand_changes_nothing(
 
 
 @pytest.mark.parametrize("method", ["llr", "chain"])
-def test_a_network_of_paired_strands_is_invariant_by_itself(method: Any) -> None:
+def test_a_network_of_paired_strands_is_invariant_by_itself(method):
     plain, pair = make_reader(read_network().denoiser), make_pair(8, 3, 3)
     assert plain.complement is None  # so nothing is turned before it is scored
     turned = score(plain, pair.turn(COMPLEMENT), method).value
     assert score(plain, pair, method).value == pytest.approx(turned, abs=1e-5)
 
 
-def test_both_strands_of_a_network_that_reads_one_are_averaged() -> None:
+def test_both_strands_of_a_network_that_reads_one_are_averaged():
     reader, pair = read_network("single"), make_pair(9, 1, 1)
     given = make_reader(reader.denoiser)
     parts = [score(given, some, "llr").value for some in (pair, pair.turn(COMPLEMENT))]
@@ -170,7 +168,7 @@ def test_both_strands_of_a_network_that_reads_one_are_averaged() -> None:
 
 
 @pytest.mark.slow
-def test_company_batches_and_threads_change_no_bit() -> None:
+def test_company_batches_and_threads_change_no_bit():
     pairs = [make_pair(i, 1 + i % 3, 1 + i % 4) for i in range(5)]
 
     def run(order: Sequence[int], batch_size: int, method: Any) -> dict[int, Estimate]:
@@ -190,7 +188,7 @@ def test_company_batches_and_threads_change_no_bit() -> None:
     assert few == run([0, 1], 1, "chain")
 
 
-def test_one_window_serves_all_that_ask_for_it() -> None:
+def test_one_window_serves_all_that_ask_for_it():
     reader = read_network()
     pair = make_pair(1, 1, 1)
     others = [i for i in TARGETS if i != pair.ref[8]]
@@ -205,14 +203,14 @@ def test_one_window_serves_all_that_ask_for_it() -> None:
     assert reader.evaluations == 1
 
 
-def test_draws_depend_on_the_seed_and_the_pair() -> None:
+def test_draws_depend_on_the_seed_and_the_pair():
     reader = read_network()
     one, other = make_pair(1, 5, 5), make_pair(2, 5, 5)
     assert one.key() == one.swap().key() != other.key()
     assert score(reader, one, "nelbo", 1).value != score(reader, one, "nelbo", 2).value
 
 
-def test_nelbo_stops_at_the_wanted_error_or_at_its_limit() -> None:
+def test_nelbo_stops_at_the_wanted_error_or_at_its_limit():
     chain, pair = make_chain(), make_pair(3, 2, 2)
     reader = make_reader(chain.denoiser)
     loose, close = (run_steps(score_nelbo(reader, pair, 1, se, 10**6), reader) for se in (9, 0.05))
@@ -225,7 +223,7 @@ def test_nelbo_stops_at_the_wanted_error_or_at_its_limit() -> None:
 
 
 @pytest.mark.slow
-def test_nelbo_never_reads_more_windows_than_it_may() -> None:
+def test_nelbo_never_reads_more_windows_than_it_may():
     reader, pair = read_network(), make_pair(10, 2, 5)
     for most, rounds in ((104, FIRST_ROUNDS), (200, 24), (203, 24)):  # (200 - 8) / 8
         options = ScoreOptions(method="nelbo", se=1e-9, max_evaluations=most)
@@ -235,7 +233,7 @@ def test_nelbo_never_reads_more_windows_than_it_may() -> None:
 
 
 @pytest.mark.slow
-def test_intervals_of_nelbo_hold_the_truth_as_often_as_they_say() -> None:
+def test_intervals_of_nelbo_hold_the_truth_as_often_as_they_say():
     chain, inside = make_chain(), 0
     reader = make_reader(chain.denoiser, batch_size=256)
     widths = [(1, 1), (3, 3), (0, 4), (5, 2)]

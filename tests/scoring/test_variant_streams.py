@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,35 +17,30 @@ from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import load_model
 from genodiff.scoring import shared_sites
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.shared_sites import Spacing, keep_spacing, measure_spacing, share_window
 from genodiff.scoring.variant_scores import Scorer, compare_contexts, score_alleles
-from genodiff.scoring.variant_windows import (
-    HeldContigs,
-    UnscorableError,
-    cut_window,
-    place_window,
-)
+from genodiff.scoring.variant_windows import HeldContigs, UnscorableError, cut_window, place_window
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("variants")
     write_run(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> TrainedModel:
+def model(folder):
     return load_model(folder / "run")
 
 
 @pytest.fixture(scope="module")
-def genome(folder: Path) -> Genome:
+def genome(folder):
     return Genome(folder / "genome.fa")
 
 
@@ -59,7 +53,7 @@ def make_alleles(genome: Genome, n: int = 24) -> list[Allele]:
     return alleles
 
 
-def test_a_variant_stands_in_the_middle_and_at_an_edge_as_near_as_it_can() -> None:
+def test_a_variant_stands_in_the_middle_and_at_an_edge_as_near_as_it_can():
     assert place_window(500, 501, 1, 101, 1000) == (450, 551)
     assert place_window(500, 501, 1, 100, 1000) == (451, 550)  # the same on either side
     assert place_window(3, 4, 1, 101, 1000) == (0, 101)
@@ -69,7 +63,7 @@ def test_a_variant_stands_in_the_middle_and_at_an_edge_as_near_as_it_can() -> No
     assert place_window(500, 590, 90, 100, 1000) == (475, 615)  # half a context of flanks
 
 
-def test_spellings_share_their_flanks() -> None:
+def test_spellings_share_their_flanks():
     held = HeldContigs({"c": b"ACGTacgtNNACGTACGT"})
     cut = cut_window(held, DNA, [Allele("c", 4, "AC", "T")], 100)
     assert DNA.decode(cut.pair.ref) == "ACGTACGTNNACGTACGT"
@@ -92,16 +86,14 @@ def test_spellings_share_their_flanks() -> None:
         ([Allele("c", 0, "AC", "T"), Allele("c", 1, "C", "G")], "overlap"),
     ],
 )
-def test_what_cannot_be_scored_has_a_reason(alleles: list[Allele], reason: str) -> None:
+def test_what_cannot_be_scored_has_a_reason(alleles, reason):
     held = HeldContigs({"c": b"ACGTacgtNNACGTACGT"})
     with pytest.raises(UnscorableError) as fault:
         cut_window(held, DNA, alleles, 100)
     assert fault.value.reason == reason
 
 
-def test_every_variant_has_a_score_or_a_reason_in_its_place(
-    model: TrainedModel, genome: Genome
-) -> None:
+def test_every_variant_has_a_score_or_a_reason_in_its_place(model, genome):
     good, bad = change(genome, 900), Allele("c9", 5, "A", "C")
     found = list(score_alleles(model, genome, [bad, good, bad, [good, change(genome, 950)]]))
     assert [one.flags for one in found] == [
@@ -113,7 +105,7 @@ def test_every_variant_has_a_score_or_a_reason_in_its_place(
     assert found[3].value != found[1].value
 
 
-def test_kinds_and_lengths_choose_the_method(model: TrainedModel, genome: Genome) -> None:
+def test_kinds_and_lengths_choose_the_method(model, genome):
     alleles = [
         change(genome, 900),
         *(change(genome, 900, n, alt) for n, alt in ((0, "ACGT"), (8, ""), (9, ""))),
@@ -124,9 +116,7 @@ def test_kinds_and_lengths_choose_the_method(model: TrainedModel, genome: Genome
     assert all(one.end - one.start >= SEQ_LEN // 2 for one in found)
 
 
-def test_order_batches_and_parts_of_a_file_change_no_bit(
-    model: TrainedModel, genome: Genome
-) -> None:
+def test_order_batches_and_parts_of_a_file_change_no_bit(model, genome):
     alleles = make_alleles(genome)
     whole = list(score_alleles(model, genome, alleles))
     back = list(score_alleles(model, genome, alleles[::-1], ScoreOptions(batch_size=3)))
@@ -135,7 +125,7 @@ def test_order_batches_and_parts_of_a_file_change_no_bit(
     assert sorted(parts, key=str) == sorted(whole, key=str)
 
 
-def test_the_other_strand_of_a_genome_scores_the_same(model: TrainedModel) -> None:
+def test_the_other_strand_of_a_genome_scores_the_same(model):
     rng = np.random.default_rng(3)
     letters = bytes(rng.choice(list(b"ACGT"), 300).astype(np.uint8))
     held = HeldContigs({"c": letters})
@@ -144,10 +134,7 @@ def test_the_other_strand_of_a_genome_scores_the_same(model: TrainedModel) -> No
         ref = letters[start : start + n].decode()
         one = Allele("c", start, ref, "C" if ref == alt else alt)
         other = Allele(
-            "c",
-            300 - start - n,
-            str(reverse_complement(one.ref)),
-            str(reverse_complement(one.alt)),
+            "c", 300 - start - n, str(reverse_complement(one.ref)), str(reverse_complement(one.alt))
         )
         options = ScoreOptions(exact=True)
         (first,) = score_alleles(model, held, [one], options)
@@ -159,7 +146,7 @@ def share(reader: MaskedReader, genome: Any, sites: Sequence[int], spacing: int)
     return [share_window(genome, DNA, reader, "c1", site, SEQ_LEN, spacing) for site in sites]
 
 
-def test_sites_of_a_remainder_share_a_window(model: TrainedModel, genome: Genome) -> None:
+def test_sites_of_a_remainder_share_a_window(model, genome):
     reader = open_reader(model)
     one, other, apart = share(reader, genome, [1032, 1040, 1041], 8)
     assert one.window.tobytes() == other.window.tobytes() != apart.window.tobytes()
@@ -172,7 +159,7 @@ def test_sites_of_a_remainder_share_a_window(model: TrainedModel, genome: Genome
         assert edge.window[site - edge.start] == DNA.mask_id
 
 
-def test_shared_scores_save_evaluations_and_stay_near(model: TrainedModel, genome: Genome) -> None:
+def test_shared_scores_save_evaluations_and_stay_near(model, genome):
     alleles = [
         Allele("c1", start, ref, alt)
         for start in range(1024, 1088)
@@ -193,9 +180,7 @@ def test_shared_scores_save_evaluations_and_stay_near(model: TrainedModel, genom
 
 
 @pytest.mark.parametrize("where", [0, 1, 900, 5999 - 1])
-def test_sites_that_are_read_together_score_as_the_definition(
-    model: TrainedModel, genome: Genome, where: int
-) -> None:
+def test_sites_that_are_read_together_score_as_the_definition(model, genome, where):
     """Also at the edges of a contig, alone and in company: one window on each strand."""
     ref = genome.fetch("c1", where, where + 1).decode().upper()
     alleles = [Allele("c1", where, ref, alt) for alt in "ACGT" if alt != ref]
@@ -220,7 +205,7 @@ def test_sites_that_are_read_together_score_as_the_definition(
         assert value == pytest.approx(float(naive), abs=1e-6)
 
 
-def test_a_spacing_is_taken_where_company_says_nothing(genome: Genome) -> None:
+def test_a_spacing_is_taken_where_company_says_nothing(genome):
     def make_denoiser(reach: int) -> Any:
         """Logits that hear what is masked within `reach` bases."""
 
@@ -243,7 +228,7 @@ def test_a_spacing_is_taken_where_company_says_nothing(genome: Genome) -> None:
     assert readers[-1].evaluations == 2 * 4
 
 
-def test_batches_are_sized_by_bases_unless_a_size_is_given() -> None:
+def test_batches_are_sized_by_bases_unless_a_size_is_given():
     sizes: list[int] = []
 
     def denoise(xt: Any, sigma: Any) -> Any:
@@ -263,7 +248,7 @@ def test_batches_are_sized_by_bases_unless_a_size_is_given() -> None:
     assert sizes == [1, 1]
 
 
-def test_a_score_that_moves_with_its_context_is_noted() -> None:
+def test_a_score_that_moves_with_its_context_is_noted():
     def score(value: float | None, se: float = 0.0) -> AlleleScore:
         return AlleleScore(value, se, "llr", 0, 9, 1)
 
@@ -275,7 +260,7 @@ def test_a_score_that_moves_with_its_context_is_noted() -> None:
     assert compare_contexts(score(None), score(None)) == score(None)
 
 
-def test_double_context_scores_twice(model: TrainedModel, genome: Genome) -> None:
+def test_double_context_scores_twice(model, genome):
     alleles = make_alleles(genome, 4)
     options = ScoreOptions(exact=True)
     once = list(score_alleles(model, genome, alleles, options))
@@ -285,7 +270,7 @@ def test_double_context_scores_twice(model: TrainedModel, genome: Genome) -> Non
     assert [one.doubled for one in twice] == [one.value for one in wide]
 
 
-def test_memory_does_not_grow_with_the_number(model: TrainedModel, genome: Genome) -> None:
+def test_memory_does_not_grow_with_the_number(model, genome):
     """Scores come out before all variants have been read."""
     allele, read = change(genome, 900), 0
 
@@ -301,21 +286,18 @@ def test_memory_does_not_grow_with_the_number(model: TrainedModel, genome: Genom
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"method": "best"}, {"se": 0.0}, {"context": 1}, {"batch_size": 0}],
+    "options", [{"method": "best"}, {"se": 0.0}, {"context": 1}, {"batch_size": 0}]
 )
-def test_options_are_judged(options: dict[str, Any]) -> None:
+def test_options_are_judged(options):
     with pytest.raises(UsageError):
         ScoreOptions(**options)
 
 
-def test_complements_are_those_of_the_alphabet() -> None:
+def test_complements_are_those_of_the_alphabet():
     assert DNA.complement == tiny_networks.COMPLEMENT
 
 
-def test_a_spacing_is_measured_once_and_each_time_where_it_cannot_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spacing_is_measured_once_and_each_time_where_it_cannot_be_kept(tmp_path, monkeypatch):
     asked: list[str] = []
 
     def keep(name: str, found: Spacing | None) -> Spacing | None:

@@ -35,7 +35,7 @@ def holm_by_definition(p: list[float | None]) -> list[bool]:
 
 
 @given(PROBABILITIES)
-def test_adjusted_values_reject_what_holms_procedure_rejects(p: list[float | None]) -> None:
+def test_adjusted_values_reject_what_holms_procedure_rejects(p):
     adjusted = adjust_holm(p)
     wanted = holm_by_definition(p)
     for value, mine, rejected in zip(p, adjusted, wanted, strict=True):
@@ -46,7 +46,7 @@ def test_adjusted_values_reject_what_holms_procedure_rejects(p: list[float | Non
             assert value <= mine <= 1
 
 
-def test_without_covariance_the_interval_is_students_and_paired_is_the_paired_test() -> None:
+def test_without_covariance_the_interval_is_students_and_paired_is_the_paired_test():
     a, b = np.array([0.8, 0.82, 0.85, 0.81]), np.array([0.79, 0.8, 0.84, 0.78])
     nothing = np.zeros((8, 8))
     mean = estimate_mean(a, nothing[:4, :4], 100)
@@ -59,7 +59,7 @@ def test_without_covariance_the_interval_is_students_and_paired_is_the_paired_te
     assert loose.ci95 == pytest.approx(tuple(welch.confidence_interval()))
 
 
-def test_the_quantile_lies_between_those_of_seeds_and_units_and_p_is_that_of_the_interval() -> None:
+def test_the_quantile_lies_between_those_of_seeds_and_units_and_p_is_that_of_the_interval():
     mixed = JointEstimate(1.0, ((0.2, 200.0), (0.1, 2.0)), 3)
     assert mixed.ci95 is not None
     quantile = (1.0 - mixed.ci95[0]) / 0.3**0.5
@@ -71,7 +71,7 @@ def test_the_quantile_lies_between_those_of_seeds_and_units_and_p_is_that_of_the
     assert mixed._replace(value=0.0).p == 1
 
 
-def test_units_alone_decide_where_seeds_are_equal() -> None:
+def test_units_alone_decide_where_seeds_are_equal():
     same = estimate_mean(np.full(5, 0.7), np.full((5, 5), 0.01), 50)
     assert same.se == pytest.approx(0.1)
     assert same.parts[0][1] == 50
@@ -83,9 +83,7 @@ def test_units_alone_decide_where_seeds_are_equal() -> None:
     [([0.5], 9, "one seed"), ([0.5, 0.6], 0, "too few test units"), ([0.5, 0.5], 9, "no variation"),
      ([0.5, math.nan], 9, "undefined")],
 )  # fmt: skip
-def test_where_there_is_no_interval_the_reason_is_said(
-    values: list[float], df: float, why: str
-) -> None:
+def test_where_there_is_no_interval_the_reason_is_said(values, df, why):
     found = estimate_mean(np.array(values), np.zeros((len(values), len(values))), df)
     assert (found.se, found.ci95, found.p, found.test_equivalence(1)) == (None,) * 4
     assert found.why_none == why
@@ -94,7 +92,7 @@ def test_where_there_is_no_interval_the_reason_is_said(
     assert judged.p_holm is None
 
 
-def test_words_follow_the_corrected_values_and_only_a_margin_makes_equal() -> None:
+def test_words_follow_the_corrected_values_and_only_a_margin_makes_equal():
     ahead, near = known(0.1, 0.01), known(0.001, 0.001)
     pairs = [("a", "b", ahead), ("a", "c", near), ("c", "a", ahead.scaled(0.5))]
     judged = judge_differences(pairs)
@@ -113,7 +111,7 @@ def test_words_follow_the_corrected_values_and_only_a_margin_makes_equal() -> No
     assert several[0].describe() == "cannot be told apart"
 
 
-def test_two_one_sided_tests_are_those_of_the_interval_of_90_percent() -> None:
+def test_two_one_sided_tests_are_those_of_the_interval_of_90_percent():
     found = known(0.004, 0.003, 12)
     reach = stats.t.ppf(0.95, 12) * 0.003
     edge = 0.004 + reach
@@ -124,5 +122,5 @@ def test_two_one_sided_tests_are_those_of_the_interval_of_90_percent() -> None:
 @pytest.mark.parametrize(
     ("p", "shown"), [(None, ""), (1e-9, "< 0.0001"), (0.0123, "0.0123"), (0.5, "0.50")]
 )
-def test_p_values_are_shown_briefly(p: float | None, shown: str) -> None:
+def test_p_values_are_shown_briefly(p, shown):
     assert show_p(p) == shown

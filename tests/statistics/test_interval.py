@@ -14,11 +14,11 @@ from genodiff.statistics.seed_windows import estimate_fixed_ratio
 Floats = NDArray[np.float64]
 
 
-def test_the_value_is_total_over_total() -> None:
+def test_the_value_is_total_over_total():
     assert ratio(np.array([1.0, 5.0, 6.0]), np.array([1.0, 2.0, 3.0])).value == 2.0
 
 
-def test_with_equal_windows_each_its_own_block_it_is_the_t_interval_of_a_mean() -> None:
+def test_with_equal_windows_each_its_own_block_it_is_the_t_interval_of_a_mean():
     y = np.array([1.0, 2.0, 4.0, 7.0, 6.0])
     found = ratio(y, np.ones(5))
     assert found.se == pytest.approx(y.std(ddof=1) / 5**0.5)
@@ -27,19 +27,19 @@ def test_with_equal_windows_each_its_own_block_it_is_the_t_interval_of_a_mean() 
 
 
 @pytest.mark.parametrize("windows", [1, 2, 4])
-def test_fewer_than_five_windows_have_no_interval(windows: int) -> None:
+def test_fewer_than_five_windows_have_no_interval(windows):
     y = np.arange(windows) + 3.0
     assert ratio(y, np.full(windows, 2.0)) == (y.mean() / 2, None, None)
     assert estimate_fixed_ratio(y[None], np.ones(windows)).why_none == "too few test units"
     assert ratio(np.arange(5) + 3.0, np.ones(5)).ci95 is not None
 
 
-def test_none_has_no_figure() -> None:
+def test_none_has_no_figure():
     with pytest.raises(ValueError, match="no window"):
         ratio(np.zeros(3), np.zeros(3))
 
 
-def test_windows_without_a_base_change_nothing() -> None:
+def test_windows_without_a_base_change_nothing():
     y, n = (
         np.random.default_rng(0).random(40),
         np.random.default_rng(1).integers(1, 9, 40).astype(float),
@@ -48,7 +48,7 @@ def test_windows_without_a_base_change_nothing() -> None:
     assert padded == ratio(y, n)
 
 
-def test_another_unit_scales_everything() -> None:
+def test_another_unit_scales_everything():
     found = ratio(np.array([1.0, 2.0, 3.0, 5.0, 8.0]), np.ones(5))
     twice = found.scaled(2)
     assert twice.value == 2 * found.value
@@ -56,20 +56,13 @@ def test_another_unit_scales_everything() -> None:
     assert twice.ci95 == pytest.approx(tuple(2 * e for e in found.ci95 or ()))
 
 
-def test_blocks_are_as_many_as_the_root_of_the_windows() -> None:
+def test_blocks_are_as_many_as_the_root_of_the_windows():
     assert [count_blocks(n) for n in (1, 2, 8, 50, 64, 100, 766, 180_000)] == [
-        1,
-        2,
-        8,
-        8,
-        8,
-        10,
-        28,
-        424,
-    ]
+        1, 2, 8, 8, 8, 10, 28, 424,
+    ]  # fmt: skip
 
 
-def test_copies_of_every_window_do_not_make_the_figure_surer_when_they_stand_together() -> None:
+def test_copies_of_every_window_do_not_make_the_figure_surer_when_they_stand_together():
     rng = np.random.default_rng(2)
     y = rng.random(100)
     once, copied = ratio(y, np.ones(100)), ratio(np.repeat(y, 10), np.ones(1000))
@@ -88,7 +81,7 @@ def coverage(
 
 
 @pytest.mark.parametrize("n", [5, 10, 100, 800])
-def test_nineteen_of_twenty_intervals_hold_the_truth_when_windows_are_independent(n: int) -> None:
+def test_nineteen_of_twenty_intervals_hold_the_truth_when_windows_are_independent(n):
     def draw(rng: np.random.Generator) -> tuple[Floats, Floats]:
         size = np.full(n, 1000.0)
         return size * (1.3 + 0.05 * rng.standard_normal(n)), size
@@ -97,9 +90,7 @@ def test_nineteen_of_twenty_intervals_hold_the_truth_when_windows_are_independen
 
 
 @pytest.mark.parametrize(("n", "rho"), [(100, 0.5), (800, 0.5), (800, 0.8)])
-def test_neighbours_that_are_alike_and_windows_of_different_size_are_allowed_for(
-    n: int, rho: float
-) -> None:
+def test_neighbours_that_are_alike_and_windows_of_different_size_are_allowed_for(n, rho):
     def draw(rng: np.random.Generator) -> tuple[Floats, Floats]:
         noise = rng.standard_normal(n)
         level = np.empty(n)

@@ -33,7 +33,7 @@ def draw_world(
     return a * size, b * size, size
 
 
-def test_one_seed_gives_the_interval_of_windows_and_says_so() -> None:
+def test_one_seed_gives_the_interval_of_windows_and_says_so():
     a, b, size = draw_world(np.random.default_rng(1), 1, 300, 0.01, 0.0)
     fixed, known = estimate_fixed_ratio(a, size), ratio(a[0], size)
     assert fixed.ci95 == pytest.approx(known.ci95)
@@ -48,13 +48,13 @@ def test_one_seed_gives_the_interval_of_windows_and_says_so() -> None:
     assert judged.estimate.why_none == "one seed"
 
 
-def test_equal_seeds_add_nothing_to_the_interval_of_windows() -> None:
+def test_equal_seeds_add_nothing_to_the_interval_of_windows():
     a, _, size = draw_world(np.random.default_rng(2), 1, 300, 0, 0.0)
     same = estimate_ratio(np.repeat(a, 4, 0), size)
     assert same.ci95 == pytest.approx(ratio(a[0], size).ci95)
 
 
-def test_seeds_that_differ_widen_the_interval_and_pairing_uses_common_windows() -> None:
+def test_seeds_that_differ_widen_the_interval_and_pairing_uses_common_windows():
     a, b, size = draw_world(np.random.default_rng(3), 4, 400, 0.0, 0.01)
     joint, windows = estimate_ratio(a, size), estimate_fixed_ratio(a, size)
     assert joint.se is not None
@@ -71,7 +71,7 @@ def test_seeds_that_differ_widen_the_interval_and_pairing_uses_common_windows() 
 @pytest.mark.parametrize("seeds", [3, 4, 5])
 @pytest.mark.parametrize("seed_sd", [0.0, 0.003, 0.02])
 @pytest.mark.parametrize("same", [True, False])
-def test_intervals_over_seeds_and_windows_cover(seeds: int, seed_sd: float, same: bool) -> None:
+def test_intervals_over_seeds_and_windows_cover(seeds, seed_sd, same):
     rng = np.random.default_rng([seeds, round(1e4 * seed_sd), same])
     worlds, hits, own = 1500, 0, 0
     for _ in range(worlds):
@@ -87,7 +87,7 @@ def test_intervals_over_seeds_and_windows_cover(seeds: int, seed_sd: float, same
 
 
 @pytest.mark.slow
-def test_holm_keeps_the_family_error_of_four_models_with_four_seeds() -> None:
+def test_holm_keeps_the_family_error_of_four_models_with_four_seeds():
     rng = np.random.default_rng(5)
     worlds, wrong, plain = 800, 0, 0
     for _ in range(worlds):

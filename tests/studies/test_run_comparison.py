@@ -25,7 +25,7 @@ from tests.commands import command
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory):
     """Three untrained runs on one genome: a and b alike, c of half the length."""
     folder = tmp_path_factory.mktemp("runs")
     fasta = folder / "genome.fa"
@@ -49,7 +49,7 @@ def compare(runs: Path, out: Path, *names: str, **options: Any) -> dict[str, Any
     return genodiff.compare([runs / name for name in names], out=out, device="cpu", **options)
 
 
-def test_two_runs_meet_the_same_windows_and_masks(runs: Path, tmp_path: Path) -> None:
+def test_two_runs_meet_the_same_windows_and_masks(runs, tmp_path):
     found = compare(runs, tmp_path / "out", "a", "b", repeats=2)
     nats = {}
     for name in "ab":
@@ -67,7 +67,7 @@ def test_two_runs_meet_the_same_windows_and_masks(runs: Path, tmp_path: Path) ->
     assert found["tokens"] == own["tokens"]
 
 
-def test_runs_of_other_lengths_read_the_same_bases(runs: Path, tmp_path: Path) -> None:
+def test_runs_of_other_lengths_read_the_same_bases(runs, tmp_path):
     found = compare(runs, tmp_path / "out", "c", "a")
     assert found["tokens"] == compare(runs, tmp_path / "other", "a", "b")["tokens"]
     assert any("read 40 and 64 bases at a time" in note for note in found["notes"])
@@ -86,7 +86,7 @@ def test_runs_of_other_lengths_read_the_same_bases(runs: Path, tmp_path: Path) -
     assert len(pieces.take(some)) == 2
 
 
-def test_three_runs_are_judged_together(runs: Path, tmp_path: Path) -> None:
+def test_three_runs_are_judged_together(runs, tmp_path):
     found = compare(runs, tmp_path, "a", "b", "c")
     assert [(pair["a"], pair["b"]) for pair in found["pairs"]] == [
         ("a", "b"),
@@ -103,9 +103,7 @@ def test_three_runs_are_judged_together(runs: Path, tmp_path: Path) -> None:
     assert table.count("| a | ") == 3
 
 
-def test_what_a_run_saw_of_the_scored_bases_is_told_by_the_bases(
-    runs: Path, tmp_path: Path
-) -> None:
+def test_what_a_run_saw_of_the_scored_bases_is_told_by_the_bases(runs, tmp_path):
     """Its genome is the other's, packed and with other names; it trained on all of c1.
 
     Scored are windows of 64 in the last twentieths: four of c1, whose five N lie behind them, three
@@ -126,9 +124,7 @@ def test_what_a_run_saw_of_the_scored_bases_is_told_by_the_bases(
     assert note in (tmp_path / "out" / "table.md").read_text()
 
 
-def test_the_same_comparison_again_only_reads(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_comparison_again_only_reads(runs, tmp_path, monkeypatch):
     first = compare(runs, tmp_path, "a", "b")
     monkeypatch.setattr("genodiff.studies.run_comparison.score_windows", None)
     assert compare(runs, tmp_path, "a", "b") == first
@@ -137,9 +133,7 @@ def test_the_same_comparison_again_only_reads(
     )
 
 
-def test_the_page_and_the_table_show_the_paired_difference(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_and_the_table_show_the_paired_difference(runs, tmp_path, capsys):
     words = ("compare", runs / "a", runs / "b", "--against", "b", "-o", tmp_path, "--threads", 1)
     code, out, _ = command(capsys, *words)
     assert code == 0
@@ -165,23 +159,14 @@ def test_the_page_and_the_table_show_the_paired_difference(
         (["a", "b", "--against", "d"], 2, "no run 'd'; give one of a, b"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(
-    runs: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    code: int,
-    said: str,
-) -> None:
+def test_what_cannot_be_compared_is_one_line(runs, monkeypatch, capsys, words, code, said):
     monkeypatch.chdir(runs)
     found, _, err = command(capsys, "compare", *words)
     assert found == code
     assert said in err
 
 
-def test_text_of_other_tokens_is_refused_and_of_the_same_is_compared(
-    text_runs: Path, tmp_path: Path, runs: Path
-) -> None:
+def test_text_of_other_tokens_is_refused_and_of_the_same_is_compared(text_runs, tmp_path, runs):
     found = compare(text_runs, tmp_path, "x", "y", max_windows=4)
     assert found["unit"] == "byte"
     assert len(found["rows"]) == 2
@@ -194,7 +179,7 @@ def test_text_of_other_tokens_is_refused_and_of_the_same_is_compared(
 
 
 @pytest.fixture(scope="module")
-def text_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def text_runs(tmp_path_factory):
     """Two runs of text that read the same windows, and one of other windows."""
     folder = tmp_path_factory.mktemp("texts")
     song = folder / "song.txt"

@@ -35,13 +35,8 @@ OVERLAPS = {  # test intervals that overlap a train interval, in percent
 
 @functools.cache
 def load_coordinates(shared: Path, name: str, split: str = "official") -> TaskData:
-    return load_task(
-        "genomic-benchmarks",
-        name,
-        source=shared / "data/genomic_benchmarks",
-        split=split,
-        sequences=False,
-    )
+    return load_task("genomic-benchmarks", name, source=shared / "data/genomic_benchmarks",
+                     split=split, sequences=False)  # fmt: skip
 
 
 @functools.cache
@@ -51,17 +46,13 @@ def audit_official(shared: Path, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_published_leaks_are_reproduced_to_a_fifth_of_a_percent(
-    shared: Path, name: str
-) -> None:
+def test_the_published_leaks_are_reproduced_to_a_fifth_of_a_percent(shared, name):
     found = audit_official(shared, name)["accuracy"]
     for key, value in PUBLISHED[name].items():
         assert 100 * found[key] == pytest.approx(value, abs=0.2)
 
 
-def test_three_quarters_of_the_test_positives_of_human_enhancers_ensembl_are_in_train(
-    shared: Path,
-) -> None:
+def test_three_quarters_of_the_test_positives_of_human_enhancers_ensembl_are_in_train(shared):
     same = audit_official(shared, "human_enhancers_ensembl")["leaks"]["same_place"]
     assert 100 * same["positive"][0] / same["positive"][1] == pytest.approx(75.5, abs=0.2)
     assert same["negative"][0] == 0
@@ -69,12 +60,12 @@ def test_three_quarters_of_the_test_positives_of_human_enhancers_ensembl_are_in_
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("name", OVERLAPS)
-def test_the_overlaps_of_the_other_sets_are_the_published_ones(shared: Path, name: str) -> None:
+def test_the_overlaps_of_the_other_sets_are_the_published_ones(shared, name):
     overlap = audit_official(shared, name)["leaks"]["overlap"]["all"]
     assert 100 * overlap[0] / overlap[1] == pytest.approx(OVERLAPS[name], abs=0.06)
 
 
-def test_the_counts_of_all_nine_sets_are_the_recipes(shared: Path) -> None:
+def test_the_counts_of_all_nine_sets_are_the_recipes(shared):
     for name in list_task_names("genomic-benchmarks"):
         data = load_coordinates(shared, name)
         found = audit_official(shared, name)["counts"] if data.train.n < 30_000 else None
@@ -84,14 +75,14 @@ def test_the_counts_of_all_nine_sets_are_the_recipes(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("split", ["dedup", "chrom-holdout"])
-def test_the_leaks_are_gone_after_a_split_that_does_not_leak(shared: Path, split: str) -> None:
+def test_the_leaks_are_gone_after_a_split_that_does_not_leak(shared, split):
     found = audit(load_coordinates(shared, "human_nontata_promoters", split))
     assert found["leaks"]["overlap"]["all"][0] == 0
     assert found["accuracy"]["lookup_overlap"] <= max(0.6, found["accuracy"]["majority"] + 0.05)
     assert split in found["notes"][-1]
 
 
-def test_held_out_chromosomes_are_those_of_the_pretraining_recipe(shared: Path) -> None:
+def test_held_out_chromosomes_are_those_of_the_pretraining_recipe(shared):
     data = load_coordinates(shared, "human_enhancers_cohn", "chrom-holdout")
     assert data.test.coordinates is not None
     assert data.train.coordinates is not None
@@ -119,9 +110,7 @@ def places_of(
 
 
 @given(intervals, intervals)
-def test_overlaps_and_same_places_are_counted_as_by_looking_at_every_pair(
-    query: list[tuple[str, int, int, int]], target: list[tuple[str, int, int, int]]
-) -> None:
+def test_overlaps_and_same_places_are_counted_as_by_looking_at_every_pair(query, target):
     (q, _), (t, labels) = places_of(query), places_of(target)
     overlap, same = np.zeros((len(query), 3), int), np.zeros((len(query), 3), int)
     for i, (contig, start, length, _) in enumerate(query):
@@ -150,9 +139,7 @@ def naive_fraction(sequence: bytes, others: list[bytes]) -> float:
     st.integers(0, 40),
     st.booleans(),
 )
-def test_shared_kmers_are_those_of_sets_of_canonical_kmers(
-    texts: list[str], cut: int, turned: bool
-) -> None:
+def test_shared_kmers_are_those_of_sets_of_canonical_kmers(texts, cut, turned):
     target = [t.encode() for t in texts] + [s.encode() for s in random_dna(2, 60)]
     piece = target[-1][cut:] + target[-2][:cut]
     query = [bytes(reverse_complement(piece)) if turned else piece, target[0], b"ACGT"]  # type: ignore[arg-type]
@@ -160,7 +147,7 @@ def test_shared_kmers_are_those_of_sets_of_canonical_kmers(
     assert np.allclose(shared_kmer_fractions(query, target), expected, equal_nan=True)
 
 
-def test_a_slice_of_the_kmers_gives_about_the_same_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slice_of_the_kmers_gives_about_the_same_shares(monkeypatch):
     target = [s.encode() for s in random_dna(40, 2000)]
     query = [
         s[:1000] + o.encode() for s, o in zip(target, random_dna(40, 1000, seed=9), strict=True)
@@ -178,16 +165,11 @@ def own_data() -> TaskData:
     turned = bytes(reverse_complement(b))  # type: ignore[arg-type]
     train = Examples([a, b, c, c, d], np.array([0, 1, 0, 0, 1]), list("12345"))
     test = Examples([a, turned, d, e], np.array([0, 1, 0, 1]), list("6789"))
-    return TaskData(
-        Task(suite="own", name="t", max_length=50),
-        train,
-        test,
-        "official",
-        valid_index=np.array([3, 4]),
-    )
+    return TaskData(Task(suite="own", name="t", max_length=50), train, test, "official",
+                    valid_index=np.array([3, 4]))  # fmt: skip
 
 
-def test_duplicates_reverse_complements_repeats_and_conflicts_are_counted_per_class() -> None:
+def test_duplicates_reverse_complements_repeats_and_conflicts_are_counted_per_class():
     found = audit(own_data())
     assert found["leaks"]["same"] == {"all": [2, 4], "negative": [2, 2], "positive": [0, 2]}
     assert found["leaks"]["reverse_complement"] == {
@@ -203,9 +185,7 @@ def test_duplicates_reverse_complements_repeats_and_conflicts_are_counted_per_cl
     assert "want of coordinates" in text
 
 
-def test_dedup_takes_from_train_what_test_has_on_either_strand_and_moves_the_validation_rows() -> (
-    None
-):
+def test_dedup_takes_from_train_what_test_has_on_either_strand_and_moves_the_validation_rows():
     data = own_data()
     found = dedup(Parts(data.train, data.test, (), data.valid_index))
     assert found.train.names == ["3", "4"]
@@ -214,7 +194,7 @@ def test_dedup_takes_from_train_what_test_has_on_either_strand_and_moves_the_val
     assert found.valid_index.tolist() == [1]
 
 
-def test_regions_that_are_no_contigs_are_held_out_by_their_names() -> None:
+def test_regions_that_are_no_contigs_are_held_out_by_their_names():
     contig = np.array([f"ENST{i:05d}" for i in range(2000)] + ["chr1"] * 10 + ["chr8"] * 5, np.str_)
     start = np.arange(len(contig))
     coordinates = Coordinates(contig, start, start + 1, np.array(["+"] * len(contig)))

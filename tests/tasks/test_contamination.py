@@ -12,7 +12,7 @@ from benchmarks.finetune.human_pieces import write_pieces
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import make_user_recipe
 from genodiff.io.cache import cache_dir
-from genodiff.runs.model import TrainedModel, collect_tensors, load_model
+from genodiff.runs.model import collect_tensors, load_model
 from genodiff.runs.sealed_files import sha256_tensors
 from genodiff.tasks.contamination import (
     Contamination,
@@ -57,7 +57,7 @@ def train_parts(text: str) -> list[str]:
 
 
 @pytest.fixture
-def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainedModel:
+def model(tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     return load_model(write_run(tmp_path))
 
@@ -79,7 +79,7 @@ def draw_tests(parts: list[str], seed: int = 3) -> list[str]:
     return [*found, edge, found[0][:40] + "N" + found[0][41:], "ACGT", "N" * 50]
 
 
-def test_the_shares_are_those_of_plain_sets_of_words(model: TrainedModel) -> None:
+def test_the_shares_are_those_of_plain_sets_of_words(model):
     train = train_parts(genome_text())
     tests = draw_tests(train)
     found = measure_contamination(model, [t.encode() for t in tests])
@@ -96,15 +96,13 @@ def test_the_shares_are_those_of_plain_sets_of_words(model: TrainedModel) -> Non
     assert 0 < told["all"] < told["half"] < told["some"] < told["of"]
 
 
-def test_what_only_validation_or_test_of_the_run_has_was_not_seen(model: TrainedModel) -> None:
+def test_what_only_validation_or_test_of_the_run_has_was_not_seen(model):
     contig = genome_text().split("\n")[3].upper()  # c2, whose last tenth does not train
     found = measure_contamination(model, [contig[-300:-100].encode()])
     assert found.to_json() == {"some": 0, "half": 0, "all": 0, "of": 1}
 
 
-def test_a_measurement_outlives_the_data_and_what_is_not_known_is_said(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+def test_a_measurement_outlives_the_data_and_what_is_not_known_is_said(model, tmp_path):
     tests = [t.encode() for t in draw_tests(train_parts(genome_text()))]
     before = measure_contamination(model, tests)
     (tmp_path / "genome.fa").unlink()
@@ -122,9 +120,7 @@ def test_a_measurement_outlives_the_data_and_what_is_not_known_is_said(
     assert "not known" in describe_contamination("m", gone.to_json())
 
 
-def test_a_changed_genome_is_not_taken_for_the_one_that_was_trained_on(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+def test_a_changed_genome_is_not_taken_for_the_one_that_was_trained_on(model, tmp_path):
     shutil.rmtree(cache_dir() / "stores")
     (tmp_path / "genome.fa").write_text(genome_text(seed=2))
     found = measure_contamination(model, [b"ACGT" * 20])
@@ -132,9 +128,7 @@ def test_a_changed_genome_is_not_taken_for_the_one_that_was_trained_on(
     assert "has changed" in found.reason
 
 
-def test_the_data_of_the_weights_that_a_run_began_from_count_too(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+def test_the_data_of_the_weights_that_a_run_began_from_count_too(model, tmp_path):
     other = tmp_path / "other.fa"
     other.write_text(genome_text(seed=9))
     store = build_dna_store(make_user_recipe(other).model_copy(update={"name": "own"}), other)
@@ -162,9 +156,7 @@ def test_the_data_of_the_weights_that_a_run_began_from_count_too(
         ("/x/mine", ": only their authors know"),
     ],
 )
-def test_published_weights_are_known_by_name_only(
-    model: TrainedModel, path: str, said: str
-) -> None:
+def test_published_weights_are_known_by_name_only(model, path, said):
     published = model._replace(data={"source": {"path": path, "config": {}}, "fingerprint": "f"})
     found = measure_contamination(published, [b"ACGT" * 20])
     assert found == Contamination(None, f"published weights{said}")
@@ -180,9 +172,7 @@ def read_pieces(fasta: Path, bed: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data")
-def test_the_shares_of_the_benchmarks_are_the_known_ones(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+def test_the_shares_of_the_benchmarks_are_the_known_ones(model, tmp_path):
     """Pieces of hg38 and hg19 as pretraining, and four tasks; figures of a referee."""
     fasta, bed = write_pieces(SHARED / "data", tmp_path)
     recipe = make_user_recipe(fasta, bed).model_copy(update={"name": "own"})

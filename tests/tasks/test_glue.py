@@ -71,7 +71,7 @@ def write_wnli(root: Path) -> Path:
     return root
 
 
-def test_the_dev_part_tests_and_the_unlabelled_test_part_is_left_alone(tmp_path: Path) -> None:
+def test_the_dev_part_tests_and_the_unlabelled_test_part_is_left_alone(tmp_path):
     parts = read_glue(write_sst2(tmp_path), "sst2")
     assert (parts.train.n, parts.test.n, parts.valid_index) == (60, 20, None)
     assert parts.train.sequences[:1] == [reviews(60, 1)[0][0].encode()]
@@ -79,7 +79,7 @@ def test_the_dev_part_tests_and_the_unlabelled_test_part_is_left_alone(tmp_path:
     assert "GLUE's dev part (20 examples)" in parts.notes[0]
 
 
-def test_a_cut_train_part_is_put_together_again(tmp_path: Path) -> None:
+def test_a_cut_train_part_is_put_together_again(tmp_path):
     write_sst2(tmp_path)
     (tmp_path / "SST-2/dev.tsv").rename(tmp_path / "held")
     (tmp_path / "SST-2/train.tsv").rename(tmp_path / "SST-2/dev.tsv")
@@ -99,7 +99,7 @@ def test_a_cut_train_part_is_put_together_again(tmp_path: Path) -> None:
     assert (parts.train.labels.tolist(), parts.test.labels.tolist()) == ([1, 0, 0], [1])
 
 
-def test_two_sentences_stand_with_a_tab_between_and_words_are_labels(tmp_path: Path) -> None:
+def test_two_sentences_stand_with_a_tab_between_and_words_are_labels(tmp_path):
     parts = read_glue(write_wnli(tmp_path), "wnli")
     assert parts.train.sequences[1] == b"The cup 1 is hot.\tIt is hot."
     for part in ("train", "dev"):
@@ -126,7 +126,7 @@ def test_two_sentences_stand_with_a_tab_between_and_words_are_labels(tmp_path: P
         ("", "has no rows"),
     ],
 )
-def test_what_is_no_part_of_the_task_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_part_of_the_task_is_named(tmp_path, text, said):
     write_sst2(tmp_path)
     write(tmp_path / "SST-2/train.tsv", text)
     with pytest.raises(DataError) as fault:
@@ -134,7 +134,7 @@ def test_what_is_no_part_of_the_task_is_named(tmp_path: Path, text: str, said: s
     assert said in str(fault.value)
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
+def test_what_is_missing_is_named(tmp_path):
     write_sst2(tmp_path)
     (tmp_path / "SST-2/dev.tsv").unlink()
     with pytest.raises(DataError, match=r"no dev\.tsv, and test\.tsv has no labels"):
@@ -147,7 +147,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sst2", "cola", "rte", "wnli"])
-def test_the_official_sizes_are_found(shared: Path, name: str) -> None:
+def test_the_official_sizes_are_found(shared, name):
     folder = shared / "data/text/glue"
     if not folder.is_dir():
         pytest.skip("no GLUE here")
@@ -156,14 +156,14 @@ def test_the_official_sizes_are_found(shared: Path, name: str) -> None:
     assert data.test.n == {"sst2": 872, "cola": 1043, "rte": 277, "wnli": 71}[name]
 
 
-def test_sentences_end_as_documents_do() -> None:
+def test_sentences_end_as_documents_do():
     reader = SentenceEncoder(ByteTokenizer())
     rows, cut = reader.rows([b"ab", "ü\tcd".encode()], 10)
     assert [row.tolist() for row in rows] == [[97, 98, END], [0xC3, 0xBC, END, 99, 100, END]]
     assert (cut, rows[0].dtype) == (0, np.uint16)  # the end of a text has an id beyond a byte
 
 
-def test_a_start_token_comes_first_where_there_is_one() -> None:
+def test_a_start_token_comes_first_where_there_is_one():
     tokenizer = ByteTokenizer()
     tokenizer.vocabulary = Vocabulary.of(
         "x", 300, mask_id=256, pad_id=257, end_id=258, start_id=259, tokenizer_sha256=""
@@ -174,7 +174,7 @@ def test_a_start_token_comes_first_where_there_is_one() -> None:
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=2), st.integers(2, 60))
-def test_what_is_too_long_is_cut_from_the_longer_sentence(sizes: list[int], most: int) -> None:
+def test_what_is_too_long_is_cut_from_the_longer_sentence(sizes, most):
     found = shorten(sizes, most)
     assert all(0 <= new <= old for new, old in zip(found, sizes, strict=True))
     assert sum(found) == min(most, sum(sizes))
@@ -192,7 +192,7 @@ def texts(pairs: list[tuple[str, int]]) -> Examples:
     )
 
 
-def test_padding_is_neither_seen_nor_pooled() -> None:
+def test_padding_is_neither_seen_nor_pooled():
     backbone = DiTSettings(d_model=16, n_layer=2, n_head=2, adaln=False).build(
         BYTES.padded_size, seed=1
     )
@@ -215,7 +215,7 @@ def test_padding_is_neither_seen_nor_pooled() -> None:
 
 
 @pytest.mark.parametrize("name", ["bow-lr", "char-lr"])
-def test_a_regression_on_words_or_characters_learns_what_they_say(name: str) -> None:
+def test_a_regression_on_words_or_characters_learns_what_they_say(name):
     predict = fit_text(name, texts(reviews(80, 1)), texts(reviews(20, 2)), 2, "accuracy", "binary")
     test = texts(reviews(40, 3))
     found = predict(test)
@@ -223,7 +223,7 @@ def test_a_regression_on_words_or_characters_learns_what_they_say(name: str) -> 
     assert (found.argmax(1) == test.labels).mean() > 0.95
 
 
-def test_what_two_sentences_share_is_seen() -> None:
+def test_what_two_sentences_share_is_seen():
     rng = np.random.default_rng(1)
     words = [f"w{i}" for i in range(400)]
 
@@ -237,14 +237,14 @@ def test_what_two_sentences_share_is_seen() -> None:
     assert (predict(test).argmax(1) == test.labels).mean() > 0.9
 
 
-def test_a_train_part_of_one_class_is_predicted_without_a_fit() -> None:
+def test_a_train_part_of_one_class_is_predicted_without_a_fit():
     some = texts([("a", 1), ("b", 1)])
     assert (
         fit_text("bow-lr", some, some, 2, "accuracy", "binary")(some).tolist() == [[0.0, 1.0]] * 2
     )
 
 
-def test_fewer_train_examples_are_the_same_ones_for_all_and_leave_the_rest_alone() -> None:
+def test_fewer_train_examples_are_the_same_ones_for_all_and_leave_the_rest_alone():
     whole = texts([(f"s{i}", i % 2) for i in range(50)])
     data = TaskData(
         Task(suite="glue", name="t", max_length=9, domain="text"), whole, whole, "official"
@@ -264,7 +264,7 @@ def test_fewer_train_examples_are_the_same_ones_for_all_and_leave_the_rest_alone
     assert len(set(given_.train.names)) == 22
 
 
-def test_the_audit_of_text_compares_sentences_and_turns_nothing_around() -> None:
+def test_the_audit_of_text_compares_sentences_and_turns_nothing_around():
     train = texts([("A  good film", 1), ("bad", 0), ("a good film", 0)])
     found = audit(
         TaskData(
@@ -279,7 +279,7 @@ def test_the_audit_of_text_compares_sentences_and_turns_nothing_around() -> None
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("glue")
     os.environ.setdefault("GENODIFF_CACHE", str(folder / "cache"))
     write_wnli(write_sst2(folder / "data"))
@@ -305,20 +305,10 @@ def finetuned(
     return command(capsys, *words)
 
 
-def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(home, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("genodiff.tasks.task._check_counts", lambda *_: None)
-    words: list[object] = [
-        "--model",
-        f"mine={home / 'text'}",
-        "--model",
-        "scratch",
-        "--model",
-        "baselines",
-        "--seeds",
-        2,
-    ]
+    words: list[object] = ["--model", f"mine={home / 'text'}", "--model", "scratch", "--model",
+                           "baselines", "--seeds", 2]  # fmt: skip
     words += ["--epochs", 8, "--lr", 3e-3, "--max-train", 50, "--out", tmp_path / "out", "--json"]
     code, out, err = finetuned(home, *words, capsys=capsys)
     assert code == 0, err
@@ -365,9 +355,9 @@ def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(
     ],
 )
 def test_what_cannot_be_meant_of_text_is_one_line(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    more: list[object], code: int, said: str,
-) -> None:  # fmt: skip
+    home, tmp_path, monkeypatch, capsys,
+    more, code, said,
+):  # fmt: skip
     if code == 2:
         monkeypatch.setattr("genodiff.tasks.task._check_counts", lambda *_: None)
     places = {"RUN": home / "run", "TEXT": home / "text"}
@@ -379,31 +369,17 @@ def test_what_cannot_be_meant_of_text_is_one_line(
     assert said in lines[0]
 
 
-def test_a_text_run_is_refused_by_tasks_of_dna(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_text_run_is_refused_by_tasks_of_dna(home, capsys):
     with pytest.raises(SystemExit) as end:
         main(
-            [
-                "finetune",
-                "gue",
-                "--task",
-                "mouse/2",
-                "--model",
-                str(home / "text"),
-                "--data",
-                str(home),
-                "--threads",
-                "1",
-            ]
-        )
+            ["finetune", "gue", "--task", "mouse/2", "--model", str(home / "text"), "--data",
+             str(home), "--threads", "1"]
+        )  # fmt: skip
     assert end.value.code == 4
     assert "is a text model; these tasks are of DNA" in capsys.readouterr().err
 
 
-def test_a_plan_counts_the_tokens_of_the_networks_own_tokenizer(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_counts_the_tokens_of_the_networks_own_tokenizer(home, monkeypatch, capsys):
     monkeypatch.setattr("genodiff.tasks.task._check_counts", lambda *_: None)
     code, out, _ = finetuned(
         home, "--model", home / "text", "--model", "majority", "--plan", "--json", capsys=capsys

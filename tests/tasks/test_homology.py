@@ -1,7 +1,5 @@
 """The split by homology: what is alike stays together, told by a checker of plain Python sets."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -81,16 +79,14 @@ def draw_families(seed: int, families: int = 12, copies: int = 5) -> list[bytes]
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("threshold", [0.2, 0.5, 1.0])
-def test_clusters_are_what_alike_pairs_connect(seed: int, threshold: float) -> None:
+def test_clusters_are_what_alike_pairs_connect(seed, threshold):
     sequences = draw_families(seed)
     found = find_clusters(sequences, threshold)
     assert as_groups(found.of) == as_groups(connect_naively(sequences, threshold))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_clusters_of_large_sets_hold_only_alike_pairs_and_nearly_all_of_them(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clusters_of_large_sets_hold_only_alike_pairs_and_nearly_all_of_them(seed, monkeypatch):
     monkeypatch.setattr(homology, "_LARGE", 10)
     monkeypatch.setattr(homology, "_MANY", 2)
     monkeypatch.setattr(homology, "_CHUNK", 50)
@@ -114,9 +110,7 @@ def as_task(parts: Parts) -> TaskData:
 
 
 @pytest.mark.parametrize("hard", [False, True], ids=["all pairs", "large"])
-def test_no_test_or_validation_row_shares_half_of_its_kmers_with_what_is_fitted(
-    hard: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_test_or_validation_row_shares_half_of_its_kmers_with_what_is_fitted(hard, monkeypatch):
     if hard:  # hardly a pair is found: the tied clusters must do it alone
         monkeypatch.setattr(homology, "_LARGE", 10)
         monkeypatch.setattr(homology, "_MANY", 2)
@@ -137,7 +131,7 @@ def test_no_test_or_validation_row_shares_half_of_its_kmers_with_what_is_fitted(
     assert len(drawn) > 1
 
 
-def test_a_sequence_put_together_of_two_others_stays_with_train() -> None:
+def test_a_sequence_put_together_of_two_others_stays_with_train():
     rng = np.random.default_rng(0)
     letters = np.frombuffer(b"ACGT", np.uint8)
     left, right = (letters[rng.integers(0, 4, 400)].tobytes() for _ in range(2))
@@ -150,7 +144,7 @@ def test_a_sequence_put_together_of_two_others_stays_with_train() -> None:
     assert found.tied[2] or len(set(found.of.tolist())) < 4
 
 
-def test_the_split_is_the_same_each_time_and_subsampling_keeps_the_groups() -> None:
+def test_the_split_is_the_same_each_time_and_subsampling_keeps_the_groups():
     sequences = draw_families(5, families=40)
     first, second = (split_by_homology(make_parts(sequences, 30)) for _ in range(2))
     assert first.test.names == second.test.names
@@ -162,12 +156,12 @@ def test_the_split_is_the_same_each_time_and_subsampling_keeps_the_groups() -> N
     assert [of[name] for name in fewer.train.names] == fewer.groups.tolist()
 
 
-def test_sequences_that_are_all_alike_cannot_be_split() -> None:
+def test_sequences_that_are_all_alike_cannot_be_split():
     with pytest.raises(DataError, match="all that may be held out are alike"):
         split_by_homology(make_parts([b"ACGGTCA" * 20] * 10, 3))
 
 
-def test_chrom_holdout_validates_on_chromosomes_that_are_not_fitted() -> None:
+def test_chrom_holdout_validates_on_chromosomes_that_are_not_fitted():
     n, rng = 400, np.random.default_rng(1)
     contig = np.array([f"chr{i}" for i in rng.integers(1, 21, n)])
     place = np.arange(n, dtype=np.int64) * 100
@@ -192,7 +186,7 @@ def test_chrom_holdout_validates_on_chromosomes_that_are_not_fitted() -> None:
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data")
-def test_real_promoters_are_held_apart() -> None:
+def test_real_promoters_are_held_apart():
     data = load_task(
         "genomic-benchmarks", "human_nontata_promoters",
         source=f"{SHARED}/data/genomic_benchmarks", split="local",
@@ -207,9 +201,7 @@ def test_real_promoters_are_held_apart() -> None:
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_the_split_does_not_depend_on_the_order_of_the_sequences(
-    large: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_split_does_not_depend_on_the_order_of_the_sequences(large, monkeypatch):
     if large:
         monkeypatch.setattr(homology, "_LARGE", 10)
         monkeypatch.setattr(homology, "_MANY", 2)
@@ -230,7 +222,7 @@ def test_the_split_does_not_depend_on_the_order_of_the_sequences(
     assert held[0] == held[1]
 
 
-def test_a_lower_threshold_holds_more_apart_and_is_part_of_the_split_s_name(tmp_path: Path) -> None:
+def test_a_lower_threshold_holds_more_apart_and_is_part_of_the_split_s_name(tmp_path):
     sequences = draw_families(3, families=60)
     labels = ["ab"[i % 2] for i in range(len(sequences))]
     for part, rows in (("train", range(40, len(sequences))), ("test", range(40))):
@@ -238,10 +230,7 @@ def test_a_lower_threshold_holds_more_apart_and_is_part_of_the_split_s_name(tmp_
         (tmp_path / f"{part}.csv").write_text("sequence,label\n" + "".join(lines))
     for similarity, name in ((None, "homology"), (0.5, "homology"), (0.2, "homology 0.2")):
         data = load_own_data(
-            tmp_path / "train.csv",
-            tmp_path / "test.csv",
-            split="homology",
-            similarity=similarity,
+            tmp_path / "train.csv", tmp_path / "test.csv", split="homology", similarity=similarity
         )
         assert data.split == name
         train, valid = seed_split(data, 1)
@@ -258,6 +247,6 @@ def test_a_lower_threshold_holds_more_apart_and_is_part_of_the_split_s_name(tmp_
         ("homology", 1.5, "not in"),
     ],
 )
-def test_a_threshold_that_cannot_be_is_refused(split: str, similarity: float, said: str) -> None:
+def test_a_threshold_that_cannot_be_is_refused(split, similarity, said):
     with pytest.raises(UsageError, match=said):
         load_own_data("train.csv", "test.csv", split=split, similarity=similarity)

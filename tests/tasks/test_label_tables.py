@@ -21,9 +21,7 @@ def write(path: Path, labels: list[str], separator: str = ",", first: int = 0) -
 
 
 @pytest.mark.parametrize("part", ["test", "valid"])
-def test_parts_whose_labels_share_no_class_are_refused_with_both_sides(
-    tmp_path: Path, part: str
-) -> None:
+def test_parts_whose_labels_share_no_class_are_refused_with_both_sides(tmp_path, part):
     train = write(tmp_path / "train.csv", ["active", "inactive"] * 5)
     parts = {name: write(tmp_path / f"{name}.csv", ["active", "inactive"], first=20)
              for name in ("test", "valid")}  # fmt: skip
@@ -45,18 +43,14 @@ def test_parts_whose_labels_share_no_class_are_refused_with_both_sides(
         (["0.5", "0.25"], ["active", "inactive"], "'active' is not a finite number, nor is any"),
     ],
 )
-def test_parts_that_do_not_agree_are_refused(
-    tmp_path: Path, train: list[str], test: list[str], message: str
-) -> None:
+def test_parts_that_do_not_agree_are_refused(tmp_path, train, test, message):
     one = write(tmp_path / "a.csv", train * 4)
     with pytest.raises(DataError, match=message) as fault:
         load_own_data(one, write(tmp_path / "b.csv", test, first=20))
     assert Path(str(fault.value.file)).name == "b.csv"
 
 
-def test_classes_that_pandas_wrote_as_floats_are_those_written_as_whole_numbers(
-    tmp_path: Path,
-) -> None:
+def test_classes_that_pandas_wrote_as_floats_are_those_written_as_whole_numbers(tmp_path):
     train = write(tmp_path / "a.csv", ["0", "1", "0", "1"])
     data = load_own_data(train, write(tmp_path / "b.csv", ["1.0", "0.0"], first=20))
     assert (data.task.classes, data.test.labels.tolist()) == (("0", "1"), [1, 0])
@@ -72,7 +66,7 @@ BAD = {"NA": "'NA' says that a value is missing", "nan": "'nan' says that a valu
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_one_bad_row_never_turns_a_regression_into_classes(tmp_path: Path, bad: str) -> None:
+def test_one_bad_row_never_turns_a_regression_into_classes(tmp_path, bad):
     whole = write(tmp_path / "whole.csv", VALUES)
     spoilt = write(tmp_path / "spoilt.csv", [*VALUES[:7], bad, *VALUES[8:]])
     for train, test in ((spoilt, whole), (whole, spoilt), (spoilt, spoilt)):
@@ -80,23 +74,21 @@ def test_one_bad_row_never_turns_a_regression_into_classes(tmp_path: Path, bad: 
             load_own_data(train, test)
 
 
-def test_percentages_are_no_classes(tmp_path: Path) -> None:
+def test_percentages_are_no_classes(tmp_path):
     path = write(tmp_path / "a.csv", [f"{i}.5%" for i in range(8)])
     with pytest.raises(DataError, match=r"line 2: the label '0\.5%' .*write numbers without %"):
         read_examples(path)
     assert len(read_examples(path, kind="multiclass")[2]) == 8
 
 
-def test_two_columns_that_differ_in_capitals_are_refused(tmp_path: Path) -> None:
+def test_two_columns_that_differ_in_capitals_are_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"sequence,label,Label\n{ROWS[0]},x,y\n{ROWS[1]},y,x\n")
     with pytest.raises(DataError, match="the columns 'label' and 'Label' differ in capitals only"):
         read_examples(path)
 
 
-def test_rows_that_lack_a_value_are_dropped_and_counted_on_request(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_rows_that_lack_a_value_are_dropped_and_counted_on_request(tmp_path, caplog):
     labels = [*VALUES[:3], "NA", *VALUES[4:9], "inf", *VALUES[10:]]
     path = write(tmp_path / "a.csv", labels)
     path.write_text(path.read_text().replace(ROWS[1], "NA").replace(ROWS[19], ""))
@@ -112,7 +104,7 @@ def test_rows_that_lack_a_value_are_dropped_and_counted_on_request(
 
 
 @pytest.mark.parametrize("cell", ["NA", "NaN", "NAN", "nan", "null", "<NA>"])
-def test_a_sequence_that_says_missing_is_no_dna(tmp_path: Path, cell: str) -> None:
+def test_a_sequence_that_says_missing_is_no_dna(tmp_path, cell):
     path = write(tmp_path / "a.csv", ["x", "y", "x"])
     path.write_text(path.read_text().replace(ROWS[1], cell))
     with pytest.raises(
@@ -121,7 +113,7 @@ def test_a_sequence_that_says_missing_is_no_dna(tmp_path: Path, cell: str) -> No
         read_examples(path)
 
 
-def test_classes_among_which_numbers_are_stay_classes(tmp_path: Path) -> None:
+def test_classes_among_which_numbers_are_stay_classes(tmp_path):
     path = write(tmp_path / "a.csv", ["1", "2", "X"] * 4)
     assert read_examples(path)[1:] == ("multiclass", ("1", "2", "X"))
     path = write(tmp_path / "b.csv", ["+", "-"] * 4)
@@ -132,7 +124,7 @@ def test_classes_among_which_numbers_are_stay_classes(tmp_path: Path) -> None:
     assert read_examples(path, kind="multiclass")[2] == ("0", "1", "other")
 
 
-def test_decimal_commas_are_read_where_they_cannot_be_anything_else(tmp_path: Path) -> None:
+def test_decimal_commas_are_read_where_they_cannot_be_anything_else(tmp_path):
     commas = [value.replace(".", ",") for value in VALUES]
     for name, separator in (("a.csv", ";"), ("b.tsv", "\t")):
         found, kind, _ = read_examples(write(tmp_path / name, commas, separator))
@@ -158,14 +150,12 @@ def test_decimal_commas_are_read_where_they_cannot_be_anything_else(tmp_path: Pa
         (["a", "NA", "a", "b"], "line 3: the label 'NA' says that a value is missing"),
     ],
 )
-def test_a_label_that_a_program_spoilt_is_no_class(
-    tmp_path: Path, labels: list[str], message: str
-) -> None:
+def test_a_label_that_a_program_spoilt_is_no_class(tmp_path, labels, message):
     with pytest.raises(DataError, match=message):
         read_examples(write(tmp_path / "a.csv", labels))
 
 
-def test_two_tables_with_the_same_columns_in_another_order_agree(tmp_path: Path) -> None:
+def test_two_tables_with_the_same_columns_in_another_order_agree(tmp_path):
     header, other = "seq,class,label,sequence", "sequence,label,class,seq"
     rows = [(ROWS[i], "ab"[i % 2], "xy"[i % 2], ROWS[i + 30]) for i in range(8)]
     for name, names, turn in (("a.csv", header, 1), ("b.csv", other, -1)):
@@ -176,7 +166,7 @@ def test_two_tables_with_the_same_columns_in_another_order_agree(tmp_path: Path)
     assert data.train.sequences == data.test.sequences == [row[3].encode() for row in rows]
 
 
-def test_a_share_of_one_table_tests_and_alike_sequences_stay_together(tmp_path: Path) -> None:
+def test_a_share_of_one_table_tests_and_alike_sequences_stay_together(tmp_path):
     path = write(tmp_path / "one.csv", ["a", "b"] * 20)
     lines = path.read_text().splitlines()
     twins = [lines[i][1:].replace(",", "A,") for i in range(1, 11)]  # 39 of 40 bases alike
@@ -197,9 +187,7 @@ def test_a_share_of_one_table_tests_and_alike_sequences_stay_together(tmp_path: 
         load_own_data(path, test_share=20)
 
 
-def test_one_table_without_a_test_part_is_refused_before_anything_is_written(
-    tmp_path: Path,
-) -> None:
+def test_one_table_without_a_test_part_is_refused_before_anything_is_written(tmp_path):
     one = write(tmp_path / "one.csv", ["a", "b"] * 20)
     with pytest.raises(UsageError, match=r"which one tests.*--test-share 0\.2"):
         genodiff.finetune(one, model="kmer-lr", out=tmp_path / "out")

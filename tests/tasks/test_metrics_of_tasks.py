@@ -16,7 +16,7 @@ def draw(n: int, classes: int, seed: int, skill: float = 0.4) -> tuple[np.ndarra
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_metrics_of_decisions_are_those_of_scikit_learn(classes: int) -> None:
+def test_metrics_of_decisions_are_those_of_scikit_learn(classes):
     truth, predicted = draw(301, classes, 3)
     said, kind = predicted.argmax(1), "binary" if classes == 2 else "multiclass"
     average = "binary" if classes == 2 else "macro"
@@ -29,7 +29,7 @@ def test_metrics_of_decisions_are_those_of_scikit_learn(classes: int) -> None:
         assert metrics.measure(name, kind, truth, predicted) == pytest.approx(value, abs=1e-12)
 
 
-def test_rankings_are_those_of_scikit_learn() -> None:
+def test_rankings_are_those_of_scikit_learn():
     truth, predicted = draw(200, 2, 4)
     assert metrics.measure("auroc", "binary", truth, predicted) == pytest.approx(
         sk.roc_auc_score(truth, predicted[:, 1])
@@ -42,7 +42,7 @@ def test_rankings_are_those_of_scikit_learn() -> None:
     assert found == pytest.approx(sk.roc_auc_score(truth, predicted, multi_class="ovr"))
 
 
-def test_a_class_that_never_occurs_keeps_its_place() -> None:
+def test_a_class_that_never_occurs_keeps_its_place():
     truth, predicted = np.array([0, 2, 2, 0]), np.eye(3)[[0, 2, 0, 0]]
     assert metrics.count_confusions(truth, predicted.argmax(1), 3).tolist() == [
         [2, 0, 0],
@@ -54,7 +54,7 @@ def test_a_class_that_never_occurs_keeps_its_place() -> None:
     )
 
 
-def test_metrics_of_several_answers_and_of_values() -> None:
+def test_metrics_of_several_answers_and_of_values():
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, (50, 3)).astype(np.uint8)
     predicted = np.clip(truth * 0.5 + rng.random((50, 3)) * 0.6, 0, 1)
@@ -78,7 +78,7 @@ def test_metrics_of_several_answers_and_of_values() -> None:
     )
 
 
-def test_undefined_metrics_say_so() -> None:
+def test_undefined_metrics_say_so():
     one = np.array([1, 1, 1])
     assert np.isnan(metrics.measure("auroc", "binary", one, np.full((3, 2), 0.5)))
     assert metrics.measure("mcc", "binary", one, np.eye(2)[[1, 1, 1]]) == 0
@@ -89,7 +89,7 @@ def test_undefined_metrics_say_so() -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("metric", ["mcc", "f1"])
-def test_the_interval_of_counts_is_that_of_resampled_examples(metric: str) -> None:
+def test_the_interval_of_counts_is_that_of_resampled_examples(metric):
     truth, first = draw(150, 2, 6)
     seeds = [first, draw(150, 2, 7)[1]]
     found = metrics.measure_spread(metric, "binary", truth, seeds, resamples=4000)
@@ -108,7 +108,7 @@ def test_the_interval_of_counts_is_that_of_resampled_examples(metric: str) -> No
     )
 
 
-def test_the_interval_of_a_ranking_holds_its_value() -> None:
+def test_the_interval_of_a_ranking_holds_its_value():
     truth, predicted = draw(120, 2, 8)
     found = metrics.measure_spread("auroc", "binary", truth, [predicted])
     assert found.ci95 is not None
@@ -116,7 +116,7 @@ def test_the_interval_of_a_ranking_holds_its_value() -> None:
     assert metrics.measure_spread("auroc", "binary", truth, [predicted]) == found
 
 
-def test_calibration_counts_every_example_once() -> None:
+def test_calibration_counts_every_example_once():
     truth, predicted = draw(500, 2, 9)
     found = metrics.measure_calibration(truth, predicted)
     assert sum(found["count"]) == 500
@@ -134,7 +134,7 @@ def test_calibration_counts_every_example_once() -> None:
     assert sure["ece"] == pytest.approx(0.5)
 
 
-def test_groups_of_lengths_hold_every_example_once() -> None:
+def test_groups_of_lengths_hold_every_example_once():
     lengths = np.random.default_rng(2).integers(50, 500, 333)
     groups = metrics.measure_by_length(lengths, lambda index: float(lengths[index].mean()))
     assert sum(g["n"] for g in groups) == 333

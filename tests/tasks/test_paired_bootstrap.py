@@ -38,7 +38,7 @@ def draw_task(kind: str, rng: np.random.Generator, n: int = 60) -> tuple[NDArray
 
 
 @pytest.mark.parametrize(("kind", "metric"), CASES)
-def test_a_weighted_metric_is_that_of_the_repeated_examples(kind: str, metric: str) -> None:
+def test_a_weighted_metric_is_that_of_the_repeated_examples(kind, metric):
     rng = np.random.default_rng(3)
     truth, predicted = draw_task(kind, rng)
     weights = np.stack([np.bincount(rng.integers(60, size=60), minlength=60) for _ in range(5)], 1)
@@ -50,7 +50,7 @@ def test_a_weighted_metric_is_that_of_the_repeated_examples(kind: str, metric: s
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("kind", "metric"), CASES)
-def test_the_interval_over_examples_is_that_of_the_bootstrap(kind: str, metric: str) -> None:
+def test_the_interval_over_examples_is_that_of_the_bootstrap(kind, metric):
     rng = np.random.default_rng(4)
     truth, predicted = draw_task(kind, rng, 400)
     one = ModelPredictions((1,), [predicted])
@@ -63,7 +63,7 @@ def test_the_interval_over_examples_is_that_of_the_bootstrap(kind: str, metric: 
     assert found.ci95 == pytest.approx(known.ci95, abs=0.15 * width)
 
 
-def test_copies_are_one_test_and_not_several() -> None:
+def test_copies_are_one_test_and_not_several():
     rng = np.random.default_rng(5)
     truth, first = draw_task("binary", rng, 200)
     second = np.roll(first, 1, 0)
@@ -78,7 +78,7 @@ def test_copies_are_one_test_and_not_several() -> None:
     np.testing.assert_allclose(blind.cov, alone.cov / 5, rtol=0.15)
 
 
-def test_the_same_seed_gives_the_same_bits_and_a_model_has_no_difference_to_itself() -> None:
+def test_the_same_seed_gives_the_same_bits_and_a_model_has_no_difference_to_itself():
     truth, predicted = draw_task("binary", np.random.default_rng(6))
     one = ModelPredictions((1, 2), [predicted, predicted[:, ::-1]])
     first, again = (resample_scores("auroc", "binary", truth, {"a": one, "b": one}) for _ in "12")
@@ -87,7 +87,7 @@ def test_the_same_seed_gives_the_same_bits_and_a_model_has_no_difference_to_itse
     assert first.compare("a", "b").why_none == "no variation"
 
 
-def test_one_seed_one_example_and_one_class_have_no_interval() -> None:
+def test_one_seed_one_example_and_one_class_have_no_interval():
     truth, predicted = draw_task("binary", np.random.default_rng(7))
     one, two = ModelPredictions((1,), [predicted]), ModelPredictions((1, 2), [predicted] * 2)
     found = resample_scores("accuracy", "binary", truth, {"a": one, "b": two})
@@ -132,7 +132,7 @@ class SimulatedTask:
         return truth, models, of
 
 
-def test_the_simulated_task_has_the_accuracy_that_it_claims() -> None:
+def test_the_simulated_task_has_the_accuracy_that_it_claims():
     task, rng = SimulatedTask(0.1, 2, 4000), np.random.default_rng(1)
     truth, models, _ = task.draw(rng, [0.8], 40)
     found = np.mean([(p.argmax(1) == truth).mean() for p in models["a"].predicted])
@@ -147,7 +147,7 @@ WORLDS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "seed_sd", "cluster"), WORLDS)
-def test_intervals_over_seeds_and_examples_cover(seeds: int, seed_sd: float, cluster: int) -> None:
+def test_intervals_over_seeds_and_examples_cover(seeds, seed_sd, cluster):
     rng = np.random.default_rng([seeds, round(1000 * seed_sd), cluster])
     task, worlds, gap, own = SimulatedTask(seed_sd, cluster), 600, 0, 0
     for _ in range(worlds):
@@ -163,7 +163,7 @@ def test_intervals_over_seeds_and_examples_cover(seeds: int, seed_sd: float, clu
 
 
 @pytest.mark.slow
-def test_resampling_a_few_seeds_is_too_narrow_and_so_is_resampling_examples_alone() -> None:
+def test_resampling_a_few_seeds_is_too_narrow_and_so_is_resampling_examples_alone():
     """Why seeds enter by Student's t: a percentile bootstrap of 4 seeds misses far too often."""
     rng, task, worlds = np.random.default_rng(9), SimulatedTask(0.25, 1), 400
     hits = {"both levels": 0, "examples": 0, "joint": 0}
@@ -190,7 +190,7 @@ def test_resampling_a_few_seeds_is_too_narrow_and_so_is_resampling_examples_alon
 
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["mcc", "auroc"])
-def test_holm_keeps_the_error_of_a_table_of_ten_comparisons(metric: str) -> None:
+def test_holm_keeps_the_error_of_a_table_of_ten_comparisons(metric):
     rng, task, worlds = np.random.default_rng(11), SimulatedTask(0.05, 2), 250
     wrong = plain = 0
     for _ in range(worlds):

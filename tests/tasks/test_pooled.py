@@ -28,7 +28,7 @@ def write(path: Path, rows: list[tuple[str, object]], header: str = "sequence,va
     path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode()))
 
 
-def test_a_sequence_is_one_example_with_the_mean_of_its_values(tmp_path: Path) -> None:
+def test_a_sequence_is_one_example_with_the_mean_of_its_values(tmp_path):
     sequences = random_dna(20, 60)
     other = str(reverse_complement(sequences[0]))
     write(tmp_path / "a.csv.gz", [(s, i) for i, s in enumerate(sequences)])
@@ -50,7 +50,7 @@ def test_a_sequence_is_one_example_with_the_mean_of_its_values(tmp_path: Path) -
         assert any("1 rows with N" in note for note in parts.notes)
 
 
-def test_values_below_0_count_as_0_before_the_log(tmp_path: Path) -> None:
+def test_values_below_0_count_as_0_before_the_log(tmp_path):
     sequences = random_dna(20, 60)
     write(tmp_path / "a.csv.gz", [(s, i - 5) for i, s in enumerate(sequences)], header="")
     parts = read_pooled(
@@ -61,7 +61,7 @@ def test_values_below_0_count_as_0_before_the_log(tmp_path: Path) -> None:
     assert any("5 below 0 count as 0" in note for note in parts.notes)
 
 
-def test_mutants_of_one_sequence_stand_on_one_side(tmp_path: Path) -> None:
+def test_mutants_of_one_sequence_stand_on_one_side(tmp_path):
     rows = []
     for i, s in enumerate(random_dna(40, 60)):
         rows += [(s, i), (s[:59] + ("A" if s[59] != "A" else "C"), i), (s[1:] + "G", i)]
@@ -74,7 +74,7 @@ def test_mutants_of_one_sequence_stand_on_one_side(tmp_path: Path) -> None:
     assert again.test.names == parts.test.names
 
 
-def test_faults_name_the_line(tmp_path: Path) -> None:
+def test_faults_name_the_line(tmp_path):
     write(tmp_path / "a.csv.gz", [("ACGT" * 15, 1), ("ACGTA" * 12, "many")])
     with pytest.raises(DataError, match=r"'many' is not a finite number") as fault:
         read_pooled(files_of(tmp_path, Pool(files=("a.csv.gz",))))
@@ -98,7 +98,7 @@ def test_faults_name_the_line(tmp_path: Path) -> None:
         ("measured-promoters", "yeast_complex", "promoters", 19018),
     ],
 )
-def test_the_real_tables_are_read_and_split(suite: str, task: str, folder: str, n: int) -> None:
+def test_the_real_tables_are_read_and_split(suite, task, folder, n):
     source = Path(os.environ["GENODIFF_SHARED"]) / "data" / folder
     data = load_task(suite, task, source=source)
     assert data.train.n + data.test.n == n
@@ -111,7 +111,7 @@ def test_the_real_tables_are_read_and_split(suite: str, task: str, folder: str, 
     assert not set(data.groups[train]) & set(data.groups[valid])
 
 
-def test_a_suites_file_is_found_below_the_folder_that_was_given(tmp_path: Path) -> None:
+def test_a_suites_file_is_found_below_the_folder_that_was_given(tmp_path):
     near, far = tmp_path / "nt" / "deep", tmp_path / "other"
     for folder in (near, far):
         folder.mkdir(parents=True)

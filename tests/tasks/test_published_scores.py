@@ -13,7 +13,7 @@ FILES = [
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_file_is_read_and_names_tasks_of_its_suite(path: object) -> None:
+def test_every_file_is_read_and_names_tasks_of_its_suite(path):
     table = PublishedTable.parse(read_yaml(path), file=path)  # type: ignore[arg-type]
     assert set(table.order) <= set(list_task_names(table.suite))
     for row in table.rows:
@@ -22,7 +22,7 @@ def test_every_file_is_read_and_names_tasks_of_its_suite(path: object) -> None:
         assert all(-1 <= value[0] <= 1 for value in row.values if value)
 
 
-def test_rows_of_another_metric_say_so_and_the_others_do_not() -> None:
+def test_rows_of_another_metric_say_so_and_the_others_do_not():
     found = {value.name: value for value in find_published("gue", "tf/0", "official")}
     assert found["DNABERT-2"].metric == ""
     assert (found["DNABERT-2"].mean, found["DNABERT-2"].weights) == (0.7199, 117)

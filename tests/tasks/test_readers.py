@@ -43,7 +43,7 @@ def zipped(folder: Path, path: Path, top: str = "", *, turned: bool = False) -> 
 
 
 @pytest.mark.parametrize("top", ["", "gb/"])
-def test_a_zip_is_read_as_its_folder(tmp_path: Path, top: str) -> None:
+def test_a_zip_is_read_as_its_folder(tmp_path, top):
     folder = write_folder(tmp_path / "gb")
     one, other = (
         read_class_folders(folder),
@@ -56,7 +56,7 @@ def test_a_zip_is_read_as_its_folder(tmp_path: Path, top: str) -> None:
     assert one[2] == other[2]
 
 
-def test_hidden_files_white_space_and_lower_case_change_nothing(tmp_path: Path) -> None:
+def test_hidden_files_white_space_and_lower_case_change_nothing(tmp_path):
     folder = write_folder(tmp_path / "gb")
     before = read_class_folders(folder)
     write(folder / "train/positive/.DS_Store", b"\x00\x01")
@@ -97,14 +97,14 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_folder_is_refused_with_the_place_of_the_fault(tmp_path: Path, fault: str) -> None:
+def test_a_faulty_folder_is_refused_with_the_place_of_the_fault(tmp_path, fault):
     folder = write_folder(tmp_path / "gb")
     FAULTS[fault][0](folder)  # type: ignore[no-untyped-call]
     with pytest.raises(DataError, match=FAULTS[fault][1]):
         read_class_folders(folder)
 
 
-def test_a_damaged_zip_is_refused_wherever_it_is_damaged(tmp_path: Path) -> None:
+def test_a_damaged_zip_is_refused_wherever_it_is_damaged(tmp_path):
     whole = zipped(write_folder(tmp_path / "gb"), tmp_path / "gb.zip").read_bytes()
     for n in (0, 10, len(whole) // 2, len(whole) - 5):
         with pytest.raises(DataError, match=r"gb\.zip.*zip archive \(corrupt or truncated\)"):
@@ -116,7 +116,7 @@ def test_a_damaged_zip_is_refused_wherever_it_is_damaged(tmp_path: Path) -> None
             read_class_folders(write(tmp_path / "gb.zip", bytes(damaged)))
 
 
-def test_a_zip_with_a_stranger_or_a_file_twice_is_refused(tmp_path: Path) -> None:
+def test_a_zip_with_a_stranger_or_a_file_twice_is_refused(tmp_path):
     folder = write_folder(tmp_path / "gb")
     for name, message in (
         ("train/../../evil.txt", "no sequence file"),
@@ -130,7 +130,7 @@ def test_a_zip_with_a_stranger_or_a_file_twice_is_refused(tmp_path: Path) -> Non
             read_class_folders(path)
 
 
-def test_tables_in_every_format_give_the_same_examples(tmp_path: Path) -> None:
+def test_tables_in_every_format_give_the_same_examples(tmp_path):
     rows = {"id": ["a", "b", "c"], "sequence": [A, C, G], "label": ["yes", "no", "yes"]}
     frame = pl.DataFrame(rows)
     frame.write_csv(tmp_path / "t.csv")
@@ -166,9 +166,7 @@ def test_tables_in_every_format_give_the_same_examples(tmp_path: Path) -> None:
         ([str(i) for i in range(60)], "regression", ()),
     ],
 )
-def test_the_labels_tell_what_kind_of_task_they_make(
-    tmp_path: Path, labels: list[str], kind: str, classes: tuple[str, ...]
-) -> None:
+def test_the_labels_tell_what_kind_of_task_they_make(tmp_path, labels, kind, classes):
     path = write(tmp_path / "t.csv", "seq,label\n" + "".join(f"{A},{label}\n" for label in labels))
     found, told, names = read_examples(path)
     assert (told, names) == (kind, classes)
@@ -176,7 +174,7 @@ def test_the_labels_tell_what_kind_of_task_they_make(
         assert found.labels.tolist() == [float(x) for x in labels]
 
 
-def test_several_columns_or_lists_of_names_make_a_multilabel_task(tmp_path: Path) -> None:
+def test_several_columns_or_lists_of_names_make_a_multilabel_task(tmp_path):
     path = write(tmp_path / "t.csv", f"seq,a,b\n{A},1,0\n{C},True,1.0\n")
     found, kind, classes = read_examples(path, TableColumns(labels=("a", "b")))
     assert (kind, classes, found.labels.tolist()) == ("multilabel", ("a", "b"), [[1, 0], [1, 1]])
@@ -218,13 +216,13 @@ TABLES = {
 
 
 @pytest.mark.parametrize("text", TABLES, ids=range(len(TABLES)))
-def test_a_faulty_table_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
+def test_a_faulty_table_is_refused_with_its_line(tmp_path, text):
     message, error = TABLES[text]
     with pytest.raises(error, match=message):
         read_examples(write(tmp_path / "t.csv", text))
 
 
-def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_table_is_refused(tmp_path):
     with pytest.raises(DataError, match="no whole parquet file"):
         read_examples(write(tmp_path / "t.parquet", b"PAR1" + bytes(100)))
     with pytest.raises(DataError, match=r"is no table that is known \('.xlsx'\)"):
@@ -241,9 +239,7 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
         )
 
 
-def test_own_tables_share_the_train_parts_classes_and_keep_a_validation_part(
-    tmp_path: Path,
-) -> None:
+def test_own_tables_share_the_train_parts_classes_and_keep_a_validation_part(tmp_path):
     rows = random_dna(9, 30)
     for part, labels, at in (("train", "abab", 0), ("dev", "ab", 4), ("test", "ba", 6)):
         write(
@@ -266,7 +262,7 @@ def test_own_tables_share_the_train_parts_classes_and_keep_a_validation_part(
         load_own_data(tmp_path / "train.csv")
 
 
-def test_a_label_that_stands_once_is_taken_for_a_typing_error(tmp_path: Path) -> None:
+def test_a_label_that_stands_once_is_taken_for_a_typing_error(tmp_path):
     rows = random_dna(9, 30)
     write(
         tmp_path / "a.csv",
@@ -276,9 +272,7 @@ def test_a_label_that_stands_once_is_taken_for_a_typing_error(tmp_path: Path) ->
         load_own_data(tmp_path / "a.csv", tmp_path / "a.csv")
 
 
-def test_sequences_come_from_their_places_under_the_benchmarks_names_and_on_their_strand(
-    tmp_path: Path,
-) -> None:
+def test_sequences_come_from_their_places_under_the_benchmarks_names_and_on_their_strand(tmp_path):
     genome = write(tmp_path / "g.fa", f">chrI\n{A}\n>chrM\n{C.lower()}\n>ENST1.4\n{G}\n")
     worm = ReferenceGenome(
         url="https://x.org/g.fa",
@@ -301,9 +295,7 @@ def test_sequences_come_from_their_places_under_the_benchmarks_names_and_on_thei
         list(read_sequences(genome, worm, one))
 
 
-def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(tmp_path, monkeypatch):
     suite = load_suite("genomic-benchmarks")
     task = find_task("genomic-benchmarks", "human_enhancers_cohn").model_copy(
         update={"counts": {}, "lengths": None}
@@ -344,7 +336,7 @@ def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(
     assert set(again.test.coordinates.contig) == {"chr8"}
 
 
-def test_data_that_no_command_can_fetch_are_asked_for(tmp_path: Path) -> None:
+def test_data_that_no_command_can_fetch_are_asked_for(tmp_path):
     with pytest.raises(
         DataError, match="no command can fetch them; give the folder that holds gue with --data"
     ):
@@ -355,7 +347,7 @@ def test_data_that_no_command_can_fetch_are_asked_for(tmp_path: Path) -> None:
         load_task("nt", "H3", offline=True)
 
 
-def test_true_hg38_pieces_give_the_sequences_that_stand_in_the_partial_table(shared: Path) -> None:
+def test_true_hg38_pieces_give_the_sequences_that_stand_in_the_partial_table(shared):
     folder = shared / "data/genomic_benchmarks"
     rows = pl.read_parquet(folder / "from_coordinates_partial.parquet").filter(
         pl.col("source") == "hg38"
@@ -385,9 +377,7 @@ def test_true_hg38_pieces_give_the_sequences_that_stand_in_the_partial_table(sha
     assert n == rows.height
 
 
-def test_what_file_managers_leave_is_passed_over_with_a_note(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_file_managers_leave_is_passed_over_with_a_note(tmp_path, caplog):
     clean, left = write_folder(tmp_path / "clean"), write_folder(tmp_path / "left")
     for place in ("train", "train/negative", "test/positive"):
         for name in (".DS_Store", "Thumbs.db", "desktop.ini"):
@@ -409,7 +399,7 @@ def test_what_file_managers_leave_is_passed_over_with_a_note(
     assert "passed over" not in caplog.text
 
 
-def test_an_archive_is_named_for_what_it_is(tmp_path: Path) -> None:
+def test_an_archive_is_named_for_what_it_is(tmp_path):
     folder = write_folder(tmp_path / "task")
     for name, mode in (("task.tar", "w"), ("task.tar.gz", "w:gz")):
         with tarfile.open(tmp_path / name, mode) as file:  # type: ignore[call-overload]

@@ -1,7 +1,6 @@
 """Tasks: the recipes, the order of labels, and the seeds' splits."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ def data_of(n: int) -> TaskData:
 
 
 @pytest.mark.parametrize("suite", list_suite_names())
-def test_every_suite_is_read_and_its_rows_agree_with_one_another(suite: str) -> None:
+def test_every_suite_is_read_and_its_rows_agree_with_one_another(suite):
     found = load_suite(suite)
     names = list_task_names(suite)
     assert len(names) == len(set(names))
@@ -31,7 +30,7 @@ def test_every_suite_is_read_and_its_rows_agree_with_one_another(suite: str) -> 
         assert all(len(counts) == len(task.classes) for counts in task.counts.values())
 
 
-def test_the_published_sets_are_complete() -> None:
+def test_the_published_sets_are_complete():
     sizes = {
         suite: len(list_task_names(suite))
         for suite in ("genomic-benchmarks", "gue", "nt", "nt-revised", "idna-ms")
@@ -39,7 +38,7 @@ def test_the_published_sets_are_complete() -> None:
     assert sizes == {"genomic-benchmarks": 9, "gue": 28, "nt": 18, "nt-revised": 18, "idna-ms": 16}
 
 
-def test_unknown_names_are_answered_with_the_nearest() -> None:
+def test_unknown_names_are_answered_with_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'gue'"):
         load_suite("gui")
     with pytest.raises(UsageError, match="did you mean 'human_enhancers_cohn'"):
@@ -48,7 +47,7 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
         load_task("gue", "tf/0", split="dedupe")
 
 
-def test_a_seeds_split_is_nine_to_one_disjoint_and_depends_on_the_seed_alone() -> None:
+def test_a_seeds_split_is_nine_to_one_disjoint_and_depends_on_the_seed_alone():
     data = data_of(105)
     train, valid = seed_split(data, 1)
     assert (len(train), len(valid)) == (95, 10)
@@ -60,11 +59,11 @@ def test_a_seeds_split_is_nine_to_one_disjoint_and_depends_on_the_seed_alone() -
     assert set(seed_split(data, 2)[1]) != set(valid)
 
 
-def test_the_split_of_seed_1_is_pinned() -> None:
+def test_the_split_of_seed_1_is_pinned():
     assert seed_split(data_of(50), 1)[1].tolist() == [9, 12, 18, 22, 43]
 
 
-def test_a_published_validation_part_serves_every_seed() -> None:
+def test_a_published_validation_part_serves_every_seed():
     data = data_of(10)._replace(valid_index=np.array([9, 8]))
     for seed in (1, 2):
         train, valid = seed_split(data, seed)
@@ -72,14 +71,14 @@ def test_a_published_validation_part_serves_every_seed() -> None:
         assert valid.tolist() == [8, 9]
 
 
-def test_one_example_cannot_be_split() -> None:
+def test_one_example_cannot_be_split():
     with pytest.raises(DataError, match="at least two"):
         seed_split(data_of(1), 1)
 
 
 def test_labels_and_splits_do_not_depend_on_the_order_in_which_folders_list_their_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     one = read_class_folders(write_folder(tmp_path / "one", n=12))
     other = read_class_folders(write_folder(tmp_path / "other", n=12, order=-1))
     listing = os.scandir
@@ -106,7 +105,7 @@ def test_labels_and_splits_do_not_depend_on_the_order_in_which_folders_list_thei
             assert np.array_equal(found[part].labels, one[part].labels)
 
 
-def test_a_task_takes_only_as_many_classes_as_its_kind_has() -> None:
+def test_a_task_takes_only_as_many_classes_as_its_kind_has():
     for values in (
         {"classes": ("a",)},
         {"kind": "multiclass"},
@@ -117,7 +116,7 @@ def test_a_task_takes_only_as_many_classes_as_its_kind_has() -> None:
             Task(suite="s", name="t", max_length=4, **values)
 
 
-def test_data_that_are_not_the_published_ones_are_refused(shared: Path, tmp_path: Path) -> None:
+def test_data_that_are_not_the_published_ones_are_refused(shared, tmp_path):
     home = tmp_path / "human_enhancers_cohn"
     write_folder(home, length=500)
     with pytest.raises(DataError, match="the published data 10,422 / 10,421"):
@@ -137,7 +136,7 @@ def test_data_that_are_not_the_published_ones_are_refused(shared: Path, tmp_path
         )
 
 
-def test_the_local_split_is_named_and_disjoint(shared: Path) -> None:
+def test_the_local_split_is_named_and_disjoint(shared):
     data = load_task(
         "genomic-benchmarks",
         "human_nontata_promoters",
@@ -150,19 +149,19 @@ def test_the_local_split_is_named_and_disjoint(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tf/0", "mouse/3", "prom/prom_300_tata"])
-def test_complete_gue_tasks_are_read_with_their_dev_part(shared: Path, name: str) -> None:
+def test_complete_gue_tasks_are_read_with_their_dev_part(shared, name):
     data = load_task("gue", name, source=shared / "data/nt_tasks/GUE")
     assert data.valid_index is not None
     assert len(data.valid_index) == sum(data.task.counts["dev"])
     assert data.test.n == sum(data.task.counts["test"])
 
 
-def test_a_gue_task_without_its_train_part_says_so(shared: Path) -> None:
+def test_a_gue_task_without_its_train_part_says_so(shared):
     with pytest.raises(DataError, match="EMP/H3 has no train part here"):
         load_task("gue", "EMP/H3", source=shared / "data/nt_tasks/GUE")
 
 
-def test_suites_in_one_table_are_read_by_their_rows(shared: Path) -> None:
+def test_suites_in_one_table_are_read_by_their_rows(shared):
     data = load_task("idna-ms", "4mC_C.equisetifolia", source=shared / "data/nt_tasks")
     assert set(map(len, data.train.sequences)) == {41}
     assert load_task("ienhancer", "enhancers", source=shared / "data/nt_tasks").test.n == 400

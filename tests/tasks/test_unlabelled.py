@@ -24,7 +24,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_every_kind_of_file_gives_the_same_sequences(tmp_path: Path) -> None:
+def test_every_kind_of_file_gives_the_same_sequences(tmp_path):
     fasta = "".join(f">{name} about\n{sequence}\n" for name, sequence in ROWS)
     commas = "id,other,seq\n" + "".join(f"{n},x,{s}\n" for n, s in ROWS)
     files = [
@@ -46,12 +46,12 @@ def test_every_kind_of_file_gives_the_same_sequences(tmp_path: Path) -> None:
     assert found(["AC", "GT"]) == [("seq1", b"AC"), ("seq2", b"GT")]
 
 
-def test_a_column_may_be_named_and_rows_without_a_name_are_counted(tmp_path: Path) -> None:
+def test_a_column_may_be_named_and_rows_without_a_name_are_counted(tmp_path):
     path = write(tmp_path / "t.csv", "promoter,y\nACGT,1\nGG,2\n")
     assert found(path, columns=("promoter",)) == [("row1", b"ACGT"), ("row2", b"GG")]
 
 
-def test_a_long_table_is_read_in_parts(tmp_path: Path) -> None:
+def test_a_long_table_is_read_in_parts(tmp_path):
     n = 9000  # more than two parts
     pl.DataFrame({"seq": ["ACGT"] * n, "name": [f"s{i}" for i in range(n)]}).write_parquet(
         tmp_path / "t.parquet"
@@ -61,7 +61,7 @@ def test_a_long_table_is_read_in_parts(tmp_path: Path) -> None:
     assert queries[-1].name == f"s{n - 1}"
 
 
-def test_intervals_are_read_on_their_strand(tmp_path: Path) -> None:
+def test_intervals_are_read_on_their_strand(tmp_path):
     genome = write(tmp_path / "g.fa", ">chr1\nAACCGGTTAC\n")
     rows = "chr1\t0\t4\tfirst\t0\t+\nchr1\t0\t4\t.\t0\t-\nchr1\t8\t10\t.\t0\t.\n"
     bed = write(tmp_path / "r.bed", rows)
@@ -74,7 +74,7 @@ def test_intervals_are_read_on_their_strand(tmp_path: Path) -> None:
     assert [query.strand for query in queries] == ["+", "-", "+"]
 
 
-def test_with_a_genome_rows_of_any_name_and_regions_are_read(tmp_path: Path) -> None:
+def test_with_a_genome_rows_of_any_name_and_regions_are_read(tmp_path):
     genome = write(tmp_path / "g.fa", ">chr1\nAACCGGTTAC\n")
     rows = write(tmp_path / "r.narrowPeak", "chr1\t0\t5\tx\t0\t-\n")
     assert found(rows, fasta=genome) == [("x", b"CGGTT")]
@@ -92,7 +92,7 @@ def test_with_a_genome_rows_of_any_name_and_regions_are_read(tmp_path: Path) -> 
         found(rows, fasta=genome, regions=places)
 
 
-def test_sentences_come_from_lines_and_from_columns(tmp_path: Path) -> None:
+def test_sentences_come_from_lines_and_from_columns(tmp_path):
     lines = write(tmp_path / "s.txt", "A film.\nNot a film.\n")
     one = [("line1", b"A film."), ("line2", b"Not a film.")]
     assert found(lines, domain="text") == one
@@ -121,9 +121,7 @@ def test_sentences_come_from_lines_and_from_columns(tmp_path: Path) -> None:
         ("x.csv", "name,seq\na\n", r"line 2.*1 field, but the header has 2"),
     ],
 )
-def test_a_fault_is_one_line_with_its_place(
-    tmp_path: Path, name: str, text: str, said: str
-) -> None:
+def test_a_fault_is_one_line_with_its_place(tmp_path, name, text, said):
     path = write(tmp_path / name, text)
     if text == "seq\nACGT\n \n":  # a blank line is no row
         assert len(found(path)) == 1
@@ -133,7 +131,7 @@ def test_a_fault_is_one_line_with_its_place(
     assert str(path) in str(fault.value)
 
 
-def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
+def test_what_does_not_go_together_is_said(tmp_path):
     fasta, bed = write(tmp_path / "a.fa", ">a\nAC\n"), write(tmp_path / "a.bed", "a\t0\t1\n")
     table = write(tmp_path / "a.csv", "seq,x\nAC,1\n")
     wrong: list[tuple[object, dict[str, object], type[GenodiffError], str]] = [

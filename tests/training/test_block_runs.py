@@ -23,7 +23,6 @@ from genodiff.runs.resolve import resolve_config
 from tests.commands import command, exit_code
 
 BLOCKS = {"block": 16, "strands": "single", "lr_schedule": "constant", "warmup_steps": 0}
-MOVING = ("seconds", "created", "device", "run", "checkpoint", "fingerprint")
 
 
 def single_run(folder: Path, **diffusion: Any) -> Path:
@@ -41,7 +40,7 @@ def metrics(run: Path) -> list[str]:
     return [row.split(",")[4] for row in (run / "metrics.csv").read_text().splitlines()[1:]]
 
 
-def test_two_and_two_steps_are_four_and_micro_batches_change_nothing(tmp_path: Path) -> None:
+def test_two_and_two_steps_are_four_and_micro_batches_change_nothing(tmp_path):
     run_tiny(tmp_path / "four", steps=4, **BLOCKS)
     run_tiny(tmp_path / "twice", steps=2, **BLOCKS)
     again = run_tiny(tmp_path / "twice", steps=4, **BLOCKS)
@@ -55,7 +54,7 @@ def test_two_and_two_steps_are_four_and_micro_batches_change_nothing(tmp_path: P
         torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
 
 
-def test_a_run_in_blocks_begins_from_an_unpaired_mdlm(tmp_path: Path) -> None:
+def test_a_run_in_blocks_begins_from_an_unpaired_mdlm(tmp_path):
     source = single_run(tmp_path)
     assert exit_code(
         "train", "--fasta", tmp_path / "genome.fa", "--init", source, "--block", 8, "--seq-len", 64,
@@ -70,9 +69,7 @@ def test_a_run_in_blocks_begins_from_an_unpaired_mdlm(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("objective", [{"block": 4}, {"objective": "sedd"}, {"objective": "mlm"}])
-def test_an_exported_run_comes_back_with_its_objective(
-    tmp_path: Path, objective: dict[str, Any]
-) -> None:
+def test_an_exported_run_comes_back_with_its_objective(tmp_path, objective):
     run = single_run(tmp_path, **objective)
     export_model(run, tmp_path / "out")
     adopt_network(read_source(tmp_path / "out"), tmp_path / "again")
@@ -82,9 +79,7 @@ def test_an_exported_run_comes_back_with_its_objective(
     assert rows[0] == rows[1]
 
 
-def test_shards_in_blocks_are_one_evaluation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_in_blocks_are_one_evaluation(tmp_path, monkeypatch):
     run = single_run(tmp_path)
     monkeypatch.chdir(tmp_path)
     options: dict[str, Any] = {"repeats": 2, "batch_size": 2, "seed": 4, "block": 16}
@@ -116,9 +111,9 @@ def test_shards_in_blocks_are_one_evaluation(
     ids=lambda given: "-".join(given[:3]) if isinstance(given, tuple) else "",
 )  # fmt: skip
 def test_what_does_not_go_with_blocks_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...], said: str,
-) -> None:  # fmt: skip
+    tmp_path, capsys, monkeypatch,
+    words, said,
+):  # fmt: skip
     run = single_run(tmp_path)
     monkeypatch.chdir(tmp_path)
     given = {
@@ -138,9 +133,9 @@ def test_what_does_not_go_with_blocks_is_one_line(
 @pytest.mark.few(2)
 @pytest.mark.parametrize("more", [("--threads", 1), ("--batch-size", 1), ("--threads", 2)])
 def test_a_long_record_that_is_stopped_goes_on_to_the_same_bytes(
-    more: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    more, tmp_path, capsys,
+    monkeypatch,
+):  # fmt: skip
     run = single_run(tmp_path, objective="block", block=8)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(samples, "EACH", 24)
@@ -175,9 +170,7 @@ def test_a_long_record_that_is_stopped_goes_on_to_the_same_bytes(
     assert not partial.exists()
 
 
-def test_regions_of_a_genome_are_filled_and_designs_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_regions_of_a_genome_are_filled_and_designs_are_refused(tmp_path, capsys, monkeypatch):
     run = single_run(tmp_path, objective="block", block=8)
     monkeypatch.chdir(tmp_path)
     places = ["--region", "c1:101-103", "--region", "c1:106-107", "--region", "c2:1-20"]

@@ -2,7 +2,6 @@
 
 import copy
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +47,7 @@ def solve(network: Any, tokens: Tensor, lengths: Tensor | None) -> list[Tensor]:
         pytest.param("inductor", False, marks=pytest.mark.slow),
     ],
 )
-def test_compiled_blocks_give_the_numbers_of_those_that_are_not(backend: str, padded: bool) -> None:
+def test_compiled_blocks_give_the_numbers_of_those_that_are_not(backend, padded):
     torch.manual_seed(0)
     plain = build()
     fused = copy.deepcopy(plain)
@@ -62,7 +61,7 @@ def test_compiled_blocks_give_the_numbers_of_those_that_are_not(backend: str, pa
     torch.testing.assert_close(fused(one), plain(one), rtol=1e-4, atol=1e-5)
 
 
-def test_where_blocks_are_not_compiled_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_blocks_are_not_compiled_the_reason_is_said(monkeypatch):
     monkeypatch.setattr(compiled, "find_spec", lambda name: name)
     network = build()
     assert find_obstacle(network, "cuda:0") == ""
@@ -76,8 +75,8 @@ def test_where_blocks_are_not_compiled_the_reason_is_said(monkeypatch: pytest.Mo
 
 
 def test_a_run_says_what_its_blocks_are_and_a_run_that_is_compiled_trains(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+    tmp_path, monkeypatch, caplog
+):
     caplog.set_level(logging.INFO, "genodiff")
     how = {k: v for k, v in TINY.items() if k != "d_state"}
     how |= {"preset": "dit-470k", "n_head": 2, "norm": "layer", "compile": "auto"}

@@ -15,7 +15,5 @@ from genodiff.training.trainer import choose_devices
         ("cuda:0", World(1, 4, 2), 2),  # torchrun deals the GPUs
     ],
 )
-def test_a_numbered_gpu_is_the_one_that_is_used(
-    device: str, world: World, chosen: int | list[int]
-) -> None:
+def test_a_numbered_gpu_is_the_one_that_is_used(device, world, chosen):
     assert choose_devices(device, world) == chosen

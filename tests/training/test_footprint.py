@@ -73,9 +73,7 @@ def step_bytes(settings: Any, rows: int, length: int, precision: str) -> tuple[i
         ("dit-tiny", "bf16", {}),
     ],
 )
-def test_what_a_step_on_a_gpu_keeps_is_what_is_counted(
-    preset: str, precision: str, more: dict[str, bool], length: int
-) -> None:
+def test_what_a_step_on_a_gpu_keeps_is_what_is_counted(preset, precision, more, length):
     layers = {"n_layer": 2}  # they are alike
     settings = PRESETS[preset].model_copy(update=layers | more)
     counted = settings.count_step_bytes(length, 2 if precision == "bf16" else 4)
@@ -85,7 +83,7 @@ def test_what_a_step_on_a_gpu_keeps_is_what_is_counted(
     assert (counted.kept + counted.working) * length == pytest.approx(most, rel=0.05)
 
 
-def test_a_network_that_other_kernels_run_is_not_counted() -> None:
+def test_a_network_that_other_kernels_run_is_not_counted():
     settings = PRESETS["caduceus-ps-tiny"]
     for change in ({"norm": "layer"}, {"tie_directions": False}):
         assert settings.model_copy(update=change).count_step_bytes(1024, 2) is None
@@ -93,7 +91,7 @@ def test_a_network_that_other_kernels_run_is_not_counted() -> None:
     assert count_footprint(other, "bf16") is None
 
 
-def test_recomputed_blocks_keep_their_inputs() -> None:
+def test_recomputed_blocks_keep_their_inputs():
     settings = PRESETS["caduceus-ps-7.7m"]
     whole, less = (
         settings.model_copy(update={"checkpointing": c}).count_step_bytes(1024, 2)
@@ -105,9 +103,7 @@ def test_recomputed_blocks_keep_their_inputs() -> None:
     assert less.kept > 2 * 16 * 4 * 256
 
 
-def test_a_gpu_recomputes_states_before_it_recomputes_blocks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_gpu_recomputes_states_before_it_recomputes_blocks(monkeypatch):
     config = tiny(batch_size="auto", n_layer=8, seq_len=256)
     needed = []
     for change in ({}, {"recompute_states": True}, {"checkpointing": True}):
@@ -149,7 +145,7 @@ def planned(command: str) -> RunConfig:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_what_is_queued_for_a_gpu_fits_into_it(command: str) -> None:
+def test_what_is_queued_for_a_gpu_fits_into_it(command):
     config = planned(command)
     windows = config.train.batch_size // config.train.accumulate
     counted = count_footprint(config, config.train.precision)
@@ -157,7 +153,7 @@ def test_what_is_queued_for_a_gpu_fits_into_it(command: str) -> None:
     assert 1e9 < counted.count_bytes(windows) < 0.9 * GPU, counted.count_bytes(windows) / 1e9
 
 
-def test_the_queue_has_its_rows() -> None:
+def test_the_queue_has_its_rows():
     assert len(commands()) == 8
 
 
@@ -183,16 +179,12 @@ def fitted(monkeypatch: pytest.MonkeyPatch, windows: float, **settings: Any) -> 
         (100, {"batch_size": "auto", "accumulate": "auto"}, (2048, 32)),
     ],
 )
-def test_a_batch_that_is_left_open_fits_the_free_memory(
-    monkeypatch: pytest.MonkeyPatch, windows: float, given: Any, chosen: tuple[int, int]
-) -> None:
+def test_a_batch_that_is_left_open_fits_the_free_memory(monkeypatch, windows, given, chosen):
     train = fitted(monkeypatch, windows, **given).train
     assert (train.batch_size, train.accumulate) == chosen
 
 
-def test_blocks_are_recomputed_only_where_nothing_fits_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_blocks_are_recomputed_only_where_nothing_fits_otherwise(monkeypatch):
     long = {"batch_size": "auto", "n_layer": 8, "seq_len": 256}
     assert not fitted(monkeypatch, 1.5, **long).backbone.checkpointing  # type: ignore[attr-defined]
     found = fitted(monkeypatch, 0.8, **long)

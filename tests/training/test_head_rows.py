@@ -51,9 +51,7 @@ def found(model: nn.Module, name: str, options: dict[str, Any]) -> tuple[Tensor,
     ("name", "options"),
     [("mdlm", {}), ("mdlm", {"exact_count": False}), ("sedd", {}), ("mlm", {"mask_rate": 0.5})],
 )
-def test_the_head_on_masked_rows_alone_is_the_same_objective(
-    network: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_head_on_masked_rows_alone_is_the_same_objective(network, name, options, monkeypatch):
     model = NETWORKS[network]().double()
     with torch.no_grad():
         for i, p in enumerate(model.parameters()):
@@ -78,9 +76,7 @@ def test_the_head_on_masked_rows_alone_is_the_same_objective(
             torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
 
 
-def test_documents_that_do_not_see_one_another_leave_the_head_on_masked_rows_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_documents_that_do_not_see_one_another_leave_the_head_on_masked_rows_alone(monkeypatch):
     generator, n = torch.Generator().manual_seed(1), torch.arange(3)
     model = NETWORKS["dit"]()
     x0 = torch.randint(1, V - 1, (3, 9), generator=generator)

@@ -1,7 +1,5 @@
 """The number of steps of a run under a clock: decided seldom, written down, repeated exactly."""
 
-from pathlib import Path
-
 import pytest
 
 from genodiff.errors import CheckpointError
@@ -22,12 +20,12 @@ def play(
     return step, seconds, seen
 
 
-def test_a_run_of_given_length_ends_there(tmp_path: Path) -> None:
+def test_a_run_of_given_length_ends_there(tmp_path):
     plan = open_plan(tmp_path, TrainSettings(max_steps=7), 0, 0.0, None)
     assert play(plan, 1.0)[0] == 7
 
 
-def test_a_run_under_a_clock_knows_its_length_early_and_keeps_to_the_clock(tmp_path: Path) -> None:
+def test_a_run_under_a_clock_knows_its_length_early_and_keeps_to_the_clock(tmp_path):
     plan = open_plan(tmp_path, TrainSettings(max_minutes=2), 0, 0.0, None)
     step, seconds, seen = play(plan, 0.1)
     assert 0.95 * 120 < seconds <= 120
@@ -35,7 +33,7 @@ def test_a_run_under_a_clock_knows_its_length_early_and_keeps_to_the_clock(tmp_p
     assert seen[0] is None
 
 
-def test_a_run_that_becomes_slower_still_ends_in_time(tmp_path: Path) -> None:
+def test_a_run_that_becomes_slower_still_ends_in_time(tmp_path):
     plan = open_plan(tmp_path, TrainSettings(max_minutes=2), 0, 0.0, None)
     step, seconds, _ = play(plan, 0.1, until=300)
     step, seconds, seen = play(plan, 0.3, step, seconds)
@@ -43,7 +41,7 @@ def test_a_run_that_becomes_slower_still_ends_in_time(tmp_path: Path) -> None:
     assert abs(step - seen[-1]) <= 1
 
 
-def test_both_limits_hold(tmp_path: Path) -> None:
+def test_both_limits_hold(tmp_path):
     assert (
         play(
             open_plan(tmp_path / "a", TrainSettings(max_minutes=2, max_steps=9), 0, 0.0, None), 0.1
@@ -59,9 +57,7 @@ def test_both_limits_hold(tmp_path: Path) -> None:
     )
 
 
-def test_a_run_that_goes_on_makes_the_recorded_decisions_at_the_recorded_steps(
-    tmp_path: Path,
-) -> None:
+def test_a_run_that_goes_on_makes_the_recorded_decisions_at_the_recorded_steps(tmp_path):
     settings = TrainSettings(max_minutes=2)
     plan = open_plan(tmp_path, settings, 0, 0.0, None)
     play(plan, 0.1)
@@ -73,7 +69,7 @@ def test_a_run_that_goes_on_makes_the_recorded_decisions_at_the_recorded_steps(
     assert len(set(seen)) > 1
 
 
-def test_a_raised_limit_is_a_decision_where_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_raised_limit_is_a_decision_where_the_run_goes_on(tmp_path):
     plan = open_plan(tmp_path, TrainSettings(max_steps=10), 0, 0.0, None)
     raised = open_plan(tmp_path, TrainSettings(max_steps=40), 10, 5.0, plan.values())
     assert [raised.horizon(step) for step in (0, 9, 10, 39)] == [10, 10, 40, 40]
@@ -85,12 +81,12 @@ def test_a_raised_limit_is_a_decision_where_the_run_goes_on(tmp_path: Path) -> N
     assert timed.horizon(20) == 20 + int(50 * 0.98 / 0.5)
 
 
-def test_before_the_first_step_a_new_limit_replaces_the_old_one(tmp_path: Path) -> None:
+def test_before_the_first_step_a_new_limit_replaces_the_old_one(tmp_path):
     open_plan(tmp_path, TrainSettings(max_steps=10), 0, 0.0, None)
     assert open_plan(tmp_path, TrainSettings(max_minutes=1), 0, 0.0, None).decisions == []
 
 
-def test_a_lost_record_is_taken_from_the_checkpoint(tmp_path: Path) -> None:
+def test_a_lost_record_is_taken_from_the_checkpoint(tmp_path):
     settings = TrainSettings(max_minutes=2)
     plan = open_plan(tmp_path, settings, 0, 0.0, None)
     play(plan, 0.1, until=300)
@@ -101,7 +97,7 @@ def test_a_lost_record_is_taken_from_the_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{}", "[1]", '{"max_steps": 1, "max_seconds": null, "decisions": [{"step": "x"}]}']
 )
-def test_a_broken_record_is_named(tmp_path: Path, text: str) -> None:
+def test_a_broken_record_is_named(tmp_path, text):
     (tmp_path / FILE).write_text(text)
     with pytest.raises(CheckpointError, match=r"plan\.json"):
         open_plan(tmp_path, TrainSettings(max_steps=3), 2, 1.0, None)

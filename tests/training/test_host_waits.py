@@ -35,7 +35,7 @@ class Copies(TorchDispatchMode):
 
 
 @pytest.mark.parametrize(("pad", "name"), [(0, "mdlm"), (3, "mdlm"), (0, "uniform")])
-def test_a_step_reads_the_device_once(monkeypatch: pytest.MonkeyPatch, pad: int, name: str) -> None:
+def test_a_step_reads_the_device_once(monkeypatch, pad, name):
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # "meta" has none
     config = tiny(objective=name)
     backbone = build_backbone(config, DNA)

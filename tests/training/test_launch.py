@@ -50,11 +50,11 @@ def one(rank: int, step: int = 7) -> RunResult:
     return RunResult(Path("run"), step + rank, 1.0, 2, None, False)
 
 
-def test_the_first_ranks_result_is_the_runs() -> None:
+def test_the_first_ranks_result_is_the_runs():
     assert launch._judge({0: one(0), 1: one(1)}, [], []).step == 7
 
 
-def test_a_rank_that_died_is_named_before_what_the_others_say_of_it() -> None:
+def test_a_rank_that_died_is_named_before_what_the_others_say_of_it():
     lost = GenodiffError("the connection to another rank broke")
     with pytest.raises(MachineError, match="rank 1 was killed by SIGKILL; the other ranks"):
         launch._judge({0: lost, 1: None}, [f"rank 1 {launch._describe_end(-9)}"], [])
@@ -72,7 +72,7 @@ def begin_rank(number: int, act: Callable[[], object]) -> launch._Rank:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_killed_rank_is_named_at_once_whatever_the_others_do() -> None:
+def test_a_killed_rank_is_named_at_once_whatever_the_others_do():
     ranks = [
         begin_rank(0, lambda: time.sleep(60)),
         begin_rank(1, lambda: os.kill(os.getpid(), signal.SIGKILL)),
@@ -87,7 +87,7 @@ def test_a_killed_rank_is_named_at_once_whatever_the_others_do() -> None:
         ranks[0].process.join()
 
 
-def test_a_signal_goes_before_everything() -> None:
+def test_a_signal_goes_before_everything():
     saved = Interrupted("saved at step 3", 15)
     with pytest.raises(Interrupted, match="saved at step 3") as caught:
         launch._judge({0: saved, 1: saved}, [], [15])
@@ -100,9 +100,7 @@ def test_a_signal_goes_before_everything() -> None:
     ("size", "message"),
     [(0, "below 1"), (3, "cannot be dealt to 3 ranks"), (2, "torchrun exclude each other")],
 )
-def test_ranks_that_cannot_be_are_refused(
-    monkeypatch: pytest.MonkeyPatch, size: int, message: str
-) -> None:
+def test_ranks_that_cannot_be_are_refused(monkeypatch, size, message):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     if "torchrun" in message:
         monkeypatch.setenv("WORLD_SIZE", "2")
@@ -110,7 +108,7 @@ def test_ranks_that_cannot_be_are_refused(
         check_devices(size, tiny())
 
 
-def test_several_ranks_need_a_batch_that_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_ranks_need_a_batch_that_is_a_number(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with pytest.raises(UsageError, match="cannot be left open"):
         check_devices(2, tiny(batch_size="auto"))
@@ -124,13 +122,13 @@ def test_several_ranks_need_a_batch_that_is_a_number(monkeypatch: pytest.MonkeyP
         "Gloo connectFullMesh failed with [pair.cc:152] timed out connecting: SO_ERROR: refused",
     ],
 )
-def test_what_gloo_says_of_a_lost_rank_is_one_line(said: str) -> None:
+def test_what_gloo_says_of_a_lost_rank_is_one_line(said):
     found = name_fault(RuntimeError(said))
     assert isinstance(found, GenodiffError)
     assert "the connection to another rank broke" in str(found)
 
 
-def test_an_operation_without_a_deterministic_form_is_one_line() -> None:
+def test_an_operation_without_a_deterministic_form_is_one_line():
     said = RuntimeError(
         "cumsum_cuda_kernel does not have a deterministic implementation, but you set "
         "'torch.use_deterministic_algorithms(True)'. You can turn off determinism just for this"
@@ -141,7 +139,7 @@ def test_an_operation_without_a_deterministic_form_is_one_line() -> None:
 
 
 @pytest.mark.slow
-def test_two_ranks_are_one_and_a_signal_or_a_killed_rank_loses_nothing(tmp_path: Path) -> None:
+def test_two_ranks_are_one_and_a_signal_or_a_killed_rank_loses_nothing(tmp_path):
     run_tiny(tmp_path / "one", steps=12, checkpoint_every=3)
     out = tmp_path / "two"
     words = ["--max-steps", "12", "--checkpoint-every", "3", "--devices", "2"]
@@ -175,9 +173,7 @@ def test_two_ranks_are_one_and_a_signal_or_a_killed_rank_loses_nothing(tmp_path:
     [("--objective", "uniform", "--mask-share", "0.5"), ("--block", "16", "--strands", "single")],
     ids=lambda words: words[0],
 )
-def test_two_ranks_of_other_noise_and_of_blocks_are_one(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_two_ranks_of_other_noise_and_of_blocks_are_one(tmp_path, words):
     for out, more in (("one", ()), ("two", ("--devices", "2"))):
         process = train(tmp_path / out, "--max-steps", "4", *words, *more)
         said = process.communicate(timeout=600)[1]

@@ -18,7 +18,7 @@ from genodiff.training.run import train
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_trained_model_passes_the_markov_lines_and_never_the_source(tmp_path: Path) -> None:
+def test_a_trained_model_passes_the_markov_lines_and_never_the_source(tmp_path):
     config = resolve_config(
         {
             "recipe": "toy",
@@ -54,32 +54,13 @@ def start(out: Path, ranks: int, port: int) -> subprocess.Popen[str]:
         for key, value in (TINY | {"steps": 30}).items()
         if key != "recipe"
     ]
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        f"--nproc-per-node={ranks}",
-        f"--master-port={port}",
-    ]
-    command += [
-        "-m",
-        "genodiff",
-        "train",
-        "toy",
-        *given,
-        "--device=cpu",
-        "--threads=1",
-        f"--out={out}",
-    ]
+    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}",
+               f"--master-port={port}"]  # fmt: skip
+    command += ["-m", "genodiff", "train", "toy", *given, "--device=cpu", "--threads=1",
+                f"--out={out}"]  # fmt: skip
     env = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        env=env,
-        start_new_session=True,
-    )
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                            env=env, start_new_session=True)  # fmt: skip
 
 
 def losses(run: Path) -> list[float]:
@@ -90,7 +71,7 @@ def losses(run: Path) -> list[float]:
 
 
 @pytest.mark.slow
-def test_two_ranks_train_as_one_does_stop_together_and_go_on(tmp_path: Path) -> None:
+def test_two_ranks_train_as_one_does_stop_together_and_go_on(tmp_path):
     one = train(resolve_config(TINY | {"steps": 30}), tmp_path / "one")
     assert one.step == 30
     two = start(tmp_path / "two", 2, 29531)

@@ -33,9 +33,7 @@ def rows(run: Path) -> list[dict[str, str]]:
     return [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
 
 
-def test_tensorboard_shows_what_metrics_csv_says_also_after_resuming(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tensorboard_shows_what_metrics_csv_says_also_after_resuming(tmp_path, capsys):
     pytest.importorskip("tensorboard")
     run = tmp_path / "run"
     for steps in ("3", "5"):
@@ -54,7 +52,7 @@ def test_tensorboard_shows_what_metrics_csv_says_also_after_resuming(
     assert "caduceus" in settings
 
 
-def test_curves_do_not_change_a_run(tmp_path: Path) -> None:
+def test_curves_do_not_change_a_run(tmp_path):
     pytest.importorskip("tensorboard")
     config = tiny(steps=2)
     for name, loggers in (("plain", ()), ("told", ("csv", "tensorboard"))):
@@ -64,9 +62,7 @@ def test_curves_do_not_change_a_run(tmp_path: Path) -> None:
     assert not (tmp_path / "plain" / "tensorboard").exists()
 
 
-def test_wandb_is_offline_and_a_run_keeps_its_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wandb_is_offline_and_a_run_keeps_its_id(tmp_path, monkeypatch):
     pytest.importorskip("wandb")
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.setenv("WANDB_SILENT", "true")
@@ -81,7 +77,7 @@ def test_wandb_is_offline_and_a_run_keeps_its_id(
     assert all(list(folder.glob("*.wandb")) for folder in sessions)
 
 
-def test_a_package_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_missing_is_one_line(monkeypatch):
     for name in ("tensorboard", "wandb"):
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(MachineError, match=rf"--logger {name}.*genodiff\[loggers\]"):

@@ -4,7 +4,6 @@ before it begins.
 
 import csv
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,18 +23,10 @@ def shape(name: str) -> dict[str, Any]:
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_every_objective_trains_validates_and_is_known_again(name: str, tmp_path: Path) -> None:
+def test_every_objective_trains_validates_and_is_known_again(name, tmp_path):
     steps = 90 if name == "uniform" else 30  # letters as noise: the loss of a step varies more
-    run_tiny(
-        tmp_path / "run",
-        objective=name,
-        steps=steps,
-        lr=0.02,
-        warmup_steps=1,
-        batch_size=8,
-        validate_every=steps,
-        **shape(name),
-    )
+    run_tiny(tmp_path / "run", objective=name, steps=steps, lr=0.02, warmup_steps=1, batch_size=8,
+             validate_every=steps, **shape(name))  # fmt: skip
     with (tmp_path / "run" / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
     losses = [float(row["loss_bits"]) for row in rows]
@@ -47,7 +38,7 @@ def test_every_objective_trains_validates_and_is_known_again(name: str, tmp_path
     assert (model.objective.kind == "causal") == model.config.backbone.causal
 
 
-def test_the_ablations_are_switched_one_by_one() -> None:
+def test_the_ablations_are_switched_one_by_one():
     config = tiny(time_steps=50, carry_over=False, rao_blackwell=False)
     assert config.diffusion.own() == {
         "time_steps": 50, "carry_over": False, "rao_blackwell": False,
@@ -73,13 +64,13 @@ def test_the_ablations_are_switched_one_by_one() -> None:
         ({"objective": "bert"}, "objective"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(settings: dict[str, Any], said: str) -> None:
+def test_what_makes_no_sense_is_refused_in_one_line(settings, said):
     with pytest.raises(UsageError, match=said) as fault:
         tiny(**settings)
     assert "\n" not in str(fault.value)
 
 
-def test_an_objective_is_part_of_a_runs_identity() -> None:
+def test_an_objective_is_part_of_a_runs_identity():
     digests = {tiny(objective=name, **shape(name)).digest() for name in OBJECTIVES}
     assert len(digests) == len(OBJECTIVES)
     assert tiny(objective="d3pm", time_steps=100).digest() not in digests

@@ -2,7 +2,6 @@
 
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import torch
@@ -24,14 +23,14 @@ from genodiff.training.optimizer import (
 )
 
 
-def test_the_constant_schedule_is_that_of_the_reference(shared: Path) -> None:
+def test_the_constant_schedule_is_that_of_the_reference(shared):
     case = json.loads((shared / "conformance/cases/lr_constant_warmup.json").read_text())
     settings = OptimSettings(lr=3e-4, lr_schedule="constant", warmup_steps=2500)
     for step, expected in case["values"]:
         assert learning_rate(step, settings, 1_000_000) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_cosine_rises_to_lr_and_ends_at_its_floor() -> None:
+def test_the_cosine_rises_to_lr_and_ends_at_its_floor():
     settings = OptimSettings(lr=1e-3, lr_min_ratio=0.1, warmup_steps=10)
     rates = [learning_rate(step, settings, 200) for step in range(201)]
     assert rates[0] == 0
@@ -42,21 +41,19 @@ def test_the_cosine_rises_to_lr_and_ends_at_its_floor() -> None:
     assert all(a >= b for a, b in pairwise(rates[10:]))
 
 
-def test_a_short_run_is_not_spent_on_warming_up() -> None:
+def test_a_short_run_is_not_spent_on_warming_up():
     settings = OptimSettings(lr=1e-3, warmup_steps=100)
     assert learning_rate(2, settings, 20) == 1e-3
     assert learning_rate(2, settings, None) == pytest.approx(2e-5)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**6), st.integers(0, 1000), st.floats(0, 1))
-def test_the_rate_is_never_negative_nor_above_lr(
-    step: int, horizon: int, warmup: int, ratio: float
-) -> None:
+def test_the_rate_is_never_negative_nor_above_lr(step, horizon, warmup, ratio):
     settings = OptimSettings(lr=0.5, warmup_steps=warmup, lr_min_ratio=ratio)
     assert 0 <= learning_rate(step, settings, horizon) <= 0.5
 
 
-def test_norms_biases_embeddings_and_what_the_reference_exempts_do_not_decay() -> None:
+def test_norms_biases_embeddings_and_what_the_reference_exempts_do_not_decay():
     backbone = build_backbone(tiny(norm="layer", strands="single", tie_head=False), DNA)
     exempt = {name for name, p in backbone.named_parameters() if not has_weight_decay(name, p)}
     for name, parameter in backbone.named_parameters():
@@ -74,7 +71,7 @@ def test_norms_biases_embeddings_and_what_the_reference_exempts_do_not_decay() -
     assert sum(len(g["params"]) for g in groups) == len(list(backbone.parameters()))
 
 
-def test_the_average_follows_its_closed_form_for_constant_updates() -> None:
+def test_the_average_follows_its_closed_form_for_constant_updates():
     module = torch.nn.Linear(3, 2)
     start = module.weight.detach().clone()
     average = WeightAverage(module, 0.9)
@@ -88,17 +85,15 @@ def test_the_average_follows_its_closed_form_for_constant_updates() -> None:
     assert torch.equal(module.weight, start + 1)
 
 
-def test_the_decay_warms_up_as_mdlm_has_it() -> None:
+def test_the_decay_warms_up_as_mdlm_has_it():
     assert ema_decay(1, 0.9999) == 2 / 11
     assert ema_decay(90, 0.9999) == 91 / 100
     assert ema_decay(10**6, 0.9999) == 0.9999
 
 
-def test_average_and_moments_survive_a_round_trip() -> None:
+def test_average_and_moments_survive_a_round_trip():
     def step(
-        backbone: torch.nn.Module,
-        optimizer: torch.optim.Optimizer,
-        average: WeightAverage,
+        backbone: torch.nn.Module, optimizer: torch.optim.Optimizer, average: WeightAverage
     ) -> None:
         optimizer.zero_grad()
         sum((p * p.detach().cos()).sum() for p in backbone.parameters()).backward()

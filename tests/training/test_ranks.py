@@ -29,7 +29,7 @@ print(torch.distributed.is_initialized())
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("begun", "stays"), [("before", "True"), ("within", "False")])
-def test_a_process_group_ends_with_the_run_that_began_it(begun: str, stays: str) -> None:
+def test_a_process_group_ends_with_the_run_that_began_it(begun, stays):
     said = subprocess.run(
         [sys.executable, "-c", _CODE, begun], capture_output=True, text=True, env=dict(os.environ)
     )
@@ -63,7 +63,7 @@ def start_rank(rank: int, attempt: int, port: int, dies: int) -> subprocess.Pope
 
 
 @pytest.mark.slow
-def test_ranks_that_are_started_again_meet_one_another_and_not_the_dead() -> None:
+def test_ranks_that_are_started_again_meet_one_another_and_not_the_dead():
     store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     for attempt, dies in enumerate((0, -1)):
         late = start_rank(1, attempt, store.port, dies)
@@ -75,7 +75,7 @@ def test_ranks_that_are_started_again_meet_one_another_and_not_the_dead() -> Non
         assert (ranks[0].returncode == 0) == (dies != 0)
 
 
-def test_without_a_group_nothing_happens() -> None:
+def test_without_a_group_nothing_happens():
     with end_process_group():
         pass
     assert not torch.distributed.is_initialized()

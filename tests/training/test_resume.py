@@ -46,7 +46,7 @@ LONG = TINY | {"steps": 30, "checkpoint_every": 5, "validate_every": 8}
 
 
 @pytest.mark.slow
-def test_killed_interrupted_corrupted_or_laid_out_anew_a_run_ends_the_same(tmp_path: Path) -> None:
+def test_killed_interrupted_corrupted_or_laid_out_anew_a_run_ends_the_same(tmp_path):
     found = play(
         tmp_path,
         [
@@ -96,7 +96,7 @@ def metrics(run: Path) -> list[str]:
     return [row.split(",")[4] for row in (run / "metrics.csv").read_text().splitlines()[1:]]
 
 
-def test_two_and_two_steps_are_four(tmp_path: Path) -> None:
+def test_two_and_two_steps_are_four(tmp_path):
     settings = {"lr_schedule": "constant", "warmup_steps": 0}
     run_tiny(tmp_path / "four", steps=4, **settings)
     run_tiny(tmp_path / "twice", steps=2, **settings)
@@ -107,7 +107,7 @@ def test_two_and_two_steps_are_four(tmp_path: Path) -> None:
         assert (tmp_path / "four" / name).read_bytes() == (tmp_path / "twice" / name).read_bytes()
 
 
-def test_a_finished_run_says_so_and_writes_nothing(tmp_path: Path) -> None:
+def test_a_finished_run_says_so_and_writes_nothing(tmp_path):
     run = tmp_path / "run"
     run_tiny(run)
     before = {p: p.stat().st_mtime_ns for p in run.rglob("*") if p.name != ".lock"}
@@ -116,7 +116,7 @@ def test_a_finished_run_says_so_and_writes_nothing(tmp_path: Path) -> None:
     assert {p: p.stat().st_mtime_ns for p in run.rglob("*") if p.name != ".lock"} == before
 
 
-def test_a_run_that_died_just_before_its_model_was_published_publishes_it(tmp_path: Path) -> None:
+def test_a_run_that_died_just_before_its_model_was_published_publishes_it(tmp_path):
     run = tmp_path / "run"
     run_tiny(run)
     weights = (run / "model.safetensors").read_bytes()
@@ -127,7 +127,7 @@ def test_a_run_that_died_just_before_its_model_was_published_publishes_it(tmp_pa
     assert load_model(run).step == 6
 
 
-def test_another_configuration_in_the_same_folder_is_refused_and_told_apart(tmp_path: Path) -> None:
+def test_another_configuration_in_the_same_folder_is_refused_and_told_apart(tmp_path):
     run = tmp_path / "run"
     run_tiny(run, steps=2)
     before = (run / "config.yaml").read_text()
@@ -137,7 +137,7 @@ def test_another_configuration_in_the_same_folder_is_refused_and_told_apart(tmp_
     assert list_steps(run) == [2]
 
 
-def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_refused(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     with hold_lock(run):
@@ -161,9 +161,7 @@ def fasta(path: Path, seed: int = 1, extra: str = "") -> Path:
 
 
 @pytest.mark.parametrize("how", ["replaced", "grown", "cut"])
-def test_data_that_changed_since_the_run_began_is_refused_with_both_hashes(
-    tmp_path: Path, how: str
-) -> None:
+def test_data_that_changed_since_the_run_began_is_refused_with_both_hashes(tmp_path, how):
     genome, run = fasta(tmp_path / "in.fa"), tmp_path / "run"
     run_tiny(run, recipe="own", fasta=str(genome), steps=2)
     if how == "replaced":
@@ -179,14 +177,14 @@ def test_data_that_changed_since_the_run_began_is_refused_with_both_hashes(
     assert list_steps(run) == [2]
 
 
-def test_the_same_data_under_another_name_is_the_same_data(tmp_path: Path) -> None:
+def test_the_same_data_under_another_name_is_the_same_data(tmp_path):
     run = tmp_path / "run"
     run_tiny(run, recipe="own", fasta=str(fasta(tmp_path / "in.fa")), steps=2)
     (tmp_path / "in.fa").rename(tmp_path / "moved.fa")
     assert run_tiny(run, recipe="own", fasta=str(tmp_path / "moved.fa"), steps=4).step == 4
 
 
-def test_checkpoints_without_their_configuration_are_not_trained_over(tmp_path: Path) -> None:
+def test_checkpoints_without_their_configuration_are_not_trained_over(tmp_path):
     run = tmp_path / "run"
     run_tiny(run)
     (run / "config.yaml").unlink()
@@ -194,7 +192,7 @@ def test_checkpoints_without_their_configuration_are_not_trained_over(tmp_path: 
         run_tiny(run)
 
 
-def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
+def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path):
     with pytest.raises(DataError, match=r"none\.fa"):
         run_tiny(tmp_path / "run", recipe="own", fasta=str(tmp_path / "none.fa"))
     assert not (tmp_path / "run").exists()
@@ -203,7 +201,7 @@ def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
         run_tiny(tmp_path / "file")
 
 
-def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path: Path) -> None:
+def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path):
     before = {
         s: signal.getsignal(s)
         for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
@@ -230,7 +228,7 @@ def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_twenty_kills_placed_by_step_over_five_kinds_of_run(tmp_path: Path) -> None:
+def test_twenty_kills_placed_by_step_over_five_kinds_of_run(tmp_path):
     draw = random.Random(20)
     kinds: dict[str, dict[str, Any]] = {
         "plain": {}, "accumulate": {"accumulate": 2}, "single": {"strands": "single"},
@@ -256,7 +254,7 @@ def test_twenty_kills_placed_by_step_over_five_kinds_of_run(tmp_path: Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_no_fourth_moment_of_a_write_is_fatal(tmp_path: Path) -> None:
+def test_no_fourth_moment_of_a_write_is_fatal(tmp_path):
     """`make faults` tries every moment."""
     config = TINY | {"keep": 1}
     calm = play(tmp_path, [{"name": "calm", "config": config, "kills": []}])["calm"]
@@ -278,7 +276,7 @@ def test_no_fourth_moment_of_a_write_is_fatal(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_twelve_corruptions_of_the_newest_checkpoint_are_all_seen(tmp_path: Path) -> None:
+def test_twelve_corruptions_of_the_newest_checkpoint_are_all_seen(tmp_path):
     """`make faults` tries forty-five."""
     draw = random.Random(45)
     names = ("model.safetensors", "model.json", "trainer.safetensors", "trainer.json")

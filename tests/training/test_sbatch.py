@@ -3,7 +3,6 @@
 import os
 import stat
 import subprocess
-from pathlib import Path
 
 import pytest
 from tiny_training import tiny
@@ -20,9 +19,7 @@ def printed(device: str = "cuda", **changes: object) -> str:
 
 
 @pytest.mark.parametrize(("ends", "requeued"), [(138, True), (0, False), (1, False), (143, False)])
-def test_the_job_queues_again_where_the_run_was_told_to_save(
-    tmp_path: Path, ends: int, requeued: bool
-) -> None:
+def test_the_job_queues_again_where_the_run_was_told_to_save(tmp_path, ends, requeued):
     for name, text in {
         "srun": f'printf "%s|" "$@" > {tmp_path}/words; exit {ends}',
         "scontrol": f'echo "$@" > {tmp_path}/asked',
@@ -39,7 +36,7 @@ def test_the_job_queues_again_where_the_run_was_told_to_save(
         assert (tmp_path / "asked").read_text() == "requeue 77\n"
 
 
-def test_what_is_asked_of_the_cluster_follows_from_the_run() -> None:
+def test_what_is_asked_of_the_cluster_follows_from_the_run():
     assert "#SBATCH --gpus-per-node=4\n#SBATCH --time=1-00:00:00" in printed(workers=2)
     assert "#SBATCH --cpus-per-task=12" in printed(workers=2)
     because = "4 x (1 that trains + 2 that prepare windows, train.workers), a core each"
@@ -49,9 +46,7 @@ def test_what_is_asked_of_the_cluster_follows_from_the_run() -> None:
     assert "#SBATCH --time=0-05:40:00" in printed(max_minutes=300, steps=None)
 
 
-def test_the_verb_prints_it_and_leaves_its_own_flag_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_prints_it_and_leaves_its_own_flag_out(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = ["train", "toy", "--max-steps", "5", "--print-sbatch", "--devices", "2"]
     monkeypatch.setattr("sys.argv", ["genodiff", *words])

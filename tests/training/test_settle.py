@@ -19,9 +19,7 @@ from genodiff.training.run import open_loader
 from genodiff.training.settle import count_workers, set_gpu_arithmetic, settle_config
 
 
-def test_a_gpu_is_used_fast_with_nothing_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_is_used_fast_with_nothing_set(tmp_path, monkeypatch):
     config = settle_config(tiny(), "cuda", tmp_path)
     assert config.train.precision == "bf16"
     monkeypatch.setattr(settle, "count_usable_cores", lambda: 16)
@@ -40,14 +38,14 @@ def test_a_gpu_is_used_fast_with_nothing_set(
     assert {p.dtype for p in backbone.parameters()} == {torch.float32}  # and its moments with it
 
 
-def test_a_cpu_and_what_is_given_stay_as_they_are(tmp_path: Path) -> None:
+def test_a_cpu_and_what_is_given_stay_as_they_are(tmp_path):
     config = settle_config(tiny(), "cpu", tmp_path)
     assert (config.train.precision, count_workers(config, "cpu")) == ("fp32", 0)
     given = settle_config(tiny(precision="fp32", workers=0), "cuda", tmp_path)
     assert (given.train.precision, count_workers(given, "cuda")) == ("fp32", 0)
 
 
-def test_products_on_a_gpu_are_as_exact_as_their_dtype_says() -> None:
+def test_products_on_a_gpu_are_as_exact_as_their_dtype_says():
     products = torch.backends.cuda.matmul
 
     def read() -> tuple[bool, bool]:
@@ -63,9 +61,7 @@ def test_products_on_a_gpu_are_as_exact_as_their_dtype_says() -> None:
         products.allow_tf32 = False
 
 
-def test_deterministic_operations_are_asked_for_in_training_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deterministic_operations_are_asked_for_in_training_alone(tmp_path, monkeypatch):
     modes = []
 
     def fit(trainer: pl.Trainer, *given: object) -> None:
@@ -90,9 +86,7 @@ def saved(run: Path) -> RunConfig:
     return read_config(run / "config.yaml")
 
 
-def test_a_run_keeps_what_was_decided_at_its_beginning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_keeps_what_was_decided_at_its_beginning(tmp_path, monkeypatch):
     run = tmp_path / "run"
     monkeypatch.setattr("genodiff.training.footprint._MOST_TOKENS", 512)
     run_tiny(run, steps=2, batch_size="auto", accumulate="auto")
@@ -108,7 +102,7 @@ def test_a_run_keeps_what_was_decided_at_its_beginning(
         run_tiny(run, steps=3)
 
 
-def test_several_processes_say_their_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_say_their_batch(tmp_path, monkeypatch):
     for name, value in (
         ("WORLD_SIZE", "2"), ("RANK", "0"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "2"),
         ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "1"),

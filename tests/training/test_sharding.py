@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,12 +110,12 @@ def compare_with_whole(rank: int, folder: str) -> None:
 
 
 @pytest.mark.slow
-def test_two_ranks_in_parts_are_one_that_is_whole(tmp_path: Path) -> None:
+def test_two_ranks_in_parts_are_one_that_is_whole(tmp_path):
     torch.multiprocessing.spawn(compare_with_whole, (str(tmp_path),), nprocs=2)
 
 
 @pytest.mark.slow
-def test_a_run_in_parts_is_saved_whole_and_goes_on_in_any_layout(tmp_path: Path) -> None:
+def test_a_run_in_parts_is_saved_whole_and_goes_on_in_any_layout(tmp_path):
     words = ["--max-steps", "6", "--checkpoint-every", "2", "--devices", "2", "--fsdp"]
     run_tiny(tmp_path / "one", steps=6, checkpoint_every=2)
     calm, out = tmp_path / "calm", tmp_path / "run"
@@ -141,7 +140,7 @@ def test_a_run_in_parts_is_saved_whole_and_goes_on_in_any_layout(tmp_path: Path)
     assert len(losses(out)) == 7
 
 
-def test_parts_need_several_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_need_several_ranks(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with pytest.raises(UsageError, match="there is one rank"):
         check_devices(1, tiny(), fsdp=True)

@@ -22,7 +22,7 @@ def rows(run: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_noise_with_heavy_tails_and_a_falling_loss_are_no_spikes_and_jumps_are() -> None:
+def test_noise_with_heavy_tails_and_a_falling_loss_are_no_spikes_and_jumps_are():
     draw = np.random.default_rng(1)
     watch = SpikeWatch()
     for step in range(5000):
@@ -33,7 +33,7 @@ def test_noise_with_heavy_tails_and_a_falling_loss_are_no_spikes_and_jumps_are()
     assert watch.measure(float(np.median(watch.recent)) + 0.05) is None
 
 
-def test_nothing_is_judged_before_enough_steps_nor_where_all_steps_are_alike() -> None:
+def test_nothing_is_judged_before_enough_steps_nor_where_all_steps_are_alike():
     watch = SpikeWatch([2.0] * (module.FIRST - 1))
     assert watch.measure(9.0) is None
     watch.remember(float("nan"))
@@ -57,7 +57,7 @@ class Jump:
 
 
 @pytest.fixture(autouse=True)
-def early(monkeypatch: pytest.MonkeyPatch) -> None:
+def early(monkeypatch):
     """Tiny runs are judged from their sixth step on."""
     monkeypatch.setattr(module, "FIRST", 5)
 
@@ -66,9 +66,7 @@ SHORT: dict[str, Any] = {"steps": 10, "checkpoint_every": 2, "keep": 9, "lr": 1e
 
 
 @pytest.mark.parametrize("policy", ["warn", "skip"])
-def test_a_spike_is_told_and_left_out_where_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, policy: str
-) -> None:
+def test_a_spike_is_told_and_left_out_where_asked(tmp_path, monkeypatch, caplog, policy):
     monkeypatch.setattr(module_file, "batch_loss", Jump({7}))
     run_tiny(tmp_path / "run", **SHORT, on_spike=policy)
     assert "step 8: the loss jumped from about" in caplog.text
@@ -77,9 +75,7 @@ def test_a_spike_is_told_and_left_out_where_asked(
     assert told == ["0"] * 7 + [str(int(policy == "skip"))] + ["0"] * 2
 
 
-def test_stop_leaves_the_last_checkpoint_from_which_another_policy_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stop_leaves_the_last_checkpoint_from_which_another_policy_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(module_file, "batch_loss", Jump({7}))
     with pytest.raises(GenodiffError, match=r"step 8: the loss jumped.*the last checkpoint"):
         run_tiny(tmp_path / "run", **SHORT, on_spike="stop")
@@ -89,8 +85,8 @@ def test_stop_leaves_the_last_checkpoint_from_which_another_policy_goes_on(
 
 @pytest.mark.slow
 def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+    tmp_path, monkeypatch, caplog
+):
     jump = Jump({7})
     monkeypatch.setattr(module_file, "batch_loss", jump)
     caplog.set_level(logging.INFO)
@@ -119,17 +115,13 @@ def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interr
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_spike_that_comes_again_and_again_ends_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spike_that_comes_again_and_again_ends_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(module_file, "batch_loss", Jump(set(range(7, 99))))
     with pytest.raises(GenodiffError, match="went back 2 times before, the most allowed"):
         run_tiny(tmp_path / "run", **SHORT, on_spike="rewind", max_skipped=2)
 
 
-def test_without_a_checkpoint_there_is_nothing_to_go_back_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_checkpoint_there_is_nothing_to_go_back_to(tmp_path, monkeypatch):
     monkeypatch.setattr(module_file, "batch_loss", Jump({7}))
     with pytest.raises(GenodiffError, match="there is no checkpoint to go back to"):
         run_tiny(tmp_path / "run", **SHORT | {"checkpoint_every": 99}, on_spike="rewind")

@@ -58,9 +58,7 @@ def rows_of(whole: Batch, rows: slice) -> Batch:
 @pytest.mark.parametrize("exact_count", [True, False])
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 1000), cut=st.integers(1, 5), pad=st.integers(0, 20))
-def test_a_batch_and_its_parts_have_the_same_objective(
-    exact_count: bool, seed: int, cut: int, pad: int
-) -> None:
+def test_a_batch_and_its_parts_have_the_same_objective(exact_count, seed, cut, pad):
     config = tiny(exact_count=exact_count)
     backbone, objective, whole = (
         build_backbone(config, DNA),
@@ -80,7 +78,7 @@ def test_a_batch_and_its_parts_have_the_same_objective(
     torch.testing.assert_close(sum(p[1] for p in parts), weights)
 
 
-def test_soft_masked_bases_weigh_what_they_are_given() -> None:
+def test_soft_masked_bases_weigh_what_they_are_given():
     config = tiny()
     backbone, objective, one = (
         build_backbone(config, DNA),
@@ -106,7 +104,7 @@ def metrics(run: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_logged_figures_are_those_of_the_step(tmp_path: Path) -> None:
+def test_the_logged_figures_are_those_of_the_step(tmp_path):
     run_tiny(tmp_path / "run", steps=4)
     for row in metrics(tmp_path / "run"):
         assert int(row["tokens"]) == int(row["step"]) * 4 * 64
@@ -118,7 +116,7 @@ def test_the_logged_figures_are_those_of_the_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("accumulate", [2, 4])
-def test_micro_batches_train_the_same_model(tmp_path: Path, accumulate: int) -> None:
+def test_micro_batches_train_the_same_model(tmp_path, accumulate):
     run_tiny(tmp_path / "one", steps=4)
     run_tiny(tmp_path / "many", steps=4, accumulate=accumulate)
     for a, b in zip(metrics(tmp_path / "one"), metrics(tmp_path / "many"), strict=True):
@@ -129,7 +127,7 @@ def test_micro_batches_train_the_same_model(tmp_path: Path, accumulate: int) -> 
         torch.testing.assert_close(many[name], tensor, rtol=1e-3, atol=1e-4)
 
 
-def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path: Path) -> None:
+def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path):
     from genodiff.runs.checkpoint import locate_checkpoint, read_state
 
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
@@ -144,7 +142,7 @@ def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path: Path) 
     assert state.counters["averaged"] == 7
 
 
-def test_validation_is_the_bound_of_the_averaged_weights(tmp_path: Path) -> None:
+def test_validation_is_the_bound_of_the_averaged_weights(tmp_path):
     from genodiff.runs.feed import open_feed, open_valid_batches
 
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
@@ -161,12 +159,8 @@ class Poison:
 
     def __init__(self, calls: set[int], value: float, where: str) -> None:
         self.calls, self.value, self.where, self.count, self.real = (
-            calls,
-            value,
-            where,
-            0,
-            module_file.batch_loss,
-        )
+            calls, value, where, 0, module_file.batch_loss,
+        )  # fmt: skip
 
     def __call__(self, diffusion: Any, backbone: torch.nn.Module, *rest: Any) -> Any:
         self.count += 1
@@ -186,12 +180,8 @@ class Poison:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("where", ["loss", "gradient", "logged"])
 def test_a_step_that_is_not_finite_leaves_everything_as_it_was(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    where: str,
-    value: float,
-) -> None:
+    tmp_path, monkeypatch, caplog, where, value
+):
     monkeypatch.setattr(module_file, "batch_loss", Poison({3}, value, where))
     run_tiny(tmp_path / "run", steps=3, checkpoint_every=1, keep=9)
     rows = metrics(tmp_path / "run")
@@ -206,9 +196,7 @@ def test_a_step_that_is_not_finite_leaves_everything_as_it_was(
         assert "the gradient of" in caplog.text
 
 
-def test_too_many_such_steps_stop_the_run_and_leave_its_last_sound_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_such_steps_stop_the_run_and_leave_its_last_sound_state(tmp_path, monkeypatch):
     monkeypatch.setattr(module_file, "batch_loss", Poison({2, 4, 5}, math.nan, "loss"))
     with pytest.raises(GenodiffError, match=r"step 5: .*not finite.*2 such steps") as caught:
         run_tiny(tmp_path / "run", steps=9, max_skipped=2)
@@ -222,9 +210,7 @@ def test_too_many_such_steps_stop_the_run_and_leave_its_last_sound_state(
     assert run_tiny(tmp_path / "run", steps=9, max_skipped=2).step == 9
 
 
-def test_a_state_that_is_not_finite_is_never_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_that_is_not_finite_is_never_saved(tmp_path, monkeypatch):
     from genodiff.training import callbacks
 
     real = callbacks.read_moments
@@ -240,8 +226,8 @@ def test_a_state_that_is_not_finite_is_never_saved(
 
 @pytest.mark.parametrize("name", ["norm.weight", "A_log"])  # at -inf A_log is a finite decay
 def test_weights_that_are_not_finite_stop_the_run_at_once_and_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+    tmp_path, monkeypatch, name
+):
     real, count = module_file.batch_loss, iter(range(99))
 
     def spoil(diffusion: Any, backbone: torch.nn.Module, *rest: Any) -> Any:
@@ -257,9 +243,7 @@ def test_weights_that_are_not_finite_stop_the_run_at_once_and_are_named(
     assert list_steps(tmp_path / "run") == [2]
 
 
-def test_the_batch_of_a_step_that_is_not_finite_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_batch_of_a_step_that_is_not_finite_is_kept(tmp_path, monkeypatch, caplog):
     from safetensors.torch import load_file
 
     from genodiff.runs.feed import open_feed, open_train_batches

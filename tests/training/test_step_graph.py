@@ -31,9 +31,9 @@ HOW: dict[str, Any] = {"steps": 9, "batch_size": 4, "accumulate": 2, "validate_e
 
 @pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_a_run_gives_the_same_bits_with_graphs_and_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
-    precision: str,
-) -> None:  # fmt: skip
+    tmp_path, monkeypatch, caplog,
+    precision,
+):  # fmt: skip
     run_tiny(tmp_path / "plain", **HOW, precision=precision)
     plain = read_run(tmp_path / "plain")
     caplog.set_level(logging.INFO, "genodiff")
@@ -53,7 +53,7 @@ def module_of(record: Any, **changes: Any) -> Pretraining:
     return Pretraining(build_backbone(config, DNA), objective, config, 0.1, record=record)
 
 
-def test_padded_batches_are_run_as_they_are_and_gradients_add_up() -> None:
+def test_padded_batches_are_run_as_they_are_and_gradients_add_up():
     plain, graphed = (module_of(record, accumulate=2) for record in (None, Played))
     assert graphed._graph is not None
     for step in range(6):
@@ -73,7 +73,7 @@ def test_padded_batches_are_run_as_they_are_and_gradients_add_up() -> None:
     assert not captured.fault
 
 
-def test_autocast_keeps_no_copies_of_weights_which_a_graph_would_read_again() -> None:
+def test_autocast_keeps_no_copies_of_weights_which_a_graph_would_read_again():
     module, seen = module_of(None), []
 
     def note(*_: Any) -> None:
@@ -85,7 +85,7 @@ def test_autocast_keeps_no_copies_of_weights_which_a_graph_would_read_again() ->
     assert seen == [(True, False)]
 
 
-def test_ranks_and_memories_leave_no_graph() -> None:
+def test_ranks_and_memories_leave_no_graph():
     config = tiny()
     objective = build_objective(config, build_diffusion(config, DNA))
     backbone = build_backbone(config, DNA)
@@ -96,7 +96,7 @@ def test_ranks_and_memories_leave_no_graph() -> None:
     assert Pretraining(*given, remember=remember, record=Played)._graph is None
 
 
-def test_dropout_leaves_no_graph() -> None:
+def test_dropout_leaves_no_graph():
     given = TINY | {"preset": "dit-tiny", "dropout": 0.1}
     config = resolve_config({k: v for k, v in given.items() if k != "d_state"})
     objective = build_objective(config, build_diffusion(config, DNA))

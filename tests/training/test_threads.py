@@ -1,7 +1,6 @@
 """A run on one thread, on two and on three: the same losses and the same weights, bit for bit."""
 
 import csv
-from pathlib import Path
 
 import pytest
 import torch
@@ -23,8 +22,8 @@ pytestmark = pytest.mark.skipif(
     [("caduceus-ps-tiny", True), ("caduceus-ph-tiny", True), ("caduceus-ph-tiny", False)],
 )
 def test_a_run_does_not_depend_on_the_number_of_threads(
-    preset: str, routed: bool, threads: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    preset, routed, threads, tmp_path, monkeypatch
+):
     if not routed:
         monkeypatch.setattr(gemm, "routing", lambda: (False, "torch's default"))
     found = []

@@ -19,7 +19,7 @@ NETWORK = {k: v for k, v in TINY.items() if k != "recipe"} | {"steps": 4, "valid
 
 
 @pytest.fixture
-def listed(tmp_path: Path) -> Path:
+def listed(tmp_path):
     made = write_family(tmp_path / "fa", n=6, bases=4000)
     rows = [{"path": f"fa/{n}.fa", "species": f"kind {a % 2}"} for n, a in made]
     return write_list(tmp_path / "l.tsv", rows)
@@ -29,9 +29,7 @@ def weights(run: Path) -> dict[str, np.ndarray]:
     return load_file(run / "model.safetensors")
 
 
-def test_a_run_on_genomes_is_conditional_and_evaluated_by_genome(
-    listed: Path, tmp_path: Path
-) -> None:
+def test_a_run_on_genomes_is_conditional_and_evaluated_by_genome(listed, tmp_path):
     asked = NETWORK | {"genomes": listed, "labels": "species", "temperature": 3.0}
     genodiff.train(**asked, out=tmp_path / "whole")
     model = genodiff.load(tmp_path / "whole")
@@ -47,9 +45,7 @@ def test_a_run_on_genomes_is_conditional_and_evaluated_by_genome(
 
 
 @pytest.mark.slow
-def test_a_run_that_died_goes_on_to_the_same_weights(
-    listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_died_goes_on_to_the_same_weights(listed, tmp_path, monkeypatch):
     asked = NETWORK | {"genomes": listed, "temperature": 3.0, "checkpoint_every": 1}
     genodiff.train(**asked, out=tmp_path / "whole")
     real = running.Pretraining.training_step
@@ -69,7 +65,7 @@ def test_a_run_that_died_goes_on_to_the_same_weights(
 
 
 @pytest.mark.slow
-def test_other_genomes_are_refused_when_a_run_goes_on(listed: Path, tmp_path: Path) -> None:
+def test_other_genomes_are_refused_when_a_run_goes_on(listed, tmp_path):
     out = tmp_path / "run"
     genodiff.train(**(NETWORK | {"genomes": listed, "steps": 1}), out=out)
     text = listed.read_text()
@@ -85,9 +81,7 @@ def test_other_genomes_are_refused_when_a_run_goes_on(listed: Path, tmp_path: Pa
     assert genodiff.train(resume=out, steps=3).step == 3
 
 
-def test_the_plan_says_room_windows_and_shares(
-    listed: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_says_room_windows_and_shares(listed, capsys):
     words = ("data", "genomes", listed, "--seq-len", 64)
     code, out, _ = command(capsys, *words, "--plan")
     assert code == 0
@@ -114,14 +108,12 @@ def test_the_plan_says_room_windows_and_shares(
         ({"temperature": 0.0}, "temperature"),
     ],
 )
-def test_what_does_not_go_with_genomes_is_refused(
-    listed: Path, tmp_path: Path, asked: dict[str, object], said: str
-) -> None:
+def test_what_does_not_go_with_genomes_is_refused(listed, tmp_path, asked, said):
     with pytest.raises(UsageError, match=said):
         genodiff.train(**(NETWORK | {"genomes": listed} | asked), out=tmp_path / "run")
 
 
-def test_species_and_temperature_need_genomes(listed: Path, tmp_path: Path) -> None:
+def test_species_and_temperature_need_genomes(listed, tmp_path):
     with pytest.raises(UsageError, match="is of a list of genomes"):
         genodiff.train("toy", labels="species", out=tmp_path / "run")
     with pytest.raises(UsageError, match="give --genomes LIST"):

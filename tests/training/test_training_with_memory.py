@@ -32,14 +32,14 @@ from genodiff.training.run import train
 
 
 @pytest.fixture(scope="module")
-def fasta(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fasta(tmp_path_factory):
     path = tmp_path_factory.mktemp("genome") / "genome.fa"
     path.write_text(genome_text())
     return path
 
 
 @pytest.fixture(scope="module")
-def copied(fasta: Path) -> Path:
+def copied(fasta):
     """The same genome, and a contig that is a copy of half of it, one base in 25 changed."""
     rng = np.random.default_rng(3)
     text = fasta.read_text()
@@ -52,7 +52,7 @@ def copied(fasta: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
@@ -77,7 +77,7 @@ def read_rows(run: Path) -> list[str]:
     return [",".join(row.split(",")[i] for i in chosen) for row in rows]
 
 
-def test_at_first_the_network_is_the_plain_one_bit_for_bit(fasta: Path) -> None:
+def test_at_first_the_network_is_the_plain_one_bit_for_bit(fasta):
     plain, reads = (build_backbone(configure(fasta, recalls=r), DNA) for r in (False, True))
     xt = torch.randint(7, 11, (3, SEQ_LEN), generator=torch.Generator().manual_seed(1))
     recalled = torch.rand(3, SEQ_LEN, 4)
@@ -88,9 +88,7 @@ def test_at_first_the_network_is_the_plain_one_bit_for_bit(fasta: Path) -> None:
 
 
 @pytest.mark.parametrize("lengths", [None, [64, 50, 33]])
-def test_what_is_recalled_of_the_other_strand_is_turned(
-    fasta: Path, lengths: list[int] | None
-) -> None:
+def test_what_is_recalled_of_the_other_strand_is_turned(fasta, lengths):
     network = build_backbone(configure(fasta), DNA).double()
     draws = torch.Generator().manual_seed(2)
     with torch.no_grad():
@@ -111,9 +109,7 @@ def test_what_is_recalled_of_the_other_strand_is_turned(
         torch.testing.assert_close(given[row, :n], expected, atol=1e-10, rtol=0)
 
 
-def test_a_window_does_not_remember_itself_in_training(
-    fasta: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_does_not_remember_itself_in_training(fasta, monkeypatch):
     """c1's end is a copy of its beginning, which stays; each window's own locus does not."""
     config = configure(fasta, batch_size=16)
     feed = open_feed(config)
@@ -136,7 +132,7 @@ def test_a_window_does_not_remember_itself_in_training(
     assert max(measure(known.train)) < min(alone) - 0.3
 
 
-def test_no_window_of_an_epoch_finds_itself_or_its_neighbours(fasta: Path) -> None:
+def test_no_window_of_an_epoch_finds_itself_or_its_neighbours(fasta):
     """Neither its own place nor that of a window of another tiling that overlaps it."""
     config = configure(fasta)
     feed = open_feed(config)
@@ -159,7 +155,7 @@ def test_no_window_of_an_epoch_finds_itself_or_its_neighbours(fasta: Path) -> No
         assert any(a <= d < b for d in gone[row][0].tolist())
 
 
-def test_training_is_deterministic_and_resumed_exactly(copied: Path, tmp_path: Path) -> None:
+def test_training_is_deterministic_and_resumed_exactly(copied, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     train(configure(copied), whole, argv=["test"])
     shutil.copytree(whole, parts)
@@ -178,9 +174,7 @@ def test_training_is_deterministic_and_resumed_exactly(copied: Path, tmp_path: P
     assert float(table.detach().abs().max()) > 0  # it is learnt
 
 
-def test_the_checkpoint_says_which_memory_and_another_is_refused(
-    fasta: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_checkpoint_says_which_memory_and_another_is_refused(fasta, tmp_path, monkeypatch):
     run = tmp_path / "run"
     train(configure(fasta, max_steps=2), run, argv=["test"])
     model = load_model(run)
@@ -203,7 +197,7 @@ def test_the_checkpoint_says_which_memory_and_another_is_refused(
         train(configure(fasta, max_steps=4), run, argv=["test"])
 
 
-def test_what_cannot_have_a_memory_is_refused_in_one_line(fasta: Path, tmp_path: Path) -> None:
+def test_what_cannot_have_a_memory_is_refused_in_one_line(fasta, tmp_path):
     def plan(source: str | Path = fasta, **options: Any) -> None:
         asked = TrainRequest.make(source, memory=True, out=tmp_path / "x", **options)
         asked.planned.config.check_together()
@@ -229,7 +223,7 @@ def test_what_cannot_have_a_memory_is_refused_in_one_line(fasta: Path, tmp_path:
         open_run_memory(wide_config, feed, batches, None, None)
 
 
-def test_the_loss_is_that_of_the_network_that_remembers(copied: Path) -> None:
+def test_the_loss_is_that_of_the_network_that_remembers(copied):
     config = configure(copied)
     feed = open_feed(config)
     batches = open_train_batches(feed, config)
@@ -250,9 +244,7 @@ def test_the_loss_is_that_of_the_network_that_remembers(copied: Path) -> None:
     assert float(backbone.recalled.grad.abs().max()) > 0
 
 
-def test_a_run_remembers_by_default(
-    fasta: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_remembers_by_default(fasta, tmp_path, monkeypatch):
     """New sequences, templates, regions of a genome and designs alike."""
     reads, plain = (
         save_run(tmp_path / str(recalls), configure(fasta, recalls=recalls))

@@ -42,7 +42,7 @@ SNV, DEL1, INS3, LONG = (find_class(*size) for size in ((1, 1), (1, 0), (0, 3), 
 
 
 @pytest.fixture(autouse=True)
-def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path))
     monkeypatch.setattr("genodiff.variants.background.MOST_DRAWS", 4000)
 
@@ -103,7 +103,7 @@ def draw(genome: HeldContigs, *sizes: Any, seed: int = 1, score: Any = None) -> 
 
 
 @pytest.mark.slow
-def test_percentiles_of_fresh_random_variants_are_uniform() -> None:
+def test_percentiles_of_fresh_random_variants_are_uniform():
     genome = make_genome()
     for size in (SNV, DEL1, INS3, LONG):
         assert size is not None
@@ -129,7 +129,7 @@ def test_percentiles_of_fresh_random_variants_are_uniform() -> None:
         assert kstest(held_out, "uniform").statistic < 1.73 * math.sqrt(2 / len(held_out))
 
 
-def test_matching_takes_out_what_the_kind_of_mutation_does() -> None:
+def test_matching_takes_out_what_the_kind_of_mutation_does():
     """Within one mutation all are uniform, which they are not among all SNVs."""
     genome = make_genome()
     assert SNV is not None
@@ -168,14 +168,14 @@ def test_matching_takes_out_what_the_kind_of_mutation_does() -> None:
         (Allele("c", 2, "AAC", "G"), ["delins3/1"]),
     ],
 )
-def test_strata_go_from_the_finest_to_the_coarsest(allele: Allele, strata: list[str]) -> None:
+def test_strata_go_from_the_finest_to_the_coarsest(allele, strata):
     genome = HeldContigs({"c": b"CAAACGTTCAAAAACTCGTGTGTCC"})
     size = find_class(len(allele.ref), len(allele.alt))
     assert size is not None
     assert list_strata(allele, size, genome) == strata
 
 
-def test_units_and_classes() -> None:
+def test_units_and_classes():
     assert [find_unit(x) for x in ("A", "AAA", "ACAC", "ACA", "ACGACG")] == [
         "A", "A", "AC", "ACA", "ACG",
     ]  # fmt: skip
@@ -188,7 +188,7 @@ def test_units_and_classes() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 0), (0, 3), (2, 2), (3, 1), (0, 20), (30, 30)])
-def test_draws_have_their_class_and_fit_the_genome(sizes: tuple[int, int]) -> None:
+def test_draws_have_their_class_and_fit_the_genome(sizes):
     genome, size = make_genome(), find_class(*sizes)
     assert size is not None
     draws = [VariantDraws(genome, size, 1).draw(number) for number in range(200)]
@@ -204,7 +204,7 @@ def test_draws_have_their_class_and_fit_the_genome(sizes: tuple[int, int]) -> No
     assert abs(share - 0.75) < 0.12
 
 
-def test_a_genome_without_such_variants_gives_none() -> None:
+def test_a_genome_without_such_variants_gives_none():
     genome = HeldContigs({"c": b"NNNNNNNN"})
     assert SNV is not None
     assert VariantDraws(genome, SNV, 1).draw(0) == []
@@ -214,7 +214,7 @@ def test_a_genome_without_such_variants_gives_none() -> None:
     assert known.describe()["snv"]["held_out"]["ks"] is None
 
 
-def test_strata_with_too_few_are_compared_with_one_another_alone() -> None:
+def test_strata_with_too_few_are_compared_with_one_another_alone():
     scores = [RandomScore(i, ["fine", "coarse"], float(i)) for i in range(LEAST - 1)]
     scores += [RandomScore(i, ["other", "coarse"], float(i)) for i in range(LEAST, 3 * LEAST)]
     scores += [RandomScore(-i, ["coarse"], -float(i)) for i in range(30)]
@@ -254,9 +254,7 @@ def score_runs(genome: HeldContigs) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(0, 1), (1, 0), (1, 1)])
-def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(
-    sizes: tuple[int, int],
-) -> None:
+def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(sizes):
     """Fresh random variants of each kind by itself, whatever the kind's own scores are."""
     genome, size = make_genome(), find_class(*sizes)
     assert size is not None
@@ -294,9 +292,7 @@ def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(
     assert sorted(plainly)[1] < 1e-6
 
 
-def test_a_kind_that_the_genome_hardly_has_gets_no_percentile(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_kind_that_the_genome_hardly_has_gets_no_percentile(monkeypatch):
     monkeypatch.setattr("genodiff.variants.background.MOST_DRAWS", 300)
     rng = np.random.default_rng(3)
     letters = bytes(rng.choice(np.frombuffer(b"ACGT", np.uint8), 20_000))
@@ -314,7 +310,7 @@ def test_a_kind_that_the_genome_hardly_has_gets_no_percentile(
     assert told["rare"]["ins1:1x16+"] < LEAST_OF_GROUP
 
 
-def test_members_of_a_rare_kind_do_not_depend_on_what_else_is_looked_for() -> None:
+def test_members_of_a_rare_kind_do_not_depend_on_what_else_is_looked_for():
     genome = make_genome()
     size = find_class(0, 1)
     assert size is not None
@@ -327,7 +323,7 @@ def test_members_of_a_rare_kind_do_not_depend_on_what_else_is_looked_for() -> No
         assert {list_strata(one, size, genome)[-1] for one in alone} == {name}
 
 
-def test_ranks_are_as_they_are_defined() -> None:
+def test_ranks_are_as_they_are_defined():
     ranks = ScoreRanks(RandomScore(i, ["s"], float(i // 2)) for i in range(199))
     low, tied = ranks.rank(["s"], -1.0), ranks.rank(["s"], 10.0)
     assert low is not None
@@ -344,9 +340,7 @@ def test_ranks_are_as_they_are_defined() -> None:
     assert 0.08 <= share <= 0.1
 
 
-def test_what_is_cached_is_not_scored_again_and_damage_is_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_cached_is_not_scored_again_and_damage_is_noticed(monkeypatch):
     monkeypatch.setattr(background, "PART", 700)
     genome, told = make_genome(), list[Allele]()
     assert SNV is not None
@@ -378,7 +372,7 @@ def test_what_is_cached_is_not_scored_again_and_damage_is_noticed(
     assert len(told) - n == 3 * 700
 
 
-def test_the_cost_is_what_drawing_scores_and_nothing_once_it_is_cached() -> None:
+def test_the_cost_is_what_drawing_scores_and_nothing_once_it_is_cached():
     genome, told = make_genome(), list[Allele]()
     assert SNV is not None
     assert DEL1 is not None
@@ -396,7 +390,7 @@ def test_the_cost_is_what_drawing_scores_and_nothing_once_it_is_cached() -> None
     assert count_background(genome, "g", kinds, request) == ({}, {"snv": 0, "del1": 0})
 
 
-def test_parts_do_not_change_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_do_not_change_what_is_drawn(monkeypatch):
     genome = make_genome()
     assert DEL1 is not None
     whole = draw(genome, DEL1)
@@ -404,7 +398,7 @@ def test_parts_do_not_change_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> N
     assert draw(genome, DEL1).classes == whole.classes
 
 
-def test_costs_grow_with_the_windows_of_a_score() -> None:
+def test_costs_grow_with_the_windows_of_a_score():
     windows = {
         size: count_windows(find_class(*size), "auto")  # type: ignore[arg-type]
         for size in ((1, 1), (1, 0), (2, 0), (3, 3), (2, 3), (8, 0), (50, 0))
@@ -416,7 +410,7 @@ def test_costs_grow_with_the_windows_of_a_score() -> None:
     assert REQUEST.count(find_class(50, 0)) == LEAST  # type: ignore[arg-type]
 
 
-def test_calibration_counts_every_held_out_variant() -> None:
+def test_calibration_counts_every_held_out_variant():
     rng = np.random.default_rng(1)
     scores = [RandomScore(i, ["s"], x) for i, x in enumerate(rng.standard_normal(2000))]
     told = describe_calibration(scores)
@@ -428,10 +422,10 @@ def test_calibration_counts_every_held_out_variant() -> None:
 
 
 @pytest.mark.parametrize("text", ["none", "-5", "99", "1.5", "", "1e4"])
-def test_other_numbers_are_refused(text: str) -> None:
+def test_other_numbers_are_refused(text):
     with pytest.raises(UsageError, match="--background"):
         count_places(text)
 
 
-def test_off_on_and_numbers() -> None:
+def test_off_on_and_numbers():
     assert [count_places(x) for x in ("off", "on", "500", 500)] == [None, 10_000, 500, 500]

@@ -1,7 +1,5 @@
 """What variants do to planted genes, by hand and beside a naive translation."""
 
-from pathlib import Path
-
 import pytest
 from Bio.Seq import Seq
 from hypothesis import given, settings
@@ -36,7 +34,7 @@ def rows(contig: str, turned: bool, more: str = "") -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Consequences:
+def opened(tmp_path_factory):
     folder = tmp_path_factory.mktemp("genes")
     (folder / "g.fa").write_text(f">p\n{PLUS}\n>m\n{MINUS}\n>chrM\n{PLUS}\n>bare\nACGT\n")
     text = "\n".join([*rows("p", False), *rows("m", True), *rows("chrM", False)])
@@ -81,9 +79,7 @@ def alleles(start: int, ref: str, alt: str) -> list[Allele]:
         (10, PLUS[10:69], "", "transcript_ablation", ""),
     ],
 )
-def test_each_term_is_met_on_both_strands(
-    opened: Consequences, start: int, ref: str, alt: str, terms: str, protein: str
-) -> None:
+def test_each_term_is_met_on_both_strands(opened, start, ref, alt, terms, protein):
     for allele in alleles(start, ref, alt):
         told = opened.describe(allele)
         if start == 22:
@@ -96,9 +92,7 @@ def test_each_term_is_met_on_both_strands(
 
 @given(st.data())
 @settings(max_examples=200, deadline=None)
-def test_coding_terms_agree_with_whole_transcripts_translated_naively(
-    opened: Consequences, data: st.DataObject
-) -> None:
+def test_coding_terms_agree_with_whole_transcripts_translated_naively(opened, data):
     start = data.draw(st.sampled_from([*range(17, 22), *range(57, 62)]))
     width = data.draw(st.integers(1, 65 - start if start > 50 else 24 - start))
     ref = PLUS[start : start + width]
@@ -115,9 +109,7 @@ def test_coding_terms_agree_with_whole_transcripts_translated_naively(
         assert terms <= set(TERMS)
 
 
-def test_a_mitochondrion_has_no_code_until_it_is_told(
-    opened: Consequences, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_mitochondrion_has_no_code_until_it_is_told(opened, caplog):
     change = Allele("chrM", 61, "G", "A")  # TGG, then TGA: W in code 2
     assert opened.describe(change)["consequence"] == "coding_sequence_variant"
     genome = Genome(opened._genome.path)
@@ -130,14 +122,14 @@ def test_a_mitochondrion_has_no_code_until_it_is_told(
         parse_codes(["chrX=2"], genome.contigs)
 
 
-def test_what_has_no_letters_or_no_annotation_has_no_consequence(opened: Consequences) -> None:
+def test_what_has_no_letters_or_no_annotation_has_no_consequence(opened):
     assert opened.find(Allele("bare", 1, "C", "A")) == []
     assert opened.find(Allele("p", 18, "C", "N")) == []
     assert opened.describe(None)["consequence"] == ""
 
 
 @pytest.mark.parametrize("kind", ["gtf", "bed"])
-def test_gtf_and_bed12_say_the_same(opened: Consequences, tmp_path: Path, kind: str) -> None:
+def test_gtf_and_bed12_say_the_same(opened, tmp_path, kind):
     if kind == "gtf":  # its CDS ends before the stop codon
         told = 'gene_id "g"; transcript_id "t";'
         spans = [("exon", 11, 24), ("exon", 55, 69), ("CDS", 15, 24), ("CDS", 55, 62),
@@ -153,15 +145,13 @@ def test_gtf_and_bed12_say_the_same(opened: Consequences, tmp_path: Path, kind: 
             assert (mine.terms, mine.protein) == (theirs.terms, theirs.protein)
 
 
-def test_an_annotation_of_other_contigs_is_an_error(opened: Consequences, tmp_path: Path) -> None:
+def test_an_annotation_of_other_contigs_is_an_error(opened, tmp_path):
     (tmp_path / "o.gff3").write_text("\n".join(rows("other", False)) + "\n")
     with pytest.raises(DataError, match="none of its contigs"):
         Consequences(tmp_path / "o.gff3", Genome(opened._genome.path))
 
 
-def test_a_slipping_frame_and_its_stop_are_read_on_both_sides_of_the_slip(
-    tmp_path: Path,
-) -> None:
+def test_a_slipping_frame_and_its_stop_are_read_on_both_sides_of_the_slip(tmp_path):
     genes = "AT" + "ATGGCTTG" + "T" + "TGGAAATAA" + "CCCC"  # the T at 10 is left out
     (tmp_path / "s.fa").write_text(f">s\n{genes}\n")
     told = "ID=c;Parent=g;transl_table=11"

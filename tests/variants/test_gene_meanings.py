@@ -37,7 +37,7 @@ RIGHT = {
 @pytest.mark.skipif(not CASES.is_dir(), reason="the shared folder has no cases")
 @pytest.mark.parametrize("case", RIGHT)
 @pytest.mark.parametrize("ending", ["gff3", "gb"])
-def test_shown_cases_of_consequences(case: str, ending: str) -> None:
+def test_shown_cases_of_consequences(case, ending):
     (folder,) = CASES.glob(f"{case}-*")
     fasta, vcf, right = RIGHT[case]
     path = folder / f"{fasta[0]}.{ending}"
@@ -58,7 +58,7 @@ def test_shown_cases_of_consequences(case: str, ending: str) -> None:
 
 @pytest.mark.skipif(not CASES.is_dir(), reason="the shared folder has no cases")
 @pytest.mark.parametrize("ending", ["gff3", "gb"])
-def test_shown_case_of_labels(ending: str) -> None:
+def test_shown_case_of_labels(ending):
     (folder,) = CASES.glob("69-*")
     labels = read_gene_labels(folder / f"p.{ending}", {"p1": 3000})
     names = np.array([*labels.names, "unknown"])[labels.contigs["p1"]]
@@ -96,9 +96,7 @@ def label(folder: Path, path: Path, *, letters: bool = True) -> str:
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_a_base_of_a_run_over_a_start_or_stop_leaves_what_stands_there(
-    tmp_path: Path, turned: bool
-) -> None:
+def test_a_base_of_a_run_over_a_start_or_stop_leaves_what_stands_there(tmp_path, turned):
     letters = "CGTCGTAAA" + GENE + "AAAACGCGTT"  # AAAATG and TAAAAAA
     size = len(letters)
     shown = str(Seq(letters).reverse_complement()) if turned else letters
@@ -137,9 +135,7 @@ PARTS = ((5, 14), (43, 62))
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", ["CDS", "gene"])
-def test_words_of_a_gene_and_of_its_cds_count_alike(
-    tmp_path: Path, about: str, unknown: str, place: str
-) -> None:
+def test_words_of_a_gene_and_of_its_cds_count_alike(tmp_path, about, unknown, place):
     own, above = (f";{about}", "") if place == "CDS" else ("", f";{about}")
     text = row("gene", 5, 63, f"ID=g{above}") + "".join(
         row("CDS", a, b, f"ID=c;Parent=g{own}", phase=p)
@@ -164,9 +160,7 @@ def test_words_of_a_gene_and_of_its_cds_count_alike(
         ((0, 2), ".", "no strand is annotated"),
     ],
 )  # fmt: skip
-def test_what_contradicts_itself_is_not_judged(
-    tmp_path: Path, phases: tuple[object, object], way: str, said: str
-) -> None:
+def test_what_contradicts_itself_is_not_judged(tmp_path, phases, way, said):
     rows = [row("CDS", a, b, "ID=c;Parent=t", way, p)
             for (a, b), p in zip(PARTS, phases, strict=True)]  # fmt: skip
     path = write(tmp_path, SPLIT, row("mRNA", 5, 62, "ID=t", way) + "".join(rows))
@@ -175,7 +169,7 @@ def test_what_contradicts_itself_is_not_judged(
     assert ("missense" in told) == (not said)
 
 
-def test_parts_on_two_strands_need_the_word_and_the_letters(tmp_path: Path) -> None:
+def test_parts_on_two_strands_need_the_word_and_the_letters(tmp_path):
     turned = str(Seq(GENE[:12]).reverse_complement())
     letters = "CCCCC" + turned + "CCCCC" + GENE[12:] + "CCCCC"
     rows = [("-", 6, 17), ("+", 23, 40)]
@@ -191,9 +185,7 @@ def test_parts_on_two_strands_need_the_word_and_the_letters(tmp_path: Path) -> N
         assert set(label(tmp_path, both)[22:39]) == {"?"}
 
 
-def test_rows_of_several_names_are_one_cds_only_where_exons_or_letters_say_so(
-    tmp_path: Path,
-) -> None:
+def test_rows_of_several_names_are_one_cds_only_where_exons_or_letters_say_so(tmp_path):
     above = row("gene", 5, 63, "ID=g") + row("mRNA", 5, 63, "ID=t;Parent=g")
     cds = "".join(row("CDS", a, b, f"ID=t.CDS.{n};Parent=t", phase=p)
                   for n, ((a, b), p) in enumerate(zip(PARTS, (0, 2), strict=True)))  # fmt: skip
@@ -216,7 +208,7 @@ def test_rows_of_several_names_are_one_cds_only_where_exons_or_letters_say_so(
     assert sorted(told) == ["c3|t|3_prime_UTR_variant|", "c44|t|missense_variant|A2D"]
 
 
-def test_a_gene_beyond_its_contig_is_there_and_unknown(tmp_path: Path) -> None:
+def test_a_gene_beyond_its_contig_is_there_and_unknown(tmp_path):
     letters = "CC" + GENE + "CCCCCC"
     text = row("CDS", 3, 32, "ID=c", phase=0) + row("CDS", 35, 60, "ID=d", phase=0)
     path = write(tmp_path, letters, text)
@@ -224,14 +216,14 @@ def test_a_gene_beyond_its_contig_is_there_and_unknown(tmp_path: Path) -> None:
     assert label(tmp_path, path) == "--" + "e" * 30 + "--" + "????"
 
 
-def test_a_gene_without_a_cds_is_not_between(tmp_path: Path) -> None:
+def test_a_gene_without_a_cds_is_not_between(tmp_path):
     letters = "CC" + GENE + "C" * 60
     text = row("CDS", 3, 32, "ID=c") + row("gene", 40, 49, "ID=g") + row("tRNA", 60, 69, "ID=r")
     path = write(tmp_path, letters, text + row("gene", 75, 80, "ID=q;gene_biotype=lncRNA"))
     assert label(tmp_path, path) == "--" + "e" * 30 + "-" * 7 + "?" * 10 + "-" * 43
 
 
-def test_utrs_without_exons_are_exons(tmp_path: Path) -> None:
+def test_utrs_without_exons_are_exons(tmp_path):
     rows = row("mRNA", 1, 66, "ID=t") + "".join(
         row(kind, a, b, f"ID={kind}{a};Parent=t")
         for kind, a, b in (("five_prime_UTR", 1, 4), ("CDS", 5, 14), ("CDS", 43, 62),
@@ -241,7 +233,7 @@ def test_utrs_without_exons_are_exons(tmp_path: Path) -> None:
     assert ask(tmp_path, path, 64, "C", "A") == ["t|t|3_prime_UTR_variant|"]
 
 
-def test_pictures_draw_both_ends_of_a_gene_over_the_origin(tmp_path: Path) -> None:
+def test_pictures_draw_both_ends_of_a_gene_over_the_origin(tmp_path):
     text = row("region", 1, 100, "ID=c;Is_circular=true")
     text += row("gene", 91, 130, "ID=g;Name=ori") + row("CDS", 91, 130, "ID=d;Parent=g", phase=0)
     text += row("gene", 40, 45, "ID=p;pseudo=true;Name=ps") + row("CDS", 40, 45, "ID=q;Parent=p")
@@ -255,11 +247,11 @@ def test_pictures_draw_both_ends_of_a_gene_over_the_origin(tmp_path: Path) -> No
     }  # fmt: skip
 
 
-def test_unknown_is_minus_one() -> None:
+def test_unknown_is_minus_one():
     assert UNKNOWN == -1  # `label` takes the last name for it
 
 
-def test_rows_over_the_origin_are_two_intervals_of_a_class_and_sound(tmp_path: Path) -> None:
+def test_rows_over_the_origin_are_two_intervals_of_a_class_and_sound(tmp_path):
     text = row("region", 1, 50, "ID=c;Is_circular=true") + row("CDS", 41, 60, "ID=a")
     path = write(tmp_path, "A" * 50, text)
     found = read_class_labels(path, {"c": 50}, types=("CDS",)).contigs["c"]
@@ -273,7 +265,7 @@ def test_rows_over_the_origin_are_two_intervals_of_a_class_and_sound(tmp_path: P
 
 
 @pytest.mark.parametrize("header", ["", " [topology=circular]"])
-def test_exon_numbers_of_gtf_say_the_order_over_an_origin(tmp_path: Path, header: str) -> None:
+def test_exon_numbers_of_gtf_say_the_order_over_an_origin(tmp_path, header):
     letters = GENE[12:] + "CCCCCCCCCC" + GENE[:12]  # the gene is 29..40, 1..18
     about = 'gene_id "g"; transcript_id "t"; exon_number "{}";'
     text = "".join(row("CDS", a, b, about.format(n), phase=0)
@@ -289,9 +281,7 @@ def test_exon_numbers_of_gtf_say_the_order_over_an_origin(tmp_path: Path, header
 
 
 @pytest.mark.parametrize("numbers", [(1, 2), (2, 1)])
-def test_exons_on_minus_may_be_numbered_either_way(
-    tmp_path: Path, numbers: tuple[int, int]
-) -> None:
+def test_exons_on_minus_may_be_numbered_either_way(tmp_path, numbers):
     size, about = len(SPLIT), 'gene_id "g"; transcript_id "t"; exon_number "{}";'
     text = "".join(row("CDS", a + 1, b, about.format(n), "-") for n, a, b in (
         (numbers[0], size - 59, size - 42), (numbers[1], size - 14, size - 4)))  # fmt: skip

@@ -85,7 +85,7 @@ HAPLOTYPES = {
 
 
 @pytest.mark.parametrize("name", HAPLOTYPES)
-def test_chain_is_the_log_ratio_of_the_enumeration(name: str) -> None:
+def test_chain_is_the_log_ratio_of_the_enumeration(name):
     alleles = HAPLOTYPES[name]
     scorer = make_scorer(LETTERS)
     (found,) = scorer.score([alleles])
@@ -100,7 +100,7 @@ def test_chain_is_the_log_ratio_of_the_enumeration(name: str) -> None:
     assert (abs(parts - wanted) < 1e-6) == (name != "neighbours")
 
 
-def test_distant_variants_of_one_haplotype_are_heard_together() -> None:
+def test_distant_variants_of_one_haplotype_are_heard_together():
     """A law of 6 bases in which all depend on all: the parts do not add up to the haplotype."""
     sequences = torch.tensor(list(itertools.product(DNA.targets, repeat=6)))
     weights = np.random.default_rng(2).dirichlet(np.full(len(sequences), 0.5))
@@ -127,7 +127,7 @@ def test_distant_variants_of_one_haplotype_are_heard_together() -> None:
 
 @pytest.mark.parametrize("name", HAPLOTYPES)
 @pytest.mark.parametrize("method", ["chain", "nelbo"])
-def test_the_way_back_has_the_opposite_score(name: str, method: str) -> None:
+def test_the_way_back_has_the_opposite_score(name, method):
     there, back = HAPLOTYPES[name], swap(HAPLOTYPES[name])
     (one,) = make_scorer(LETTERS, method).score([there])
     (two,) = make_scorer(back[0], method).score([back[1]])
@@ -182,7 +182,7 @@ def attach(
     return [list(one.copies[0]) for one in attached]
 
 
-def test_a_haplotype_of_one_variant_has_its_score_and_others_one_for_all_copies() -> None:
+def test_a_haplotype_of_one_variant_has_its_score_and_others_one_for_all_copies():
     ab, same, single = haplotype(5, 9), haplotype(5, 9), haplotype(20, incomplete=True)
     rows = phased(
         (5, {(0, 0): ab, (1, 1): same}), (9, {(0, 0): ab, (1, 1): same}), (20, {(0, 1): single})
@@ -201,7 +201,7 @@ def test_a_haplotype_of_one_variant_has_its_score_and_others_one_for_all_copies(
     }  # fmt: skip
 
 
-def test_what_has_no_haplotype_score_has_its_reason() -> None:
+def test_what_has_no_haplotype_score_has_its_reason():
     clash = haplotype(5, 9, overlaps=True)
     rows = phased((5, {(0, 0): clash}), (9, {(0, 0): clash}))
     rows[1] = rows[1]._replace(calls=((CopyCall(1, clash), CopyCall(1, None, "unphased")), ()))
@@ -213,7 +213,7 @@ def test_what_has_no_haplotype_score_has_its_reason() -> None:
     assert walk.tally.describe()["unscored"] == {"overlap": 2, "unphased": 1}
 
 
-def test_parts_of_a_file_have_the_haplotypes_that_reach_into_them() -> None:
+def test_parts_of_a_file_have_the_haplotypes_that_reach_into_them():
     ab, bc = haplotype(5, 9, 20), haplotype(9, 20)
     rows = phased((5, {(0, 0): ab}), (9, {(0, 0): ab, (0, 1): bc}), (20, {(0, 0): ab, (0, 1): bc}))
     scores = {ab.alleles: joint(-1.0), bc.alleles: joint(-2.0)}
@@ -233,7 +233,7 @@ def test_parts_of_a_file_have_the_haplotypes_that_reach_into_them() -> None:
     assert counts["joint"] == 2
 
 
-def test_haplotypes_are_counted_by_method() -> None:
+def test_haplotypes_are_counted_by_method():
     long = PhasedHaplotype(alleles=(allele(3, 1, other(3)), allele(9, 0, "ACGTACGTA")), closed=True)
     rows = phased((4, {(0, 0): long, (0, 1): haplotype(4, 9)}))
     assert count_haplotypes(HaplotypeWalk(rows), "auto") == ({"chain": 1, "nelbo": 1}, 109)

@@ -75,7 +75,7 @@ def make_files(folder: Path, *, features: bool = False) -> dict[str, Path]:
     return found
 
 
-def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
+def test_every_form_gives_the_same_rows(tmp_path):
     files = make_files(tmp_path)
     rows = {ending: list(ScoredFile(path).rows()) for ending, path in files.items()}
     assert rows[".vcf"] == rows[".tsv"] == rows[".jsonl"] == rows[".parquet"]
@@ -91,7 +91,7 @@ def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
     assert (opened.records, opened.about["unit"]) == (6, "nats")
 
 
-def test_a_column_of_haplotypes_behind_ours_is_left_alone(tmp_path: Path) -> None:
+def test_a_column_of_haplotypes_behind_ours_is_left_alone(tmp_path):
     path = make_files(tmp_path)[".tsv"]
     whole = list(ScoredFile(path).rows())
     about, names, *rows = path.read_text().splitlines()
@@ -99,9 +99,7 @@ def test_a_column_of_haplotypes_behind_ours_is_left_alone(tmp_path: Path) -> Non
     assert list(ScoredFile(path).rows()) == whole
 
 
-def test_parts_of_a_parquet_file_are_all_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_a_parquet_file_are_all_of_it(tmp_path, monkeypatch):
     path = make_files(tmp_path)[".parquet"]
     whole = list(ScoredFile(path).rows())
     monkeypatch.setattr("genodiff.variants.scored_file._ROWS", 3)
@@ -120,7 +118,7 @@ def test_parts_of_a_parquet_file_are_all_of_it(
         ("a.bed", "c\t1\t2\n", "none of the endings"),
     ],
 )
-def test_what_holds_no_scores_is_refused(tmp_path: Path, name: str, text: str, what: str) -> None:
+def test_what_holds_no_scores_is_refused(tmp_path, name, text, what):
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match=what):
         list(ScoredFile(tmp_path / name).rows())
@@ -129,7 +127,7 @@ def test_what_holds_no_scores_is_refused(tmp_path: Path, name: str, text: str, w
         list(ScoredFile(tmp_path / "b.parquet").rows())
 
 
-def test_a_change_has_its_kind_without_the_genome() -> None:
+def test_a_change_has_its_kind_without_the_genome():
     found = [measure_change(*x) for x in (("A", "C"), ("ACG", "ATG"), ("A", "AC"), ("GAC", "G"),
                                           ("ACC", "GT"), ("aag", "ACT"))]  # fmt: skip
     assert found == [
@@ -144,7 +142,7 @@ def count(path: Path, **options: int) -> ScoredTally:
     return tally
 
 
-def test_a_tally_keeps_every_row(tmp_path: Path) -> None:
+def test_a_tally_keeps_every_row(tmp_path):
     tally = count(make_files(tmp_path)[".vcf"], top=3, drawn=2)
     assert (tally.rows, tally.n_scored, sum(tally.unscored.values())) == (8, 6, 2)
     assert tally.scored == {"snv": 4, "ins": 1, "del": 1}
@@ -163,9 +161,7 @@ def test_a_tally_keeps_every_row(tmp_path: Path) -> None:
     assert len(tally.list_drawn()) == 2
 
 
-def test_the_least_likely_do_not_depend_on_the_order_and_ranked_ones_come_first(
-    tmp_path: Path,
-) -> None:
+def test_the_least_likely_do_not_depend_on_the_order_and_ranked_ones_come_first(tmp_path):
     path = make_files(tmp_path)[".jsonl"]
     whole = count(path, top=6, drawn=3)
     assert [row.score for row in whole.list_least()] == [-4.125, -3.0, -1.25, 0.0, 0.5, 2.0]
@@ -177,7 +173,7 @@ def test_the_least_likely_do_not_depend_on_the_order_and_ranked_ones_come_first(
     assert count(path, top=0, drawn=0).list_least() == []
 
 
-def test_what_an_annotation_says_is_read_of_every_form(tmp_path: Path) -> None:
+def test_what_an_annotation_says_is_read_of_every_form(tmp_path):
     files = make_files(tmp_path, features=True)
     rows = {ending: list(ScoredFile(path).rows()) for ending, path in files.items()}
     assert rows[".vcf"] == rows[".tsv"] == rows[".jsonl"] == rows[".parquet"]
@@ -189,7 +185,7 @@ def test_what_an_annotation_says_is_read_of_every_form(tmp_path: Path) -> None:
     assert set(tally.consequences) <= set(TERMS)
 
 
-def test_scores_along_a_genome_are_kept_in_a_bounded_number_of_bins() -> None:
+def test_scores_along_a_genome_are_kept_in_a_bounded_number_of_bins():
     places, rng = ScoredPlaces(width=1), np.random.default_rng(2)
     scores = {("a", int(at)): float(rng.normal()) for at in rng.integers(0, 10**6, 3000)}
     scores |= {("b", int(at)): float(rng.normal()) for at in rng.integers(0, 10**5, 300)}
@@ -210,7 +206,7 @@ def test_scores_along_a_genome_are_kept_in_a_bounded_number_of_bins() -> None:
     assert (len(places.ends), places.left_out) == (CONTIGS, CONTIGS + 2)
 
 
-def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_rows(tmp_path):
     row = json.loads(make_files(tmp_path)[".jsonl"].read_text().splitlines()[0])
     tally = ScoredTally(top=5, drawn=4)
     (tmp_path / "many.jsonl").write_text(
@@ -222,7 +218,7 @@ def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
     assert len(next(iter(tally.classes.values())).grid) == 7
 
 
-def test_a_rank_among_few_counts_over_the_stretch_that_it_stands_for(tmp_path: Path) -> None:
+def test_a_rank_among_few_counts_over_the_stretch_that_it_stands_for(tmp_path):
     row = next(ScoredFile(make_files(tmp_path)[".tsv"]).rows())
     tally = ScoredTally()
     for rank in range(21):  # all ranks among 20: nothing is left of their steps
@@ -233,7 +229,7 @@ def test_a_rank_among_few_counts_over_the_stretch_that_it_stands_for(tmp_path: P
     assert counts[-1] == pytest.approx(1 + 21 / PERCENT_BINS)
 
 
-def test_the_distance_from_uniform_is_that_of_kolmogorov() -> None:
+def test_the_distance_from_uniform_is_that_of_kolmogorov():
     even = np.full(PERCENT_BINS, 5)
     assert measure_ks(even) == (pytest.approx(0, abs=1e-12), 1.358 / np.sqrt(1000))
     low = np.zeros(PERCENT_BINS, np.int64)

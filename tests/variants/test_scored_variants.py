@@ -4,7 +4,6 @@ import errno
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,13 +17,7 @@ from genodiff.io.vcf import VcfHeader
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.variants import output
-from genodiff.variants.output import (
-    SortedWatch,
-    format_lines,
-    make_frame,
-    scan_frame,
-    write_frame,
-)
+from genodiff.variants.output import SortedWatch, format_lines, make_frame, scan_frame, write_frame
 from genodiff.variants.records import RecordSelection
 from genodiff.variants.request import ScoreRequest
 from genodiff.variants.scored_variants import Judged, ScoredRecord, ScoreForm, score_records
@@ -52,7 +45,7 @@ def found_of(allele: Item) -> AlleleScore:
 
 
 @pytest.fixture
-def genome(tmp_path: Path) -> Genome:
+def genome(tmp_path):
     (tmp_path / "ref.fa").write_text(FASTA)
     return Genome(tmp_path / "ref.fa")
 
@@ -85,9 +78,7 @@ def text(scores: Iterable[Sequence[AlleleScore]]) -> list[list[object]]:
 
 
 @pytest.mark.parametrize("held", [1, 2, 3, 100])
-def test_each_record_has_its_own_scores_or_reasons_however_many_are_held(
-    genome: Genome, held: int
-) -> None:
+def test_each_record_has_its_own_scores_or_reasons_however_many_are_held(genome, held):
     found = score_records(judge(genome), lambda alleles: score(alleles, held))
     assert text(found) == [
         [("spanning_deletion",)], [1.0201, ("symbolic",), 1.0201], [("ref_mismatch",)],
@@ -96,7 +87,7 @@ def test_each_record_has_its_own_scores_or_reasons_however_many_are_held(
     ]  # fmt: skip
 
 
-def test_the_vcf_keeps_what_was_read_and_says_why_there_is_no_score(genome: Genome) -> None:
+def test_the_vcf_keeps_what_was_read_and_says_why_there_is_no_score(genome):
     names = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"
     header = VcfHeader(["##fileformat=VCFv4.2", "##contig=<ID=chr1>"], names)
     form, scored = ScoreForm(genome, "nats", {"model": "abc"}), score_all(genome)
@@ -128,7 +119,7 @@ def test_the_vcf_keeps_what_was_read_and_says_why_there_is_no_score(genome: Geno
     assert list(format_lines(rescored, ".vcf", second, form)) == lines
 
 
-def test_tables_have_a_row_for_each_alt(genome: Genome) -> None:
+def test_tables_have_a_row_for_each_alt(genome):
     scored, form = score_all(genome), ScoreForm(genome, "nats")
     frame = make_frame(scored, ScoreForm(genome, "bits"))
     assert frame.height == 11
@@ -145,9 +136,7 @@ def test_tables_have_a_row_for_each_alt(genome: Genome) -> None:
     assert make_frame([], form).columns == frame.columns
 
 
-def test_parquet_is_written_a_group_of_rows_at_a_time(
-    genome: Genome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parquet_is_written_a_group_of_rows_at_a_time(genome, tmp_path, monkeypatch):
     monkeypatch.setattr(output, "_HELD_ROWS", 3)
     monkeypatch.setattr(output, "_ROWS", 5)
     scored, form = score_all(genome), ScoreForm(genome, "nats")
@@ -162,8 +151,8 @@ def test_parquet_is_written_a_group_of_rows_at_a_time(
 
 
 def test_a_fault_while_parquet_is_written_keeps_its_words_and_the_old_file(
-    genome: Genome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    genome, tmp_path, monkeypatch
+):
     out, form = tmp_path / "o.parquet", ScoreForm(genome, "nats")
     out.write_bytes(b"before")
 
@@ -186,7 +175,7 @@ def test_a_fault_while_parquet_is_written_keeps_its_words_and_the_old_file(
     assert [one.name for one in tmp_path.iterdir() if "parquet" in one.name] == [out.name]
 
 
-def test_shards_are_all_records_once() -> None:
+def test_shards_are_all_records_once():
     for n in (0, 1, 7, 100):
         cuts = [Shard(i, 8).cut(n) for i in range(1, 9)]
         assert [c for a, b in cuts for c in range(a, b)] == list(range(n))
@@ -196,12 +185,12 @@ def test_shards_are_all_records_once() -> None:
             parse_shard(wrong)
 
 
-def test_regions_choose_what_overlaps() -> None:
+def test_regions_choose_what_overlaps():
     chosen = RecordSelection(["chr1:4-5", "chr2:2"], {"chr1": 20, "chr2": 8}).choose(records())
     assert [(one.chrom, one.pos) for one in chosen] == [("chr1", 4), ("chr1", 5), ("chr2", 2)]
 
 
-def test_a_telomere_belongs_to_the_base_beside_it() -> None:
+def test_a_telomere_belongs_to_the_base_beside_it():
     ends = [VariantRecord(n, "chr1", pos, ".", "N", ("<DUP>",)) for n, pos in enumerate((0, 21))]
     for region, chosen in (
         ("chr1", [0, 21]),
@@ -213,7 +202,7 @@ def test_a_telomere_belongs_to_the_base_beside_it() -> None:
         assert [one.pos for one in found] == chosen
 
 
-def test_an_output_has_an_ending_that_is_known() -> None:
+def test_an_output_has_an_ending_that_is_known():
     assert ScoreRequest("run", "v.vcf", fasta="g.fa", out="a.VCF.gz").find_form("vcf") == ".vcf.gz"
     stream = ScoreRequest("run", "v.vcf", fasta="g.fa", out="-")
     assert [stream.find_form(one) for one in ("table", "bcf")] == [".tsv", ".vcf"]
@@ -221,7 +210,7 @@ def test_an_output_has_an_ending_that_is_known() -> None:
         ScoreRequest("run", "v.vcf", fasta="g.fa", out="a.txt").check()
 
 
-def test_records_are_sorted_where_each_contig_is_one_stretch() -> None:
+def test_records_are_sorted_where_each_contig_is_one_stretch():
     for places, is_sorted in (
         ([("a", 1), ("a", 1), ("b", 1)], True),
         ([("a", 2), ("a", 1)], False),
