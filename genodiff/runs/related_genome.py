@@ -14,9 +14,8 @@ How near a relative is to a genome is kept in the cache folder.
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -180,7 +179,7 @@ class RelatedGenomes(NamedTuple):
 
     relatives: Relatives
     votes: VoteNumbers
-    fit_profiles: Callable[[], ProfileNumbers]
+    fit_profiles: "ProfileFit"
     told: dict[str, Any]
     digest: str
 
@@ -245,7 +244,7 @@ def fit_related(
     if left := sorted(kin.keys() - {one.name for one in kept}):
         told["left_out"] = [{"name": name, "why": "of the target's species"} for name in left]
     digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
-    profiles = partial(_fit_profiles, relatives, windows, path.with_suffix(".profiles.json"))
+    profiles = ProfileFit(relatives, windows, path.with_suffix(".profiles.json"))
     return RelatedGenomes(relatives, votes, profiles, told, digest)
 
 
@@ -289,20 +288,40 @@ def _measure_votes(relatives: Relatives, windows: Codes) -> dict[str, Any]:
     return votes.model_dump(mode="json")
 
 
-def _fit_profiles(relatives: Relatives, windows: Codes, path: Path) -> ProfileNumbers:
-    """Read the profile numbers from the cache at `path`, or fit and cache them."""
-    columns = relatives.columns
-    assert columns is not None
-    with lock_folder(path, "fits relatives"):
-        try:
-            return ProfileNumbers.model_validate_json(path.read_bytes())
-        except (OSError, ValueError):
-            over = relatives.align(windows)
-            distances = measure_distances(over, windows)
-            fitted = fit_profiles(over, windows, distances, columns.tree, columns.gc)
+class ProfileFit(NamedTuple):
+    """The fit of `memory/profiles.py` to windows of a target: when called, read from the cache at
+    `path` or made and cached.
+    """
+
+    relatives: Relatives
+    windows: Codes
+    path: Path
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the cache has it."""
+        return self._read() is not None
+
+    def __call__(self) -> ProfileNumbers:
+        """The numbers."""
+        columns = self.relatives.columns
+        assert columns is not None
+        with lock_folder(self.path, "fits relatives"):
+            known = self._read()
+            if known is not None:
+                return known
+            over = self.relatives.align(self.windows)
+            distances = measure_distances(over, self.windows)
+            fitted = fit_profiles(over, self.windows, distances, columns.tree, columns.gc)
             numbers = _round(fitted.model_dump(mode="json"))
-            atomic.write_json(path, numbers)
+            atomic.write_json(self.path, numbers)
             return ProfileNumbers(**numbers)
+
+    def _read(self) -> ProfileNumbers | None:
+        try:
+            return ProfileNumbers.model_validate_json(self.path.read_bytes())
+        except (OSError, ValueError):
+            return None
 
 
 def _round(numbers: Any) -> Any:

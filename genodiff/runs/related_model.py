@@ -18,7 +18,7 @@ the relatives too, and need not know of them.
 
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -45,7 +45,6 @@ from genodiff.memory.spellings import score_spellings
 from genodiff.memory.text import MOST_WINDOW, NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (
-    ProfileNumbers,
     VoteNumbers,
     count_votes,
     measure_change,
@@ -59,6 +58,7 @@ from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_genome import (
     FIT_LENGTH,
     FIT_WINDOWS,
+    ProfileFit,
     draw_fit_windows,
     fit_related,
     is_fitted_to,
@@ -84,7 +84,7 @@ class RelatedBackbone(Backbone):
 
     def __init__(
         self, network: Backbone, relatives: Relatives, votes: VoteNumbers,
-        fit_profiles: Callable[[], ProfileNumbers] | None = None,
+        fit_profiles: ProfileFit | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.network, self.relatives, self.votes = network, relatives, votes

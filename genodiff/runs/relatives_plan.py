@@ -160,20 +160,24 @@ def count_waiting(listed: GenomeList, *, fits: bool = False) -> dict[str, Any] |
     }
 
 
-def describe_waiting(relatives: Mapping[str, Any] | None) -> dict[str, Any]:
+def describe_waiting(relatives: Mapping[str, Any] | None, of_method: float = 0.0) -> dict[str, Any]:
     """What a plan says of relatives that are not ready; empty where they are, or without any.
 
-    The time that a plan says beside it is that of the network alone.
+    `of_method`: seconds of what a method of scoring still fits. The time that a plan says beside it
+    is that of the network alone.
     """
-    if not relatives or "waiting" not in relatives:
+    work, seconds = [], of_method
+    if relatives and "waiting" in relatives:
+        kinds = ("to_fetch", "download"), ("waiting", "index")
+        work = [f"{relatives[key]:,} to {verb}" for key, verb in kinds if relatives[key]]
+        work.append(f"{format_count(len(relatives['genomes']), 'genome')} to fit")
+        seconds += relatives["seconds"]
+    if of_method:
+        work.append("classes of positions to fit")
+    if not work:
         return {}
-    work = [f"{format_count(len(relatives['genomes']), 'genome')} to fit"]
-    if relatives["waiting"]:
-        work.insert(0, f"{relatives['waiting']:,} to index")
-    if relatives["to_fetch"]:
-        work.insert(0, f"{relatives['to_fetch']:,} to download")
-    about = f"{', '.join(work)}: about {format_duration(relatives['seconds'])} before the first use"
-    return {"relatives": about, "seconds_of_relatives": relatives["seconds"]}
+    about = f"{', '.join(work)}: about {format_duration(seconds)} before the first use"
+    return {"relatives": about, "seconds_of_relatives": seconds}
 
 
 class FitClock:

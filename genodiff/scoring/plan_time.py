@@ -3,6 +3,7 @@ long relatives take.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 
 import numpy as np
@@ -11,8 +12,16 @@ from genodiff.alphabet import Alphabet
 from genodiff.io.variants import Allele
 from genodiff.jobs import machine
 from genodiff.scoring.masked_reader import MaskedReader
+from genodiff.scoring.methods import find_method
 from genodiff.scoring.related_sites import RelatedSites
-from genodiff.scoring.variant_windows import Contigs, place_window
+from genodiff.scoring.score_options import ScoreOptions
+from genodiff.scoring.span_scores import run_steps
+from genodiff.scoring.variant_windows import (
+    Contigs,
+    UnscorableError,
+    cut_window,
+    place_window,
+)
 
 _WINDOWS = 16  # of one step, at most
 
@@ -48,6 +57,32 @@ def time_evaluations(
         before = reader.evaluations
         reader.read(windows, own)
         return reader.evaluations - before
+
+    return machine.time_steps(step)
+
+
+def time_spans(
+    reader: MaskedReader,
+    genome: Contigs,
+    alphabet: Alphabet,
+    alleles: Sequence[Allele],
+    options: ScoreOptions,
+    context: int,
+) -> float:
+    """Seconds of a score of one of some alleles that read no network; 0.0 without any."""
+    windows = []
+    for one in alleles:
+        with suppress(UnscorableError):
+            windows.append(cut_window(genome, alphabet, [one], context, options.longest))
+    if not windows:
+        return 0.0
+
+    def step() -> int:
+        for cut in windows:
+            place = cut.contig, cut.start, cut.end
+            method = find_method(cut.pair.widths, options.method)
+            run_steps(method.start(reader, cut.pair, options, place), reader)
+        return len(windows)
 
     return machine.time_steps(step)
 

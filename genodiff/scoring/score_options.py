@@ -1,7 +1,7 @@
 """How variants are scored, and the bounds of it. No torch."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, Self
 
 from annotated_types import Ge
 
@@ -9,7 +9,7 @@ from genodiff.errors import UsageError
 from genodiff.jobs.options import Memory, Seed
 from genodiff.jobs.request import Option, Options
 from genodiff.scoring.allele_score import LONGEST_SPAN
-from genodiff.scoring.methods import AUTO, check_method, describe_methods
+from genodiff.scoring.methods import AUTO, check_method, describe_methods, settle_method
 from genodiff.scoring.methods.nelbo import LEAST_WINDOWS, MAX_EVALUATIONS, STANDARD_ERROR
 
 TWICE = "2x"
@@ -67,6 +67,10 @@ class ScoreOptions(Options):
     def double(self) -> bool:
         """Whether each variant is scored at double context as well."""
         return self.context == TWICE
+
+    def settle(self, *, related: bool) -> Self:
+        """These options with the method that a model has (`settle_method`)."""
+        return replace(self, method=settle_method(self.method, related=related))
 
     def find_context(self, trained: int) -> int:
         """Bases of a window, where those of training have `trained`."""

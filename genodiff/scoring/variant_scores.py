@@ -94,7 +94,8 @@ def open_scorer(
     loci: OwnLoci | None = None,
 ) -> Callable[[Iterable[Item]], Iterator[AlleleScore]]:
     """`score_alleles` for alleles that come at several times: all that it opens is opened once."""
-    options = options or ScoreOptions()
+    related = isinstance(model.backbone, RelatedBackbone)
+    options = (options or ScoreOptions()).settle(related=related)
     context = options.find_context(model.config.data.seq_len)
     loci = loci or open_score_loci(model, genome, options)
     reader = open_reader(model, batch_size=options.batch_size, loci=loci)

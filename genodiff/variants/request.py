@@ -108,12 +108,12 @@ class HeldScoreRequest(ScoreFields, Request[Any]):
     One row may stand alone.
 
     `score` is the log-likelihood of ALT minus that of REF, in `unit`: positive where ALT is
-    likelier. It is null where `flags` says why there is none. `method` auto is llr for one base,
-    chain for spans of up to 8, nelbo beyond; nelbo that ends above `se` has the flag
-    se_above_wanted. `background` adds percentile, z and phred. `haplotypes` adds a column with a
-    row for each copy that carries the ALT. `features` adds gene, consequence, protein and
-    transcripts. Raises `UsageError` for a model of text, `DataError` for variants of another
-    genome.
+    likelier. It is null where `flags` says why there is none. `method` auto is profiles with
+    relatives; else llr for one base, chain for spans of up to 8, nelbo beyond; nelbo that ends
+    above `se` has the flag se_above_wanted. `background` adds percentile, z and phred. `haplotypes`
+    adds a column with a row for each copy that carries the ALT. `features` adds gene, consequence,
+    protein and transcripts. Raises `UsageError` for a model of text, `DataError` for variants of
+    another genome.
 
     >>> m.score([("chr1", 1200, "A", "G")], fasta="genome.fa")["score"]
     """

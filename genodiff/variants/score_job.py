@@ -38,7 +38,7 @@ from genodiff.runs.training_memory import name_memory
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import leave_relatives_out, open_reader
 from genodiff.scoring.methods import SCORE_METHODS, find_method
-from genodiff.scoring.plan_time import time_evaluations, time_related_sites
+from genodiff.scoring.plan_time import time_evaluations, time_related_sites, time_spans
 from genodiff.scoring.related_sites import RelatedSites
 from genodiff.scoring.variant_scores import open_score_loci, open_scorer
 from genodiff.variants.background import (
@@ -68,6 +68,7 @@ class VariantScorer:
         model: TrainedModel,
         genes: Consequences | None,
     ) -> None:
+        asked = asked.settle(related=model.relatives is not None)
         self.asked, self.work, self.model, self.genes = asked, work, model, genes
         self.context = asked.find_context(model.config.data.seq_len)
         self.loci = open_score_loci(model, work.genome, asked)
@@ -172,7 +173,7 @@ def describe_plan(
         if most != least:
             told["seconds_at_most"] = round(last, 1)
         told["device"] = str(next(score.model.backbone.parameters()).device)
-        told |= describe_waiting(score.model.relatives)
+        told |= describe_waiting(score.model.relatives, _time_to_prepare(score))
     return {
         "records": own.records,
         "alts": own.alleles,
@@ -180,6 +181,12 @@ def describe_plan(
         "unscored": {reason.value: n for reason, n in sorted(own.reasons.items())},
         **told,
     }
+
+
+def _time_to_prepare(score: VariantScorer) -> float:
+    backbone = score.model.backbone
+    network = backbone if isinstance(backbone, RelatedBackbone) else None
+    return find_method((1, 1), score.asked.method).time_to_prepare(network)
 
 
 def count_windows(survey: VariantSurvey, name: str, most: int | None) -> Windows:
@@ -230,8 +237,12 @@ def time_windows(
         alone = time_evaluations(of_sites, genome, alphabet, places, context)
     if isinstance(reader.denoiser, RelatedBackbone):
         given = genome, alphabet, reader.denoiser, context
-        sites = RelatedSites(*given, exact=options.exact, method=method)
+        fits = _time_to_prepare(score) > 0  # a plan makes no fit
+        sites = RelatedSites(*given, exact=options.exact, method=None if fits else method)
         alone += time_related_sites(sites, [one for one in alleles if one.kind == "snv"])
+        if method.needs_relatives and with_many:
+            spans = [one for one in alleles if one.kind != "snv" and not fits][:4]
+            return alone, time_spans(reader, genome, alphabet, spans, options, context) or 2 * alone
     if with_many:
         many = time_evaluations(reader, genome, alphabet, places, context, 2)
     return alone, many
@@ -300,11 +311,13 @@ class ScoreJob(Job[ScoreRequest]):
         self.score = VariantScorer(asked, self.work, model, self.genes)
         times = 1 + asked.double
         sizes = self.work.survey.sizes.items()
-        own = sum(n * find_method(size, asked.method).windows(*size) for size, n in sizes)
+        name = self.score.asked.method
+        own = sum(n * find_method(size, name).windows(*size) for size, n in sizes)
         self.total = times * (own + self.score.joint[1])
 
     def plan(self) -> dict[str, Any]:
-        return describe_plan(self.request, self.work, self.score)
+        asked = self.request.settle(related=bool(self.request.relatives))
+        return describe_plan(asked, self.work, self.score)
 
     def identify(self) -> dict[str, Any]:
         assert self.score is not None

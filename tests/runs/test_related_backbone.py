@@ -314,7 +314,8 @@ def test_a_plan_and_a_page_take_relatives_as_a_score_does(run, folder, tmp_path,
         patch.setattr(variant_report, "open_language", lambda *_, **__: 1 / 0)
         score(page=True)
     assert "near" in (tmp_path / "s.tsv.html").read_text()
-    assert score(plan=True)["evaluations"] == 5  # of a deletion each part of its span
+    assert score(plan=True)["evaluations"] == 3
+    assert score(plan=True, method="chain")["evaluations"] == 5
     table.write_text("\n".join(["chrom\tpos\tref\talt", *rows[:2]]) + "\n")
     monkeypatch.setattr(related_model, "relating", lambda *_: 1 / 0)
     timed: list[float] = []
@@ -329,6 +330,7 @@ def test_a_plan_and_a_page_take_relatives_as_a_score_does(run, folder, tmp_path,
     monkeypatch.setattr(MaskedReader, "read", lambda *_: 1 / 0)
     table.write_text("\n".join(["chrom\tpos\tref\talt", *rows]) + "\n")
     assert score(plan=True, method="votes")["evaluations"] == 2
+    assert score(plan=True)["seconds"] > 0  # nor is the network asked for a deletion
 
 
 def test_votes_stand_beside_every_score_with_relatives(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import genodiff
 from genodiff.alphabet import DNA
 from genodiff.io.variants import Allele
 from genodiff.memory.profiles import ProfileScores
@@ -14,6 +15,7 @@ from genodiff.models.opening import open_language
 from genodiff.runs.related_model import RelatedBackbone
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.methods.profiles import SECONDS
 from genodiff.scoring.naive_variants import naive_headcount, naive_llr
 from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.span_scores import run_steps
@@ -57,7 +59,7 @@ def ask(model):
     def score(
         alleles: list[Allele], genome: HeldContigs = GENOME, **how: object
     ) -> list[AlleleScore]:
-        options = ScoreOptions(**how)  # type: ignore[arg-type]
+        options = ScoreOptions(**{"method": "llr", **how})  # type: ignore[arg-type]
         return list(score_alleles(model, genome, alleles, options))
 
     return score
@@ -199,6 +201,44 @@ def test_profiles_score_indels_by_all_alignments(ask, model):
     assert turned == [found[0].value]
 
 
+def test_with_relatives_auto_is_profiles_for_every_variant(ask, run):
+    insertion = Allele("c1", 2050, "", "ACGTACGTAC")
+    some = [SITES[0], insertion, [SITES[0], SITES[3]]]
+    found = ask(some, method="auto")
+    assert found == ask(some, method="profiles")
+    assert [one.method for one in found] == ["profiles"] * 3
+    alone = score_alleles(open_language(run, "cpu"), GENOME, some, ScoreOptions(se=9.0))
+    assert [one.method for one in alone] == ["llr", "nelbo", "chain"]
+
+
+def test_a_plan_counts_the_fit_of_profiles_and_makes_none(tmp_path, run, monkeypatch):
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "genome.fa").write_text(genome_text())
+    (tmp_path / "near.fa").write_text(differ(genome_text(), 0.12, 2))
+    one = SITES[0]
+    (tmp_path / "in.tsv").write_text(
+        f"chrom\tpos\tref\talt\n{one.chrom}\t{one.start + 1}\t{one.ref}\t{one.alt}\n"
+    )
+
+    def score(**how: object) -> dict[str, object]:
+        given = {"fasta": tmp_path / "genome.fa", "relatives": [tmp_path / "near.fa"]}
+        return genodiff.score(run, tmp_path / "in.tsv", device="cpu", force=True,
+                              out=tmp_path / "out.tsv", **given, **how)  # type: ignore[arg-type]  # fmt: skip
+
+    first = score(plan=True)
+    assert first["seconds_of_relatives"] > SECONDS
+    score(method="votes")
+    fits = set((tmp_path / "cache" / "relatives").iterdir())
+    second = score(plan=True)
+    assert second["seconds_of_relatives"] == SECONDS
+    assert "classes of positions to fit" in str(second["relatives"])
+    assert set((tmp_path / "cache" / "relatives").iterdir()) == fits
+    assert score(plan=True, method="votes").get("relatives") is None
+    score()
+    assert "seconds_of_relatives" not in score(plan=True)
+    assert "profiles" in (tmp_path / "out.tsv").read_text()
+
+
 def test_profiles_are_fitted_when_they_are_requested_and_then_cached(model, monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("fitted")
@@ -208,7 +248,7 @@ def test_profiles_are_fitted_when_they_are_requested_and_then_cached(model, monk
     monkeypatch.setattr("genodiff.runs.related_genome.fit_profiles", refuse)
     assert related.fit_profiles() == known
     monkeypatch.setattr(type(related), "_profiles", property(refuse))
-    for method in ("auto", "votes", "headcount"):
+    for method in ("llr", "votes", "headcount"):
         list(score_alleles(model, GENOME, SITES[:2], ScoreOptions(method=method)))
     with pytest.raises(AssertionError, match="fitted"):
         list(score_alleles(model, GENOME, SITES[:2], ScoreOptions(method="profiles")))
@@ -220,7 +260,7 @@ def test_a_headcount_alone_measures_how_quickly_places_change(ask, monkeypatch, 
         raise AssertionError("measured")
 
     monkeypatch.setattr(RelatedBackbone, "measure_change", refuse)
-    for method in ("auto", "votes"):
+    for method in ("llr", "votes"):
         assert ask(SITES[:2], method=method, exact=exact)[0].votes is not None
     with pytest.raises(AssertionError, match="measured"):
         ask(SITES[:2], method="headcount", exact=exact)

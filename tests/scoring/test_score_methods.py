@@ -101,7 +101,8 @@ def test_auto_is_the_first_method_that_takes_a_span_and_one_takes_every_span():
 
 def test_help_header_and_page_are_made_of_the_methods_own_words():
     assert describe_methods().endswith(
-        "auto: llr for one base, chain for spans of up to 8, nelbo beyond."
+        "auto: profiles with relatives, else llr for one base, chain for spans of up to 8, "
+        "nelbo beyond."
     )
     assert all(f"{name}: {one.help}" in describe_methods() for name, one in SCORE_METHODS.items())
     assert name_methods(AUTO) == name_methods("chain") == "llr, chain or nelbo"

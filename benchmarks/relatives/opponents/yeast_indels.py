@@ -4,17 +4,18 @@
     python yeast_indels.py WORK OUT.tsv.gz [CONTIG ...]
 
 Natural: gaps of 1 to 30 bases between two stretches of 12 identical columns, left-aligned, in any
-of the strains. Control: a position of the same chromosome with no difference of a strain within 20
-bases, for which these agree with the natural indel: length; insertion or deletion; whether the
-inserted or deleted bases are one base repeated; how far the bases behind repeat them (0, 1, 2, ...,
-capped at 20); within or between the non-dubious ORFs (never across an edge). Natural indels with no
-such position are left out. Columns: chrom, pos (1-based, of the base before), ref, alt, natural,
-region, repeat, strains.
+of the strains. Control: a position with no difference of a strain within 20 bases, for which these
+agree with the natural indel: length; insertion or deletion; whether the inserted or deleted bases
+are one base repeated; how far the bases behind repeat them (0, 1, 2, ..., capped at 20); within or
+between the non-dubious ORFs (never across an edge). All positions are looked through, those of the
+same chromosome first, then those of the others that are named. Columns: chrom, pos (1-based, of the
+base before), ref, alt, natural (1, 0, or `alone` without a control), region, repeat, strains.
 """
 
 import gzip
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,8 @@ from compare import BED
 from rotate import read_fasta
 from star import read_blocks
 
-LONGEST, FLANK, FAR, REPEAT, TRIED, SEED = 30, 12, 20, 20, 40_000, 1
+LONGEST, FLANK, FAR, REPEAT, EDGE, SEED = 30, 12, 20, 20, 60, 1
+ALONE = "alone"
 Indel = tuple[str, int, str, str]
 """Contig, position of the first base that differs (0-based), deleted bases, inserted bases."""
 
@@ -94,29 +96,54 @@ def tell_region(genes: np.ndarray, indel: Indel) -> str:
     return "" if (span != span[0]).any() else "gene" if span[0] else "between"
 
 
-def draw_controls(
-    text: str, contig: str, wanted: dict, genes: np.ndarray, free: np.ndarray
-) -> dict[Indel, Indel]:
-    """A control for each natural indel that has one among `TRIED` drawn positions."""
-    rng, found, taken = np.random.default_rng(SEED), {}, np.zeros(len(text), bool)
-    places = np.flatnonzero(free)
-    for at in rng.permutation(places[(places > 60) & (places < len(text) - 60)])[:TRIED].tolist():
-        if taken[at - FAR : at + FAR].any():
-            continue
-        tried = [(contig, at, text[at : at + n], "") for n in {key[0][0] for key in wanted}]
-        tried += [(contig, at, "", one[2]) for one in tried]
-        tried += [(contig, at, "", rows[-1][3]) for key, rows in wanted.items()
-                  if key[0][1] and key[0][3] < key[0][0]]  # fmt: skip
-        for control in tried:
-            key = describe(text, control), tell_region(genes, control)
-            bases = control[2] or control[3]
-            if key in wanted and "N" not in bases and shift_left(text, at, bases)[0] == at:
-                found[wanted[key].pop()] = control
-                taken[at] = True
-                if not wanted[key]:
-                    del wanted[key]
-                break
-    return found
+class Sites:
+    """Where a contig has controls: positions far from differences, by region, each taken once."""
+
+    def __init__(self, text: str, genes: np.ndarray, free: np.ndarray) -> None:
+        self.text, self.genes, self.free = text, genes, free.copy()
+        self.free[:EDGE] = self.free[-EDGE:] = False
+        self.codes = np.frombuffer(text.encode(), np.uint8)
+        self._edge = np.concatenate([[0], (np.diff(genes) != 0).cumsum()])
+        self.measure = cache(self._measure)
+
+    def _measure(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(L,) each: how far the bases behind the n from here repeat them, whether they are aligned
+        to the left, and whether they are one base.
+        """
+        same = np.zeros(len(self.codes), bool)
+        same[:-n] = self.codes[n:] == self.codes[:-n]
+        stop = np.where(same, len(same), np.arange(len(same)))
+        run = np.minimum.accumulate(stop[::-1])[::-1] - np.arange(len(same))
+        left = ~np.concatenate([[True], same[:-1]])
+        step = np.concatenate([[True], self.codes[1:] != self.codes[:-1]]).cumsum()
+        alike = np.zeros(len(same), bool)
+        alike[: len(same) - n + 1] = step[n - 1 :] == step[: len(same) - n + 1]
+        return run, left, alike
+
+    def draw(self, key: tuple, natural: Indel, rng: np.random.Generator) -> Indel | None:
+        """A control for `natural`, whose description and region are `key`."""
+        (n, inserts, alike, repeat), region = key
+        run, left, one = self.measure(n)
+        new, inside = natural[3], self.genes > 0
+        fits = self.free & (inside if region == "gene" else ~inside)
+        deep = 0 if inserts else n
+        fits[: len(fits) - deep] &= self._edge[deep:] == self._edge[: len(fits) - deep]
+        fits[1:] &= self._edge[1:] == self._edge[:-1]
+        if inserts and repeat < min(n, REPEAT):
+            codes = np.frombuffer(new.encode(), np.uint8)
+            for j in range(repeat):
+                fits &= np.roll(self.codes, -j) == codes[j]
+            fits &= np.roll(self.codes, -repeat) != codes[repeat]
+            fits &= np.roll(self.codes, 1) != codes[-1]
+        else:
+            fits &= (np.minimum(run + n * inserts, REPEAT) == repeat) & left & (one == alike)
+            new = ""
+        for at in rng.permutation(np.flatnonzero(fits)).tolist():
+            bases = new or self.text[at : at + n]
+            if "N" not in bases and self.free[at]:
+                self.free[max(at - FAR, 0) : at + FAR] = False
+                return (natural[0], at, "", bases) if inserts else (natural[0], at, bases, "")
+        return None
 
 
 def main() -> None:
@@ -132,25 +159,33 @@ def main() -> None:
     genes = mark_genes(genome)
     with gzip.open(target, "wt") as out:
         out.write("chrom\tpos\tref\talt\tnatural\tregion\trepeat\tstrains\n")
-        for contig in sys.argv[3:] or genome:
-            text = genome[contig]
-            wanted = defaultdict(list)
-            for indel in sorted(one for one in strains if one[0] == contig):
-                region = tell_region(genes[contig], indel)
-                if region and FAR < indel[1] < len(text) - FAR:
-                    wanted[describe(text, indel), region].append(indel)
+        contigs, rng = sys.argv[3:] or list(genome), np.random.default_rng(SEED)
+        sites = {}
+        for contig in contigs:
             near = np.convolve(marked[contig], np.ones(2 * FAR + 1), "same") > 0
-            pairs = draw_controls(text, contig, wanted, genes[contig], ~near)
-            for natural, control in sorted(pairs.items()):
+            sites[contig] = Sites(genome[contig], genes[contig], ~near)
+        for contig in contigs:
+            text, found, without = genome[contig], 0, 0
+            for natural in sorted(one for one in strains if one[0] == contig):
                 region = tell_region(genes[contig], natural)
-                for label, one in ((1, natural), (0, control)):
-                    _, at, gone, new = one
-                    before = text[at - 1]
-                    cells = (contig, at, before + gone, before + new, label, region,
-                             describe(text, one)[3], strains.get(one, 0))  # fmt: skip
+                if not region or not FAR < natural[1] < len(text) - FAR:
+                    continue
+                key, rows = (describe(text, natural), region), [(1, natural)]
+                for name in [contig, *(one for one in contigs if one != contig)]:
+                    control = sites[name].draw(key, natural, rng)
+                    if control is not None:
+                        rows.append((0, (name, *control[1:])))
+                        found += 1
+                        break
+                without += len(rows) == 1
+                for label, one in rows:
+                    name, at, gone, new = one
+                    before, repeat = genome[name][at - 1], describe(genome[name], one)[3]
+                    label = label if len(rows) == 2 else ALONE
+                    cells = (name, at, before + gone, before + new, label, region, repeat,
+                             strains.get(one, 0))  # fmt: skip
                     out.write("\t".join(map(str, cells)) + "\n")
-            left = sum(map(len, wanted.values()))
-            print(contig, len(pairs), "pairs;", left, "without", flush=True)
+            print(contig, found, "pairs;", without, "without", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ A method is a class in a file of this folder, or of a plug-in:
     class Llr(ScoreMethod): ...
 
 All that names, checks, plans or runs a method asks it here, so a file that is put here is found.
-`auto` is no method: it asks the methods, in their order, which spans they take. `nelbo` takes all
-that is left, so a method that comes after it is used where it is named.
+`auto` is no method. For a model with relatives it is `WITH_RELATIVES`. Otherwise it asks the
+methods, in their order, which spans they take; `nelbo` takes all that is left, so a method that
+comes after it is used where it is named.
 
 The modules of methods are imported for a help text. So none of them imports torch.
 """
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 """Chooses a method for each variant, by the lengths of its spans."""
+WITH_RELATIVES = "profiles"
+"""What `auto` is for a model with relatives."""
 Widths = tuple[int, int]
 """Bases of the spans in which REF and ALT differ."""
 
@@ -51,6 +54,13 @@ class ScoreMethod(ABC):
     needs_relatives: ClassVar[bool] = False
     """Whether it counts a model's relatives (`--relatives`) at the base of an SNV, and is refused
     without them."""
+
+    def time_to_prepare(self, network: "RelatedBackbone | None") -> float:
+        """About the seconds of what its first use fits to a model's relatives, for a plan.
+
+        `network` None: the relatives are not ready.
+        """
+        return 0.0
 
     @property
     def shares_windows(self) -> bool:
@@ -115,6 +125,11 @@ def check_method(name: str) -> None:
         raise UsageError(f"no method '{name}'; {did_you_mean(name, list_methods())}")
 
 
+def settle_method(name: str, *, related: bool) -> str:
+    """Return the method of a model: `WITH_RELATIVES` for `auto` where it is `related`."""
+    return WITH_RELATIVES if related and name == AUTO else name
+
+
 def choose_method(widths: Widths, name: str) -> str:
     """The name of the method that scores spans of so many bases, where `name` is asked for."""
     if name != AUTO:
@@ -131,7 +146,8 @@ def describe_methods() -> str:
     """What each method compares, and what `auto` takes: for a help text."""
     methods = SCORE_METHODS.items()
     taken = ", ".join(f"{name} {one.taken_for}" for name, one in methods if one.taken_for)
-    return "; ".join([*(f"{name}: {one.help}" for name, one in methods), f"{AUTO}: {taken}."])
+    told = f"{AUTO}: {WITH_RELATIVES} with relatives, else {taken}."
+    return "; ".join([*(f"{name}: {one.help}" for name, one in methods), told])
 
 
 def name_methods(asked: str) -> str:

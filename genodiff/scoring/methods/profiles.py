@@ -8,6 +8,9 @@ from genodiff.scoring.methods import SCORE_METHODS
 from genodiff.scoring.methods.votes import UNKNOWN, OfRelatives
 from genodiff.scoring.span_scores import Estimate, Steps
 
+SECONDS = 10.0
+"""About what the fit of the classes takes, of one core."""
+
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
     from genodiff.memory.text import Codes
@@ -25,6 +28,11 @@ class Profiles(OfRelatives):
     """
 
     help = "of relatives, how well a mutation-selection model in its reading frame tolerates it"
+
+    def time_to_prepare(self, network: "RelatedBackbone | None") -> float:
+        """Of the classes, which are fitted once and cached."""
+        fit = None if network is None else network.fit_profiles
+        return 0.0 if fit is not None and fit.is_ready else SECONDS
 
     def windows(self, ref: int, alt: int) -> int:
         """One, in which relatives are searched."""
