@@ -17,7 +17,7 @@ from genodiff.runs import related_genome, related_model
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import RelatedBackbone
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
-from genodiff.scoring.plan_time import time_related_sites
+from genodiff.scoring.plan_time import time_related_sites, time_spans
 from genodiff.variants import score_job
 from tests.commands import command
 from tests.related_genomes import differ
@@ -330,7 +330,9 @@ def test_a_plan_and_a_page_take_relatives_as_a_score_does(run, folder, tmp_path,
     monkeypatch.setattr(MaskedReader, "read", lambda *_: 1 / 0)
     table.write_text("\n".join(["chrom\tpos\tref\talt", *rows]) + "\n")
     assert score(plan=True, method="votes")["evaluations"] == 2
-    assert score(plan=True)["seconds"] > 0  # nor is the network asked for a deletion
+    monkeypatch.setattr(score_job, "time_spans", lambda *given: timed.append(time_spans(*given)))
+    assert score(plan=True)["evaluations"] == 3  # nor is the network asked for a deletion
+    assert timed[-1] > 0
 
 
 def test_votes_stand_beside_every_score_with_relatives(
