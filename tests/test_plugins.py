@@ -106,7 +106,7 @@ def read_lines(files: TaskFiles) -> Parts:
 
 SUITE_YAML = """
 suite: toysuite
-description: Two words told apart
+description: Two words to be distinguished
 layout: lines
 tasks:
   - {name: words, max_length: 30}
@@ -186,7 +186,7 @@ from genodiff.scoring.span_scores import Estimate, take_logs
 
 @SCORE_METHODS.register("flanks")
 class Flanks(ScoreMethod):
-    """What a variant does to every fourth base around it, masked together."""
+    """The effect of a variant on every fourth base around it, masked together."""
 
     help = "every fourth base around, given those that differ"
 
@@ -235,7 +235,7 @@ from genodiff.finetuning.model_words import BASELINES, Baseline
 
 
 def fit_gc_share(given):
-    """Yes where more bases are G or C than in the mean of train."""
+    """Predict class 1 if the GC share is above the mean of train."""
 
     def share(examples):
         return np.array([(s.count(b"G") + s.count(b"C")) / len(s) for s in examples.sequences])
@@ -433,7 +433,7 @@ def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(tmp_path, genodif
     assert {json.loads(row)["suite"] for row in rows} == {"toysuite"}
     (ours,) = (row for row in map(json.loads, rows) if row["model"] == "gc-share")
     assert ours["method"] == "baseline"
-    assert re.search(r"toysuite +Two words told apart", helped[1])
+    assert re.search(r"toysuite +Two words to be distinguished", helped[1])
 
 
 def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(tmp_path, genodiff_each):
