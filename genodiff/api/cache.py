@@ -32,16 +32,16 @@ _DAY = 86_400
 @verb(
     "cache list",
     function="list_cache",
-    help="What lies there: of each kind how many things, their size and last use.",
+    help="Print the kinds of cached data: number of entries, size and last use.",
 )
 @dataclass(frozen=True, kw_only=True)
 class CacheListRequest(Request[dict[str, Any]]):
-    """What lies in the cache folder: "folder", "bytes", "kinds" and "foreign".
+    """List the contents of the cache folder: "folder", "bytes", "kinds" and "foreign".
 
-    "kinds" has of each kind that is there its name ("kind"), what it is ("about"), how many things
-    ("number"), their "bytes", and when one was last used ("last_used", ISO 8601 in UTC). "foreign"
-    are paths that genodiff did not name; they are not counted, and never removed. All can be made
-    or fetched again.
+    "kinds" has one row per kind: its name ("kind"), a description ("about"), the number of entries
+    ("number"), their "bytes", and the time of last use ("last_used", ISO 8601 in UTC). "foreign"
+    are paths that genodiff did not create; they are not counted, and never removed. Everything else
+    can be recreated.
 
     >>> list_cache()["kinds"][0]["kind"]                                # doctest: +SKIP
     'stores'
@@ -74,16 +74,16 @@ class CacheListRequest(Request[dict[str, Any]]):
 @verb(
     "cache clean",
     function="clean_cache",
-    help="Remove what is chosen; what a running process makes or has open stays.",
+    help="Remove selected entries of the cache; entries in use by a running process are kept.",
 )
 @dataclass(frozen=True, kw_only=True)
 class CacheCleanRequest(Request[dict[str, Any]]):
-    """Remove what the cache folder holds of `kinds` (none: of every kind), not used for
-    `older_than` days; or `everything`.
+    """Remove entries of the cache folder: `kinds` (default: all), not used for `older_than` days;
+    or `everything`.
 
-    What a running process makes or has open stays, with a line. With `plan` nothing is removed.
-    Returns "folder", "plan", "bytes" (freed), "removed" (rows as of `list_cache`) and "kept": each
-    "path" that stays, and "why". Raises `UsageError` where it is not said what is to go.
+    Entries in use by a running process are kept, with a message. With `plan` nothing is removed.
+    Returns "folder", "plan", "bytes" (freed), "removed" (rows as of `list_cache`) and "kept": the
+    "path" of each entry kept, and "why". Raises `UsageError` if no selection is given.
 
     >>> clean_cache(older_than=30, plan=True)["bytes"]                  # doctest: +SKIP
     1250000
@@ -91,11 +91,14 @@ class CacheCleanRequest(Request[dict[str, Any]]):
 
     json_indent: ClassVar[int | None] = 2
 
-    older_than: Annotated[float | None, Option("Days: what has not been used for so long.")] = None
+    older_than: Annotated[float | None, Option("Remove entries not used for this many days.")] = (
+        None
+    )
     kinds: Annotated[
-        Sequence[str], Option("A kind that `cache list` names; one or several.", ("--kind",))
+        Sequence[str],
+        Option("A kind of entry, as printed by `cache list`; one or several.", ("--kind",)),
     ] = ()
-    everything: Annotated[bool, Option("Every kind, of every age.", ("--all",))] = False
+    everything: Annotated[bool, Option("Remove all entries.", ("--all",))] = False
     plan: Plan = False
 
     def answer(self, *given: Any) -> dict[str, Any]:

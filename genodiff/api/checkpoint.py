@@ -23,17 +23,18 @@ Layout = Literal["caduceus", "mdlm", "safetensors"]
     "checkpoint check",
     function="check_checkpoint",
     help="""
-Read everything in a run folder or checkpoint and judge it; exit 4 where it is not sound.
+Verify everything in a run folder or checkpoint; exit 4 if it is not sound.
 
-Nothing is written. Published weights are judged as `checkpoint import` judges them.
+Nothing is written. Published weights are checked as in `checkpoint import`.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class CheckpointCheckRequest(Request[dict[str, Any]]):
-    """What stands in a run folder, a checkpoint or a published folder, after all of it was read.
+    """Verify a run folder, a checkpoint or a published folder by reading all of it.
 
-    Of a run: step, digest, checkpoints, parameters. Of published weights: layout, digest, files,
-    config, vocabulary. Nothing is written. Raises `CheckpointError` for the first fault.
+    For a run, returns step, digest, checkpoints and parameters; for published weights, layout,
+    digest, files, config and vocabulary. Nothing is written. Raises `CheckpointError` for the first
+    fault.
     """
 
     json_indent: ClassVar[int | None] = 2
@@ -70,19 +71,19 @@ class CheckpointCheckRequest(Request[dict[str, Any]]):
     "checkpoint import",
     function="import_checkpoint",
     help="""
-Make a run folder of published weights (Caduceus, DiT, DiMamba).
+Import published weights (Caduceus, DiT, DiMamba) as a run folder.
 
-No code among them is run. The network is tried once at the end.
+None of their code is executed. The network is tested at the end.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class ImportRequest(Request[dict[str, Any]]):
-    """Make the run folder `out` of published weights; what was found, with a probe of the network.
+    """Import published weights as the run folder `out`, and test the network.
 
-    `seq_len` is the window of later evaluation and training (default: the source's, or 1,024).
-    `raw` takes the weights of a training checkpoint, not their averages. `tokenizer` (a name or a
-    path) is for networks of text. With `plan` everything is judged and nothing written. No code
-    among the files is run. Raises `CheckpointError`, `UsageError`.
+    `seq_len` is the window length for later evaluation and training (default: the source's, or
+    1,024). `raw` imports the weights of a training checkpoint, not their averages. `tokenizer` (a
+    name or a path) is for networks of text. With `plan` everything is checked and nothing written.
+    No code among the files is executed. Raises `CheckpointError`, `UsageError`.
     """
 
     json_indent: ClassVar[int | None] = 2
@@ -90,27 +91,28 @@ class ImportRequest(Request[dict[str, Any]]):
     source: Annotated[
         str | Path,
         Option(
-            "A folder of save_pretrained, or a weight file with its config beside it.",
+            "A save_pretrained folder, or a weight file with its config beside it.",
             ("SOURCE",),
             is_word=True,
         ),
     ] = field(kw_only=False)
-    out: Annotated[Path | str, Option("The run folder to make.", OUT)]
+    out: Annotated[Path | str, Option("Run folder to write.", OUT)]
     seq_len: Annotated[
         int | None,
-        Option("Window length of later evaluation and training (default: the source's, or 1024)."),
+        Option("Window length for later evaluation and training (default: the source's, or 1024)."),
     ] = None
     raw: Annotated[
-        bool, Option("Of a training checkpoint the weights themselves, not their averages.")
+        bool,
+        Option("From a training checkpoint, import the weights themselves, not their averages."),
     ] = False
     tokenizer: Annotated[
         str | None,
-        Option("Of a network of text: bytes, text8, gpt2, bert-base-uncased, or a path."),
+        Option("For a network of text: bytes, text8, gpt2, bert-base-uncased, or a path."),
     ] = None
     seed: Seed = 1
     device: Device = "auto"
     offline: Offline = False
-    plan: Annotated[bool, Option("Read and judge, say what was found, and write nothing.")] = False
+    plan: Annotated[bool, Option("Read and check, report the result, and write nothing.")] = False
     force: Force = False
 
     def answer(self, *given: Any) -> dict[str, Any]:
@@ -168,13 +170,13 @@ The network there has the same logits.
 )
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest(Request[dict[str, Any]]):
-    """Write a published folder of a run, with a model card: by default RUN/export.
+    """Export a run as a published folder with a model card, by default RUN/export.
 
     `format` None is the layout of the network's kind. The network that the reference's
-    `from_pretrained` makes of it has the same logits. `fused` writes the form with fused_add_norm,
-    or without; None is the network's own. `license` is for the card. `half` keeps the weights of
-    the format "safetensors" in 16 bits. `with_memory` puts the train split inside, at 2 bits a
-    base: `memory="on"` then needs no other file. Raises `CheckpointError`, `UsageError`,
+    `from_pretrained` builds from it has the same logits. `fused` writes the form with
+    fused_add_norm, or without; None is the network's own. `license` is for the card. `half` stores
+    the weights of the format "safetensors" in 16 bits. `with_memory` includes the train split, at 2
+    bits per base: `memory="on"` then needs no other file. Raises `CheckpointError`, `UsageError`,
     `DataError`.
     """
 
@@ -183,11 +185,9 @@ class ExportRequest(Request[dict[str, Any]]):
     run: Run = field(kw_only=False)
     format: Annotated[
         Layout | None,
-        Option("A published layout (default: that of the network's kind), or our own."),
+        Option("A published layout (default: that of the network's kind), or genodiff's own."),
     ] = None
-    out: Annotated[Path | str | None, Option("The folder to make (default: RUN/export).", OUT)] = (
-        None
-    )
+    out: Annotated[Path | str | None, Option("Folder to write (default: RUN/export).", OUT)] = None
     fused: Annotated[
         bool | None,
         Option(
@@ -196,9 +196,11 @@ class ExportRequest(Request[dict[str, Any]]):
         ),
     ] = None
     license: Annotated[str | None, Option("Licence of the weights, for the model card.")] = None
-    half: Annotated[bool, Option("Of our own format: keep the weights in 16 bits, not 32.")] = False
+    half: Annotated[
+        bool, Option("For genodiff's own format: store weights in 16 bits, not 32.")
+    ] = False
     with_memory: Annotated[
-        bool, Option("Put the train split inside, at 2 bits a base, for --memory on.")
+        bool, Option("Include the train split, at 2 bits per base, for --memory on.")
     ] = False
     device: Device = "auto"
     force: Force = False
@@ -228,28 +230,28 @@ class ExportRequest(Request[dict[str, Any]]):
     "checkpoint fit-memory",
     function="fit_memory",
     help="""
-Fit the numbers of a run's memory on its valid split: how often and how faithfully it copies.
+Fit the parameters of a run's memory on its valid split: how often and how faithfully it copies.
 
-They are kept in RUN/memory.json, and --memory on takes them from then on.
+They are saved in RUN/memory.json, and --memory on uses them from then on.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class MemoryFitRequest(Request[dict[str, Any]]):
-    """Fit the eleven numbers of a run's memory on its valid split, and keep them with the run.
+    """Fit the eleven parameters of a run's memory on its valid split, and save them in the run.
 
-    They say how often a window copies the training genome, and how faithfully; the defaults are of
-    yeast. `windows` of each class (unique, touched, repeat) are drawn, with `draws` masks each.
-    Returns what is written to RUN/memory.json: numbers, fingerprint of the memory, and bits per
-    base of those windows without the memory, with the numbers of before, and with the new ones.
-    `memory="on"` takes them from then on. With `force` a file there that genodiff did not write is
-    replaced. Raises `UsageError`, `DataError`, `CheckpointError`.
+    They describe how often and how faithfully a window copies the training genome; the defaults
+    were fitted on yeast. `windows` of each class (unique, touched, repeat) are drawn, with `draws`
+    masks each. Returns the content of RUN/memory.json: parameters, fingerprint of the memory, and
+    bits per base of those windows without the memory, with the previous parameters, and with the
+    new ones. `memory="on"` uses them from then on. With `force` a file there that genodiff did not
+    write is replaced. Raises `UsageError`, `DataError`, `CheckpointError`.
     """
 
     json_indent: ClassVar[int | None] = 2
 
     run: Run = field(kw_only=False)
     windows: Annotated[int, Ge(1), Option("Windows of each class: unique, touched, repeat.")] = 60
-    draws: Annotated[int, Ge(1), Option("Masks for each window.")] = 3
+    draws: Annotated[int, Ge(1), Option("Masks per window.")] = 3
     seed: Seed = 1
     device: Device = "auto"
     offline: Offline = False

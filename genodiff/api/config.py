@@ -19,22 +19,22 @@ from genodiff.settings import read_yaml, to_yaml
 from genodiff.vocabulary import BYTES
 
 _GPT2 = 50_258  # tokens of GPT-2, and a mask
-ConfigFile = Annotated[Path | str | None, Option("YAML file of settings; flags go over it.")]
+ConfigFile = Annotated[Path | str | None, Option("YAML file of settings; flags override it.")]
 
 
 @verb("config show", function="")
 @dataclass(frozen=True, kw_only=True)
 class ConfigShowRequest(Request[RunConfig]):
-    """The whole configuration that `genodiff train` would use; `--config` takes it back."""
+    """Print the full configuration that `genodiff train` would use; `--config` reads it back."""
 
     json_help: ClassVar[str] = "JSON instead of YAML."
     json_indent: ClassVar[int | None] = 2
     has_machine: ClassVar[bool] = False
 
-    recipe: Annotated[str, Option("A recipe's name.", ("RECIPE",), is_word=True)] = field(
+    recipe: Annotated[str, Option("Name of a recipe.", ("RECIPE",), is_word=True)] = field(
         default="toy", kw_only=False
     )
-    preset: Annotated[str | None, Option("Network.")] = None
+    preset: Annotated[str | None, Option("Network preset.")] = None
     config: ConfigFile = None
     settings: Annotated[
         Mapping[str, Any], Option("Settings of a run, by name.", is_settings=True)
@@ -63,14 +63,14 @@ class ConfigShowRequest(Request[RunConfig]):
     "config check",
     function="",
     help="""
-Read a file of settings and judge it; writes nothing.
+Check a file of settings; writes nothing.
 
-A file may leave the recipe to the command line.
+The recipe may be given on the command line instead of in the file.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class ConfigCheckRequest(Request[str | None]):
-    """Judge a file of settings; the recipe that it names, or None. Raises `UsageError`."""
+    """Check a file of settings; returns the recipe that it names, or None. Raises `UsageError`."""
 
     has_machine: ClassVar[bool] = False
 
@@ -100,15 +100,15 @@ class ConfigCheckRequest(Request[str | None]):
     "config presets",
     function="",
     help="""
-The networks that `--preset` knows, smallest first, with their number of weights.
+List the networks for `--preset`, smallest first, with their number of parameters.
 
-The table of tokens is part of it: it is small for DNA and large for GPT-2's vocabulary. Sizes
-in a name are of DNA; tiny, small and medium are the names under which networks were published.
+The embedding table is included: it is small for DNA and large for GPT-2's vocabulary. Sizes in a
+name are for DNA; tiny, small and medium are the names of published networks.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class PresetsRequest(Request[list[dict[str, Any]]]):
-    """A row for each preset: its kind, shape and weights, which depend on the vocabulary."""
+    """List the presets: kind, shape and number of parameters, which depends on the vocabulary."""
 
     json_help: ClassVar[str] = "One JSON object per line."
     has_machine: ClassVar[bool] = False
@@ -145,10 +145,10 @@ class PresetsRequest(Request[list[dict[str, Any]]]):
             )
 
 
-@verb("config schema", function="", help="The JSON schema of the settings, on stdout.")
+@verb("config schema", function="", help="Print the JSON schema of the settings.")
 @dataclass(frozen=True, kw_only=True)
 class SchemaRequest(Request[dict[str, Any]]):
-    """The JSON schema of the settings."""
+    """Print the JSON schema of the settings."""
 
     json_help: ClassVar[str] = ""
     has_machine: ClassVar[bool] = False

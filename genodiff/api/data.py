@@ -59,20 +59,20 @@ EXAMPLE = "example"
 @verb(
     "data list",
     function="list_recipes",
-    help="The recipes by name, and whether their files are on this machine.",
+    help="List the recipes, and whether their files are on this machine.",
 )
 @dataclass(frozen=True, kw_only=True)
 class RecipeListRequest(Request[list[dict[str, Any]]]):
-    """The recipes by name, of all domains or one: name, domain, description, present, sources.
+    """List the recipes of all domains or one: name, domain, description, present, sources.
 
-    `present` says that nothing has to be fetched: the files are here, or the data are generated.
-    `sources` (url, filename, sha256, licence) is empty where they are, or where the files must be
-    your own. Nothing is fetched.
+    `present` means that no download is needed: the files are here, or the data are generated.
+    `sources` (url, filename, sha256, licence) is empty in that case, and where you must provide the
+    files. Nothing is downloaded.
     """
 
     json_help: ClassVar[str] = "One JSON object per recipe and line."
 
-    domain: Annotated[Domain | None, Option("Only the recipes of this domain.")] = field(
+    domain: Annotated[Domain | None, Option("Only recipes of this domain.")] = field(
         default=None, kw_only=False
     )
 
@@ -114,19 +114,19 @@ class RecipeListRequest(Request[list[dict[str, Any]]]):
     "data get",
     function="fetch_data",
     help="""
-Fetch a recipe's files into the cache, checked by their hash; the paths go to stdout.
+Download a recipe's files into the cache, verify their hashes, and print their paths.
 
-`example` is a made-up genome with two related genomes, genes and variants: nothing is fetched.
+`example` is a simulated genome with two related genomes, genes and variants; no download.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class FetchRequest(Request[list[Path]]):
-    """The files of a recipe on this machine, fetched where needed and checked by their hash.
+    """Download the files of a recipe if necessary, and verify their hashes.
 
-    `recipe` is a name or a YAML file. Data that are generated have no files. "example" is a made-up
-    genome of 100 kb with two related genomes, genes and variants, written into the folder `out`
-    (default: example); `force` overwrites other files there. Raises `UsageError` for an unknown
-    recipe, `DataError` where a file cannot be had, or may not be with `offline`.
+    `recipe` is a name or a YAML file. Generated data have no files. "example" is a simulated genome
+    of 100 kb with two related genomes, genes and variants, written to the folder `out` (default:
+    example); `force` overwrites other files there. Raises `UsageError` for an unknown recipe,
+    `DataError` if a file is unavailable, or not cached with `offline`.
     """
 
     json_help: ClassVar[str] = ""
@@ -135,7 +135,7 @@ class FetchRequest(Request[list[Path]]):
         str | Path,
         Option("A recipe's name, a YAML file, or example.", ("RECIPE",), is_word=True),
     ] = field(kw_only=False)
-    out: Annotated[Path | str | None, Option("Folder of the example [example].", OUT)] = None
+    out: Annotated[Path | str | None, Option("Folder for the example [example].", OUT)] = None
     offline: Offline = False
     force: Force = False
 
@@ -164,40 +164,40 @@ class FetchRequest(Request[list[Path]]):
 @verb(
     "data build",
     function="build_store",
-    help="Build what training reads, verify it, and count the windows of each split.",
+    help="Build the store that training reads, verify it, and count the windows of each split.",
 )
 @dataclass(frozen=True, kw_only=True)
 class BuildRequest(Request[BuiltStore]):
-    """The store that training reads, built where it is not there yet, verified and counted.
+    """Build the store that training reads, if necessary; verify and count it.
 
     `recipe` is a name, a YAML file, or your own FASTA, GenBank or EMBL file; with the domain text a
     file or folder. `tokenizer` and `packing` are for text, `bed` (train, valid or test in column 4)
     for DNA. The windows of each split have `seq_len` tokens. `force` builds again. Raises
-    `UsageError`, and `DataError` for data that cannot train.
+    `UsageError`, and `DataError` for data unsuitable for training.
     """
 
     recipe: Annotated[
         str | Path,
         Option(
-            "A recipe's name, or a YAML file; with --domain text your file, too.",
+            "Name of a recipe, or a YAML file; with --domain text also your file.",
             ("RECIPE",),
             is_word=True,
         ),
     ] = field(kw_only=False)
     fasta: Annotated[
-        str | Path | None, Option("Your FASTA file in place of the recipe's source.")
+        str | Path | None, Option("Your FASTA file instead of the recipe's source.")
     ] = None
     text: Annotated[
-        str | Path | None, Option("Your file or folder of text in place of the recipe's source.")
+        str | Path | None, Option("Your file or folder of text instead of the recipe's source.")
     ] = None
     tokenizer: Annotated[
         str | Path,
-        Option("Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's folder."),
+        Option("For text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's folder."),
     ] = "bytes"
     packing: Annotated[
-        Literal["auto", "packed", "padded"], Option("Of text: how windows are cut.")
+        Literal["auto", "packed", "padded"], Option("For text: how windows are cut.")
     ] = "auto"
-    domain: Annotated[Domain | None, Option("What it should hold.")] = None
+    domain: Annotated[Domain | None, Option("Expected domain.")] = None
     bed: Annotated[
         str | Path | None,
         Option(
@@ -206,7 +206,7 @@ class BuildRequest(Request[BuiltStore]):
     ] = None
     seq_len: Annotated[int, Option("Window length to count windows by.")] = 1024
     offline: Offline = False
-    force: Annotated[bool, Option("Build again even if it is there.")] = False
+    force: Annotated[bool, Option("Build again even if it exists.")] = False
 
     def answer(self, *given: Any) -> BuiltStore:
         """The store."""

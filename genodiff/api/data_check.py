@@ -45,24 +45,24 @@ _FINDINGS = {
     "data check",
     function="",
     help="""
-Read a file from end to end and judge it; exit 3 with one line where it is not sound.
+Check a whole data file; exit 3 with one line if it is not sound.
 
-What a file holds is told by its content. Nothing is written. With --json: FASTA {"name", "length",
+The file type is determined by content. Nothing is written. With --json: FASTA {"name", "length",
 "sha", "gc", "n", "soft_masked", "codes"} (sha256 of the upper-case sequence, IUPAC codes as N; GC
-among A, C, G and T; shares of N and of soft-masked bases; how often each IUPAC code stands that is
-read as N), GenBank and EMBL also {"cds": {"n", "stops_inside", "odd_length", "translation_differs",
+among A, C, G and T; shares of N and of soft-masked bases; number of each IUPAC code read as N),
+GenBank and EMBL also {"cds": {"n", "stops_inside", "odd_length", "translation_differs",
 "not_judged"}}; motifs {"name", "id", "length", "consensus", "information_bits"}; BED, GTF, GFF3 and
-SAF {"contig", "start", "end", "name", "strand"}, all as BED counts; labels {"contig", "start",
+SAF {"contig", "start", "end", "name", "strand"}, all in BED coordinates; labels {"contig", "start",
 "end", "label"}; tables of sequences {"name", "length", "label"}; codon usage {"codon",
 "frequency"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text recipe,
 folder or table {"name": split, "documents", "length", "repeated", "in_train"}; VCF and tables of
-variants {"chrom", "pos", "id", "ref", "alt", "kinds"} (of each ALT: snv, mnv, ins, del, delins, or
+variants {"chrom", "pos", "id", "ref", "alt", "kinds"} (for each ALT: snv, mnv, ins, del, delins, or
 why it has no score).
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class DataCheckRequest(Request[None]):
-    """Print one line, or one JSON line per record, about a file that is sound."""
+    """Check a data file; print one line, or one JSON line per record, if it is sound."""
 
     file: Annotated[
         str | None,
@@ -78,15 +78,13 @@ class DataCheckRequest(Request[None]):
     json: Annotated[bool, Option("One JSON line per record on stdout.")] = False
     fasta: Annotated[
         str | None,
-        Option("The FASTA that intervals, annotation, variants or labels must fit."),
+        Option("The FASTA file that intervals, annotation, variants or labels must match."),
     ] = None
     seq_len: Annotated[
         int | None, Option("Refuse FASTA or text without one window of this length.")
     ] = None
-    text: Annotated[
-        str | None, Option("With a text recipe's name as FILE: its files or folder.")
-    ] = None
-    domain: Annotated[Literal["dna", "text"], Option("What the file should hold.")] = "dna"
+    text: Annotated[str | None, Option("With a text recipe as FILE: its files or folder.")] = None
+    domain: Annotated[Literal["dna", "text"], Option("Expected domain.")] = "dna"
 
     def answer(self, *given: Any) -> None:
         """Read it and say so."""

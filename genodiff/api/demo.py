@@ -23,27 +23,27 @@ MINUTES = 12.0
 
 @verb(
     "demo",
-    help="The embedded default end to end on a CPU in minutes: train, evaluate, sample, report.",
+    help="Run the demo on a CPU in minutes: train, evaluate, sample, report.",
 )
 @dataclass(frozen=True, kw_only=True)
 class DemoRequest(Request["DemoResult"]):
     """Train on the toy genome, evaluate, sample and write a report into the run folder `out`.
 
-    `minutes` is a limit of the whole: training stops after 70 % of it, and what is scored and
-    sampled is cut to the rest. A stage that was done with the same weights is not done again.
-    `force` sets foreign files in `out` aside. `judge_demo` says whether the result is what it must
-    be. Raises `UsageError`, `MachineError`, and what training raises.
+    `minutes` limits the total time: training stops after 70 % of it, and evaluation and sampling
+    are cut to the rest. A stage already done with the same weights is skipped. `force` sets other
+    files in `out` aside. `judge_demo` checks the result. Raises `UsageError`, `MachineError`, and
+    the errors of training.
     """
 
     json_help: ClassVar[str] = "One JSON object on stdout in place of the summary."
     catches_stop: ClassVar[bool] = False
 
-    out: Annotated[Path | str, Option("Run folder; the same command again goes on there.", OUT)] = (
-        field(default="runs/demo", kw_only=False)
+    out: Annotated[Path | str, Option("Run folder; the same command resumes there.", OUT)] = field(
+        default="runs/demo", kw_only=False
     )
     minutes: Annotated[
         float,
-        Option("Limit of the whole, where the machine is slow: each part does less."),
+        Option("Limit of the total time, for slow machines: each part does less."),
     ] = MINUTES
     seed: Seed = 1
     device: Device = "auto"

@@ -16,18 +16,18 @@ _COLOUR = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 @verb(
     "doctor",
     help="""
-`genodiff doctor`: what works on this machine.
+Check which components work on this machine.
 
-The exit code is 5 if something that is needed does not work.
+The exit code is 5 if a required component does not work.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class DoctorRequest(Request[dict[str, Any]]):
-    """The checks of this machine: `{"checks": [{"name", "status", "detail", "fix"}], "scan"}`.
+    """Check this machine: `{"checks": [{"name", "status", "detail", "fix"}], "scan"}`.
 
-    `status` is ok, warn or fail, and `fix` says how to repair it. `scan` is the selective scan in
-    use, None where torch does not run. With `offline` the network is not tried. Nothing is written
-    or downloaded.
+    `status` is ok, warn or fail, and `fix` is the remedy. `scan` is the selective scan in use, None
+    if torch does not run. With `offline` the network is not tested. Nothing is written or
+    downloaded.
     """
 
     json_help: ClassVar[str] = "Print one JSON object on stdout."

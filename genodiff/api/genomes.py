@@ -35,7 +35,7 @@ class BuiltGenomes:
     "data genomes",
     function="build_genomes",
     help="""
-Build the stores of many genomes, deal them to splits, and say how training draws from them.
+Build the stores of many genomes, assign them to splits, and report their sampling shares.
 
 LIST is a table with a header line, separated by tabs: path (a file or an https:// URL), name,
 weight, species, split (cluster, assembly, chromosome, train, valid, test, or a BED file), sha256.
@@ -43,14 +43,14 @@ weight, species, split (cluster, assembly, chromosome, train, valid, test, or a 
 )
 @dataclass(frozen=True, kw_only=True)
 class GenomesRequest(Request[BuiltGenomes]):
-    """The stores of a list of genomes: built where they are not there, dealt to splits, counted.
+    """Build the stores of a list of genomes if necessary, assign them to splits, and count them.
 
-    `genomes` is a list (docs/how-to/many-genomes.md), or the folder or URL of what was built of
-    one. `out` is the folder to build in (default: in the cache folder, where `genodiff.train` finds
-    it). `jobs` genomes are built at a time (default: as many as there are cores). The windows of
-    each split have `seq_len` bases, and with `parquet` they are written to that folder as tables
-    for Hugging Face `datasets`. With `plan` nothing is built. Raises `UsageError`, `DataError`
-    naming each bad line, `MachineError`.
+    `genomes` is a list (docs/how-to/many-genomes.md), or the folder or URL of a built one. `out` is
+    the folder to build in (default: in the cache folder, where `genodiff.train` looks). `jobs`
+    genomes are built in parallel (default: the number of cores). The windows of each split have
+    `seq_len` bases, and with `parquet` they are written to that folder as tables for Hugging Face
+    `datasets`. With `plan` nothing is built. Raises `UsageError`, `DataError` naming each bad line,
+    `MachineError`.
     """
 
     genomes: Annotated[
@@ -63,18 +63,18 @@ class GenomesRequest(Request[BuiltGenomes]):
     jobs: Annotated[
         int | None,
         Ge(1),
-        Option("Genomes built at a time (default: --threads, or as many as there are cores)."),
+        Option("Genomes built in parallel (default: --threads, or the number of cores)."),
     ] = None
     seq_len: Annotated[int, Option("Window length to count windows by.")] = 1024
     temperature: Annotated[
-        float, Option("Shares go as weight x windows^(1/T): 1 by size, high all alike.")
+        float, Option("Shares are weight x windows^(1/T): 1 by size, high values equal.")
     ] = 1.0
     parquet: Annotated[
         Path | str | None,
         Option("Also write the windows to this folder, for Hugging Face datasets."),
     ] = None
     offline: Offline = False
-    force: Annotated[bool, Option("Build again even if it is there.")] = False
+    force: Annotated[bool, Option("Build again even if it exists.")] = False
     plan: Plan = False
 
     def answer(self, *given: Any) -> BuiltGenomes:

@@ -33,21 +33,20 @@ _MERGED: dict[object, str] = {
 @verb(
     "merge",
     help="""
-Put the outputs of `--shard i/n` together: the bytes of a run without shards.
+Merge the outputs of `--shard i/n` into the bytes of a run without shards.
 
-They are of `genodiff score`, `embed`, `eval`, `tracks` or, of a model that labels bases, `predict`.
+Shards of `genodiff score`, `embed`, `eval`, `tracks` or, for a model that labels bases, `predict`.
 An evaluation is written as JSON, and added to RUN/eval.json. Tracks become a folder.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class MergeRequest(Request[dict[str, Any]]):
-    """Write shards of `score`, `embed`, `eval`, `tracks`, `predict` as one; what its sidecar says.
+    """Merge shards of `score`, `embed`, `eval`, `tracks` or `predict`; returns the sidecar.
 
-    `out` has the bytes of a run without shards. `shards` may stand in any order; each has its
-    sidecar beside it. "-" is stdout, for text. Of an evaluation `out` is JSON, it is added to
-    RUN/eval.json too, and it is what is returned. Of tracks it is a folder. Raises
-    `DataError` where one is missing, of another request, or was changed; `UsageError`,
-    `MachineError`.
+    `out` has the bytes of a run without shards. `shards` may be in any order; each has its sidecar
+    beside it. "-" is stdout, for text. For an evaluation, `out` is JSON, the result is also added
+    to RUN/eval.json, and is returned. For tracks, `out` is a folder. Raises `DataError` if a shard
+    is missing, belongs to another request, or was changed; `UsageError`, `MachineError`.
     """
 
     holds: ClassVar[str] = "scores"
@@ -62,7 +61,7 @@ class MergeRequest(Request[dict[str, Any]]):
     ] = field(default=(), kw_only=False)
     out: Annotated[
         str | Path,
-        Option("File to write, of the shards' format, - for stdout; of tracks a folder.", OUT),
+        Option("Output file, in the format of the shards, - for stdout; for tracks a folder.", OUT),
     ]
     force: Force = False
 

@@ -20,17 +20,19 @@ _SEALED = (
 )  # fmt: skip
 
 
-Name = Annotated[str, Option("A name that `genodiff models list` prints.", ("NAME",), is_word=True)]
+Name = Annotated[
+    str, Option("Name of a model, as printed by `genodiff models list`.", ("NAME",), is_word=True)
+]
 
 
 @verb(
     "models list",
     function="list_models",
-    help="Names, weights, size, and what each was trained on.",
+    help="List the pretrained models: names, parameters, size, and training data.",
 )
 @dataclass(frozen=True, kw_only=True)
 class ModelListRequest(Request[list[dict[str, Any]]]):
-    """Each ready model as `show_model` gives it, in the order of their names.
+    """List the pretrained models, as `show_model` describes them, sorted by name.
 
     >>> [one["name"] for one in genodiff.list_models()]                # doctest: +SKIP
     ['ecoli', 'yeast']
@@ -54,15 +56,16 @@ class ModelListRequest(Request[list[dict[str, Any]]]):
 @verb(
     "models show",
     function="show_model",
-    help="Data, licence, figures beside those of opponents, and limits of one model.",
+    help="Show one model: data, licence, results beside baselines, and limits.",
 )
 @dataclass(frozen=True, kw_only=True)
 class ModelShowRequest(Request[dict[str, Any]]):
-    """What is known of a ready model: its name, folder, size in bytes, weights, kind, and facts.
+    """Describe a pretrained model: name, folder, size in bytes, parameters, kind, and facts.
 
-    "facts" is what FOLDER/facts.json holds (`api/ready_card.py`): what it was trained on, its
-    licence, tables of figures, limits, and how it was made; empty for a model without. Raises
-    `UsageError` for an unknown name, naming what is near, and `CheckpointError` for a damaged file.
+    "facts" is the content of FOLDER/facts.json (`api/ready_card.py`): training data, licence,
+    tables of results, limits, and how the model was made; empty for a model without. Raises
+    `UsageError` for an unknown name, suggesting similar ones, and `CheckpointError` for a damaged
+    file.
 
     >>> genodiff.show_model("yeast")["parameters"]                     # doctest: +SKIP
     470702
@@ -85,13 +88,13 @@ class ModelShowRequest(Request[dict[str, Any]]):
     "models path",
     function="",
     help="""
-The folder of a model: for `AutoModelForMaskedLM.from_pretrained`, after `import
-genodiff.hf`, or to copy.
+Print the folder of a model: for `AutoModelForMaskedLM.from_pretrained`, after `import genodiff.hf`,
+or to copy.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class ModelPathRequest(Request[Path]):
-    """The folder of a ready model."""
+    """Print the folder of a pretrained model."""
 
     json_help: ClassVar[str] = ""
 

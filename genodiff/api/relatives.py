@@ -63,24 +63,24 @@ def list_relatives() -> list[dict[str, Any]]:
     "data relatives",
     function="build_relatives",
     help="""
-Fetch and index the genomes of related species, which `--relatives` reads.
+Download and index genomes of related species, for `--relatives`.
 
 RELATIVES are recipes by name, lists of genomes (.tsv: path or URL, name, species, sha256), and
-FASTA files. Without any, the recipes are told.
+FASTA files. Without any, the recipes are listed.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class RelativesRequest(Request[BuiltRelatives]):
-    """Fetch the genomes of relatives, check them by their hashes, and index them, once.
+    """Download related genomes, verify their hashes, and index them, once.
 
     `relatives` are recipes by name (`genodiff.list_relatives`), lists of genomes (.tsv) and FASTA
-    files. `only` names those that are taken. They are built in the cache folder, where `relatives=`
-    finds them by the same names; or in the folder `out`, which `relatives=` takes itself, and which
-    may be moved. `jobs` are built at a time (default: as many as cores and memory allow). A build
-    that was killed goes on, to the same bytes. With `plan` nothing is fetched or built.
+    files. `only` selects genomes by name. They are built in the cache folder, where `relatives=`
+    finds them by the same names; or in the folder `out`, which can be passed to `relatives=` and
+    moved. `jobs` are built in parallel (default: as many as cores and memory allow). An interrupted
+    build resumes, to the same bytes. With `plan` nothing is downloaded or built.
 
-    Raises `DataError` naming each genome that cannot be had, when all others are built; and
-    `MachineError` where disk or memory lacks, before anything is fetched.
+    Raises `DataError` naming each unavailable genome, after all others are built; and
+    `MachineError` for insufficient disk or memory, before anything is downloaded.
 
     >>> genodiff.build_relatives("saccharomyces", plan=True).row["to_build"]  # doctest: +SKIP
     8
@@ -92,13 +92,15 @@ class RelativesRequest(Request[BuiltRelatives]):
     ] = field(default=(), kw_only=False)
     out: Annotated[
         Path | str | None,
-        Option("Folder to build in, to be given to --relatives [the cache folder].", OUT),
+        Option("Folder to build in, to be passed to --relatives [the cache folder].", OUT),
     ] = None
-    only: Annotated[Sequence[str], Option("Name of a genome to take; one or several [all].")] = ()
+    only: Annotated[
+        Sequence[str], Option("Name of a genome to include; one or several [all].")
+    ] = ()
     jobs: Annotated[
         int | None,
         Ge(1),
-        Option("Genomes built at a time (default: --threads, or as cores and memory allow)."),
+        Option("Genomes built in parallel (default: --threads, or as cores and memory allow)."),
     ] = None
     offline: Offline = False
     force: Force = False

@@ -17,27 +17,27 @@ _NAMED = 3  # runs in the name of the page of several
 
 @verb(
     "report",
-    help="Write a run's report.html again, several runs side by side, or the page of scored "
-    "variants.",
+    help="Write the report of a run, a page of several runs side by side, or the page of "
+    "scored variants.",
 )
 @dataclass(frozen=True, kw_only=True)
 class ReportRequest(Request[Path]):
-    """Write the page of what a run folder or a file of scored variants holds; return its path.
+    """Write a page about a run or a file of scored variants; return its path.
 
     The default for `out` is RUN/report.html; a file there that genodiff did not write is replaced
-    with `force` only. `samples` is a FASTA file (of text, a file of `genodiff sample`) that is
-    compared with real sequence in place of the run's own; then the default for `out` is
+    with `force` only. `samples` is a FASTA file (for text, a file of `genodiff sample`) that is
+    compared with real sequence instead of the run's own samples; the default for `out` is then
     SAMPLES.html.
 
-    Several runs are set side by side: curves, bounds, settings that differ. The default for `out`
+    Several runs are shown side by side: curves, bounds, settings that differ. The default for `out`
     is then report-RUN-RUN.html beside the first run.
 
-    Of an output of `genodiff.score` (or of `genodiff.merge`) the default is SCORES.html. `model`,
+    For an output of `genodiff.score` (or of `genodiff.merge`) the default is SCORES.html. `model`,
     the run that made the scores, adds logos of the `top` least likely variants, and scores some
-    again to test the standard errors; `fasta` is the genome, by default where it was.
+    again to test the standard errors; `fasta` is the genome, by default at its recorded path.
 
-    Raises `CheckpointError` where there is no run folder, `DataError` where `samples` is not there
-    or a file holds no scores, `UsageError`, `MachineError`.
+    Raises `CheckpointError` if there is no run folder, `DataError` if `samples` does not exist or a
+    file holds no scores, `UsageError`, `MachineError`.
     """
 
     json_help: ClassVar[str] = ""
@@ -45,8 +45,7 @@ class ReportRequest(Request[Path]):
     what: Annotated[
         Sequence[str | Path],
         Option(
-            "Run folder, several of them side by side, or an output of genodiff score (or of "
-            "genodiff merge).",
+            "Run folder, several of them side by side, or an output of genodiff score (or merge).",
             ("WHAT",),
             is_word=True,
             is_spread=True,
@@ -64,14 +63,15 @@ class ReportRequest(Request[Path]):
     samples: Annotated[
         Path | str | None,
         Option(
-            "Samples to set beside real sequence, in place of the run's own; the page is then "
-            "SAMPLES.html."
+            "Samples to compare with real sequence, instead of the run's own; the page is then"
+            " SAMPLES.html."
         ),
     ] = None
     fasta: Annotated[
-        Path | str | None, Option("Of scores with --model: the genome (default: where it was).")
+        Path | str | None,
+        Option("For scores with --model: the genome (default: its recorded path)."),
     ] = None
-    top: Annotated[int, Option("Of scores: how many of the least likely variants are listed.")] = 20
+    top: Annotated[int, Option("For scores: number of least likely variants listed.")] = 20
     device: Device = "auto"
     force: Force = False
     offline: Offline = True

@@ -37,10 +37,10 @@ class TrainedTokenizer:
 )
 @dataclass(frozen=True, kw_only=True)
 class TokenizerRequest(Request[TrainedTokenizer]):
-    """Write `out`/tokenizer.json, a byte-level BPE of `texts`; its path and number of tokens.
+    """Train a byte-level BPE on `texts`, write `out`/tokenizer.json; return its path and size.
 
-    `texts` are files and folders. A text `recipe` says how they are read, and only its train files
-    are learned from. `vocab_size` counts the 256 bytes and three special tokens. Raises
+    `texts` are files and folders. A text `recipe` defines how they are read, and only its train
+    files are used. `vocab_size` includes the 256 bytes and three special tokens. Raises
     `UsageError`, `DataError` for texts that cannot be read, `MachineError` without the package
     tokenizers.
     """
@@ -49,15 +49,15 @@ class TokenizerRequest(Request[TrainedTokenizer]):
 
     texts: Annotated[
         str | Path | Sequence[str | Path],
-        Option("Text files or folders to learn from.", ("TEXTS",), is_word=True),
+        Option("Text files or folders to train on.", ("TEXTS",), is_word=True),
     ] = field(kw_only=False)
-    out: Annotated[
-        Path | str, Option("Folder to write tokenizer.json into; give it to --tokenizer.", OUT)
-    ]
-    vocab_size: Annotated[int, Option("Tokens, with the 256 bytes and three special ones.")] = 8192
+    out: Annotated[Path | str, Option("Folder for tokenizer.json; pass it to --tokenizer.", OUT)]
+    vocab_size: Annotated[
+        int, Option("Number of tokens, including the 256 bytes and three special ones.")
+    ] = 8192
     recipe: Annotated[
         str | Path | None,
-        Option("How the files are read: a text recipe; its train files are used."),
+        Option("Text recipe that defines how the files are read; its train files are used."),
     ] = None
     force: Force = False
     offline: Offline = False

@@ -36,20 +36,19 @@ if TYPE_CHECKING:
 )
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest(Request["RunResult"]):
-    """Train until the run's limit, or go on in its folder; how the run stands then.
+    """Train a network up to the run's limit, or resume training in its folder.
 
     `source` is a recipe ("toy", "hg38"), its YAML file, or your own FASTA, GenBank or EMBL file.
-    `settings` are those of `genodiff config schema`, by their place or their own name:
-    `train("toy", max_steps=50, lr=1e-3, out="runs/x")`, or by section: `optim={"lr": 1e-3}`.
-    `genomes` is a list of many genomes (docs/how-to/many-genomes.md), or the folder or URL of what
-    was built of one; `data={"temperature": T}` evens out how often each is drawn.
-    `labels` is a table (CONTIG LABEL) or BED file (CONTIG START END LABEL): the network learns the
-    law of each class beside that of all, for `genodiff.sample(label=...)`; with `genomes`,
-    "species" is the list's column. With `memory` it is trained beside a memory of the train split,
-    and learns what that does not know.
+    `settings` are those of `genodiff config schema`, by position or name: `train("toy",
+    max_steps=50, lr=1e-3, out="runs/x")`, or by section: `optim={"lr": 1e-3}`. `genomes` is a list
+    of many genomes (docs/how-to/many-genomes.md), or the folder or URL of a built one;
+    `data={"temperature": T}` evens out how often each is drawn. `labels` is a table (CONTIG LABEL)
+    or BED file (CONTIG START END LABEL): the network learns the distribution of each class and of
+    the whole data, for `genodiff.sample(label=...)`; with `genomes`, "species" is the list's
+    column. With `memory` the network is trained together with retrieval from the train split.
     `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
-    processes share each step, each on a GPU of its own or on the CPU; a script that asks for them
-    needs `if __name__ == "__main__":`. With `fsdp` each of them keeps a part of every tensor.
+    processes share each step, each on a GPU of its own or on the CPU; a script that uses them needs
+    `if __name__ == "__main__":`. With `fsdp` each of them holds a shard of every tensor.
 
     The result has `run` (the folder), `step`, `seconds`, `tokens`, `valid_bits` (bits per base of
     the last validation, or None) and `already_done`. Raises `UsageError`, `DataError`,
@@ -63,27 +62,27 @@ class TrainRequest(Request["RunResult"]):
     source: Annotated[
         str | Path | None,
         Option(
-            "hg38, sacCer3, toy, wikitext2, ..., a recipe's YAML file, or your FASTA or GenBank "
-            "file; with --domain text a text.",
+            "hg38, sacCer3, toy, wikitext2, ..., a recipe's YAML file, or your FASTA or "
+            "GenBank file; with --domain text a text file.",
             ("RECIPE",),
             is_word=True,
         ),
     ] = field(default=None, kw_only=False)
     fasta: Annotated[
         str | Path | None,
-        Option("Your FASTA in the recipe's place (or without any recipe).", is_first=True),
+        Option("Your FASTA file instead of the recipe's (or without any recipe).", is_first=True),
     ] = None
     bed: Annotated[
         str | Path | None,
         Option(
-            "Your intervals as BED; column 4 says train, valid or test. The strand column is not "
+            "Your splits as BED: column 4 is train, valid or test. The strand column is not "
             "used: a base is in one split, whichever strand is read.",
             is_first=True,
         ),
     ] = None
     text: Annotated[
         str | Path | None,
-        Option("Your file or folder of text in the recipe's place (or without any recipe)."),
+        Option("Your file or folder of text instead of the recipe's (or without any recipe)."),
     ] = None
     genomes: Annotated[
         str | Path | None,
@@ -95,19 +94,19 @@ class TrainRequest(Request["RunResult"]):
     labels: Annotated[
         str | Path | None,
         Option(
-            "Conditional training: CONTIG LABEL, or BED with the label in column 4 (its strand is "
-            "not used: a label is of a window), or the word species with --genomes. See sample "
-            "--label."
+            "Conditional training: CONTIG LABEL, or BED with the label in column 4 (its strand"
+            " is not used: a window has one label), or the word species with --genomes. See "
+            "sample --label."
         ),
     ] = None
     memory: Annotated[
         bool,
-        Option("Train beside a memory of the train split: the network learns what it lacks."),
+        Option("Train together with retrieval from the train split."),
     ] = False
     preset: Annotated[
         str | None,
         Option(
-            "Network: caduceus-ps-470k, dit-470k, ...; `genodiff config presets` lists them.",
+            "Network preset: caduceus-ps-470k, dit-470k, ...; see `genodiff config presets`.",
             is_first=True,
         ),
     ] = None
@@ -116,35 +115,35 @@ class TrainRequest(Request["RunResult"]):
         Path | str | None,
         Option("Run folder (default: runs/RECIPE-PRESET).", OUT, is_first=True),
     ] = None
-    resume: Annotated[Path | str | None, Option("Go on in this run folder, which must exist.")] = (
+    resume: Annotated[Path | str | None, Option("Resume in this run folder, which must exist.")] = (
         None
     )
     fresh: Annotated[
         bool,
-        Option("Refuse to go on: the folder must hold no run.", ("--fresh", "--from-scratch")),
+        Option(
+            "Refuse to resume: the folder must not contain a run.", ("--fresh", "--from-scratch")
+        ),
     ] = False
     init: Annotated[
         str | Path | None,
-        Option("Begin from these weights: a run, a checkpoint or a published folder."),
+        Option("Start from these weights: a run, a checkpoint or a published folder."),
     ] = None
     domain: Annotated[
         Literal["dna", "text"] | None,
-        Option("What the sequences are (default: the recipe's)."),
+        Option("Domain of the sequences (default: the recipe's)."),
     ] = None
-    seed: Annotated[int | None, Ge(0), Option("Seed of every random draw [1].", on_line=False)] = (
-        None
-    )
-    device: Annotated[str, Option("Where to compute.", on_line=False, is_first=True)] = "auto"
+    seed: Annotated[int | None, Ge(0), Option("Random seed [1].", on_line=False)] = None
+    device: Annotated[str, Option("Device.", on_line=False, is_first=True)] = "auto"
     offline: Offline = False
     logger: Annotated[
         Sequence[Literal["csv", "tensorboard", "wandb"]],
         Option(
-            "Where curves go; repeatable. metrics.csv is always written; W&B stays offline unless "
-            "WANDB_MODE=online [csv]."
+            "Loggers for curves; repeatable. metrics.csv is always written; W&B is offline "
+            "unless WANDB_MODE=online [csv]."
         ),
     ] = ("csv",)
     argv: Annotated[
-        list[str] | None, Option("The command that the run folder remembers.", on_line=False)
+        list[str] | None, Option("Command recorded in the run folder.", on_line=False)
     ] = None
     devices: Annotated[
         int,
@@ -153,17 +152,19 @@ class TrainRequest(Request["RunResult"]):
     fsdp: Annotated[
         bool,
         Option(
-            "Each process keeps a part of every tensor (FSDP2), where one GPU does not hold the "
-            "network."
+            "Each process holds a shard of every tensor (FSDP2), for networks too large for "
+            "one GPU."
         ),
     ] = False
     settings: Annotated[
         Mapping[str, Any], Option("Settings of the run, by name.", is_settings=True)
     ] = field(default_factory=dict)
-    plan: Annotated[bool, Option("Say what would be done, and stop.", is_first=True)] = False
+    plan: Annotated[bool, Option("Print the plan without running.", is_first=True)] = False
     print_sbatch: Annotated[
         bool,
-        Option("Print a SLURM job of this command that requeues, and stop.", is_general=True),
+        Option(
+            "Print a Slurm job script of this command that requeues, and exit.", is_general=True
+        ),
     ] = False
     force: Force = False
 

@@ -19,21 +19,23 @@ if TYPE_CHECKING:
 
 @verb(
     "watch",
-    help="Watch training runs: the loss, the pace and the time to go, live in the terminal.",
+    help="Watch training runs: loss, speed and remaining time, live in the terminal.",
 )
 @dataclass(frozen=True, kw_only=True)
 class WatchRequest(Request[Iterator[list["Progress"]]]):
-    """How the runs stand, now and every `interval` seconds, until none is in training; or `once`.
+    """Yield the state of training runs every `interval` seconds until none is training, or `once`.
 
     Each `Progress` has `steps`, `loss` and `valid` (bits), `seconds`, `tokens`, `horizon` and
-    `state`. Folders are read, never locked. Raises `UsageError` for a folder that holds no run.
+    `state`. Folders are read, never locked. Raises `UsageError` for a folder without a run.
     """
 
     runs: Annotated[
         Sequence[str | Path], Option("Run folders.", ("RUN",), is_word=True, is_spread=True)
     ] = field(kw_only=False)
-    interval: Annotated[float, Option("Seconds between two looks.")] = 2.0
-    once: Annotated[bool, Option("Look once; so it is where stdout is no terminal.")] = False
+    interval: Annotated[float, Option("Seconds between updates.")] = 2.0
+    once: Annotated[
+        bool, Option("Print the state once; the default if stdout is not a terminal.")
+    ] = False
 
     def answer(self, *given: Any) -> Iterator[list[Progress]]:
         """The looks."""

@@ -26,14 +26,14 @@ class MachineOptions(Options):
         int | None,
         Option("CPU threads (default: OMP_NUM_THREADS, else all cores of this process)."),
     ] = None
-    device: Annotated[Literal["auto", "cpu", "cuda"], Option("Where to compute.")] = "auto"
+    device: Annotated[Literal["auto", "cpu", "cuda"], Option("Device.")] = "auto"
     scan: Annotated[
         str | None, Option("Selective scan: auto, native, torch, ... (see `genodiff doctor`).")
     ] = None
-    offline: Annotated[bool, Option("Never touch the network.", negative="--no-offline")] = False
+    offline: Annotated[bool, Option("Never access the network.", negative="--no-offline")] = False
     quiet: Annotated[bool, Option("Only errors on stderr.", ("--quiet", "-q"))] = False
-    verbose: Annotated[bool, Option("More on stderr.", ("--verbose", "-v"))] = False
-    seed: Annotated[int | None, Ge(0), Option("Seed of every random draw.")] = 1
+    verbose: Annotated[bool, Option("More messages on stderr.", ("--verbose", "-v"))] = False
+    seed: Annotated[int | None, Ge(0), Option("Random seed.")] = 1
 
     def prepare(self) -> None:
         """Set threads, kernels and logging for the verb to come, without importing torch."""

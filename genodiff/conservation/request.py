@@ -44,11 +44,11 @@ class ConstraintRequest(FileRequest):
     (`rs`, GERP's scale), `phylop` (phyloP's CONACC scale), `conserved` (probability of the slow
     classes), `rate` (posterior mean; 1 is neutral), `coverage` and tree `length`; elements.bed,
     conserved elements with a false discovery rate; constraint.html, a page; and a UCSC track hub. A
-    base where no related genome lies has no value. Rate 1 is that of the sites of `neutral`, else
+    base where no related genome aligns has no value. Rate 1 is that of the sites of `neutral`, else
     of fourfold sites of `genes`, else of third codon positions or the fastest class of the fitted
     model.
 
-    Work is saved in OUT.partial until `out` is there, and the same call resumes; `fresh` starts
+    Work is saved in OUT.partial until `out` is complete, and the same call resumes; `fresh` starts
     anew. With `plan` nothing is indexed, fitted or read. Returns the sidecar. Raises `UsageError`,
     `DataError`, `MachineError`.
 
@@ -101,11 +101,11 @@ class ConstraintRequest(FileRequest):
     assembly: Annotated[
         str | None,
         Option(
-            "UCSC's name of the genome for the hub (default: the hub brings the sequence).",
+            "UCSC's name of the genome for the hub (default: the hub includes the sequence).",
             decides="output",
         ),
     ] = None
-    email: Annotated[str, Option("Address that stands in the hub.", decides="output")] = NO_EMAIL
+    email: Annotated[str, Option("Contact e-mail address in the hub.", decides="output")] = NO_EMAIL
     strains: Strains = False
     shard: ShardWords = None
 

@@ -52,12 +52,11 @@ class DesignFields:
         str | None, Option("ancestral, confidence, first-hitting [the objective's own].")
     ] = None
     steps: Annotated[int | None, Option("Steps per window (256).")] = None
-    temperature: Annotated[float, Option("1 is the model's own law.")] = 1.0
+    temperature: Annotated[float, Option("1 is the model's own distribution.")] = 1.0
     from_noise: Annotated[
         float | None,
         Option(
-            "Begin with what stands there, noised to this time (0.1: little, 1: all of it), "
-            "in place of nothing."
+            "Start from the original sequence, noised to this time (0.1: little, 1: all of it)."
         ),
     ] = None
     stride: Stride = None
@@ -72,7 +71,7 @@ class DesignFields:
     ] = None
     guide: Guide = None
     oracle_flank: Annotated[
-        int, Option("Bases on both sides of a region that the oracle sees too.")
+        int, Option("Bases on both sides of a region that are passed to the oracle.")
     ] = 0
     memory: Memory = None
     seed: Seed = 1
@@ -125,7 +124,7 @@ class HeldDesignsRequest(DesignFields, Request[Any]):
 
     work: ClassVar[str] = "genodiff.design.redesign_job:design_sequences"
 
-    sequences: Annotated[Any, Option("What is to be designed.")] = field(kw_only=False)
+    sequences: Annotated[Any, Option("Sequences to design.")] = field(kw_only=False)
     n: Annotated[int, Option("Designs of each sequence.")] = field(default=1, kw_only=False)
     regions: Annotated[
         Sequence[tuple[int, int]] | None, Option("Intervals (start, end) of each sequence.")
@@ -148,35 +147,35 @@ class HeldDesignsRequest(DesignFields, Request[Any]):
 @verb(
     "redesign",
     help="""
-Design regions of DNA anew, under constraints that every design satisfies.
+Design regions of DNA under constraints that every design satisfies.
 
-What cannot be met is said before the network runs, with a minimal conflict. With --guidance smc,
-beam, best-of-n or cfg designs are guided too. The same command goes on where an interrupted one
-was.
+Unsatisfiable constraints are reported before the network runs, with a minimal conflict. With
+--guidance smc, beam, best-of-n or cfg designs are guided too. The same command resumes an
+interrupted one.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class RedesignRequest(DesignFields, DrawRequest):
-    """Design regions anew, and write the designs with their edits as VCF and BED.
+    """Design regions, and write the designs with their edits as VCF and BED.
 
-    The regions `bed` and `region` of the genome `fasta` are designed anew, their flanks being kept.
-    `circular` are contigs that go round, beside those of which the file says so. Designs are edits
-    along the genome: the strand of a row is not used. Or the open letters of `template` are, N as
-    any base and an IUPAC code as its set. `constraints` is a YAML or JSON file of rules. Every
-    design satisfies all. What cannot be met is a `UsageError` with a minimal conflict, before the
-    network runs.
+    The regions `bed` and `region` of the genome `fasta` are redesigned with their flanks unchanged.
+    `circular` names circular contigs, in addition to those marked in the file. Designs are edits
+    along the genome: the strand of a row is not used. Alternatively, the open letters of `template`
+    are designed: N is any base and an IUPAC code its set. `constraints` is a YAML or JSON file of
+    rules. Every design satisfies all. Unsatisfiable constraints are a `UsageError` with a minimal
+    conflict, before the network runs.
 
-    Of a genome, the edits go to the files `vcf` (default OUT.vcf), with a sample for each design,
+    For a genome, the edits are written to `vcf` (default OUT.vcf), with a sample for each design,
     and `changes` (default OUT.bed).
 
-    `label` is a class of a run that was trained with labels, as in `genodiff.sample`. With a
-    `guide` every design satisfies the constraints and is guided. An oracle sees each region, and
-    `oracle_flank` bases on both sides of it; of a template, all of it. The network may remember its
-    training genome, but for each region's own locus.
+    `label` is a class of a run trained with labels, as in `genodiff.sample`. With a `guide` every
+    design satisfies the constraints and is guided. An oracle sees each region, and `oracle_flank`
+    bases on both sides of it; of a template, all of it. With `memory` the network retrieves from
+    its training genome, excluding each region's own locus.
 
-    Finished designs are kept in OUT.partial until `out` is there, and the same call goes on after
-    them; `fresh` starts anew. With `plan` nothing is drawn. What is returned is what the sidecar
-    says. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`, `Interrupted`.
+    Finished designs are saved in OUT.partial until `out` is complete, and the same call resumes;
+    `fresh` starts anew. With `plan` nothing is drawn. Returns the sidecar. Raises `UsageError`,
+    `DataError`, `CheckpointError`, `MachineError`, `Interrupted`.
 
     >>> genodiff.redesign("runs/demo", out="d.fa", fasta="g.fa", region=["chr1:101-160"], n=2)
     """
@@ -187,28 +186,28 @@ class RedesignRequest(DesignFields, DrawRequest):
     out: Annotated[
         str | Path,
         Option(
-            "FASTA file to write; - for stdout, .gz for BGZF. NAME.gb: GenBank of whole records, "
-            "their features kept, with each region and edit as a feature.",
+            "FASTA file to write; - for stdout, .gz for BGZF. NAME.gb: GenBank of whole "
+            "records with their features, and each region and edit as a feature.",
             OUT,
             decides="nothing",
         ),
     ]
     fasta: Annotated[
-        str | Path | None, Option("The genome that the regions are of.", is_input=True)
+        str | Path | None, Option("Genome that contains the regions.", is_input=True)
     ] = None
     circular: Annotated[
         Sequence[str],
         Option(
-            "A contig that goes round; a GenBank file or [topology=circular] in a FASTA header "
-            "says so by itself. Constraints and windows cross its origin, and so may a region, "
-            "pX:290-10."
+            "A circular contig, if the GenBank file or [topology=circular] in the FASTA header"
+            " does not mark it. Constraints and windows cross its origin, and so may a region,"
+            " pX:290-10."
         ),
     ] = ()
     bed: Annotated[
         str | Path | None,
         Option(
-            "BED file of regions to design. The strand column is not used: designs are edits along "
-            "the genome, and --protein says which way a gene is read.",
+            "BED file of regions to design. The strand column is not used: designs are edits "
+            "along the genome, and --protein gives the direction of a gene.",
             is_input=True,
         ),
     ] = None
@@ -224,14 +223,14 @@ class RedesignRequest(DesignFields, DrawRequest):
     vcf: Annotated[
         str | Path | None,
         Option(
-            "The edits, a sample for each design (default: OUT.vcf).",
+            "VCF of the edits, with a sample for each design (default: OUT.vcf).",
             or_stream=True,
             decides="nothing",
         ),
     ] = None
     changes: Annotated[
         str | Path | None,
-        Option("BED file of what changed (default: OUT.bed).", or_stream=True, decides="nothing"),
+        Option("BED file of changed bases (default: OUT.bed).", or_stream=True, decides="nothing"),
     ] = None
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ class EmbedFields:
         Any,
         Option(
             "FASTA, GenBank or EMBL file, - for stdin; each record is a window unless --bed, "
-            "--region, --features or --window says otherwise.",
+            "--region, --features or --window is given.",
             ("--fasta",),
             is_word=True,
             is_input=True,
@@ -44,14 +44,14 @@ class EmbedFields:
     features: Annotated[
         Sequence[str],
         Option(
-            "CDS, or CDS=dnaA: features of a GenBank or EMBL file, by type and name, in their own "
-            "direction, with joined parts as one; with --bed, rows of that GTF or GFF3 file, each "
-            "by itself; one or several."
+            "CDS, or CDS=dnaA: features of a GenBank or EMBL file, by type and name, in their "
+            "own direction, with joined parts as one; with --bed, rows of that GTF or GFF3 "
+            "file, each separately; one or several."
         ),
     ] = ()
     window: Annotated[int | None, Ge(1), Option("Cut into pieces of this many bases.")] = None
     stride: Annotated[
-        int | None, Ge(1), Option("Bases from one piece to the next (default: --window).")
+        int | None, Ge(1), Option("Offset from one piece to the next (default: --window).")
     ] = None
     layer: Annotated[
         int | Sequence[int],
@@ -59,16 +59,16 @@ class EmbedFields:
     ] = (-1,)
     pool: Annotated[
         Literal["mean", "max", "center", "none"],
-        Option("Over the bases of a window; none keeps each base."),
+        Option("Pooling over the bases of a window; none keeps each base."),
     ] = "mean"
     strand: Annotated[
         Literal["average", "forward", "both"],
-        Option("Both strands averaged, the window as it stands, or both apart."),
+        Option("Average both strands, read the forward strand, or keep both apart."),
     ] = "average"
     batch_size: Annotated[
         int,
         Ge(1),
-        Option("Windows at a time: changes the speed, not the figures.", decides="nothing"),
+        Option("Windows per batch: affects the speed, not the values.", decides="nothing"),
     ] = 32
 
     @property
@@ -95,24 +95,24 @@ class HeldEmbeddingRequest(EmbedFields, Request[Any]):
     work: ClassVar[str] = "genodiff.embedding.embed_job:embed_sequences"
 
 
-@verb("embed", help="Embeddings of DNA windows to .npz, .parquet, .zarr, .csv or .tsv.")
+@verb("embed", help="Write embeddings of DNA windows to .npz, .parquet, .zarr, .csv or .tsv.")
 @dataclass(frozen=True, kw_only=True)
 class EmbedRequest(EmbedFields, FileRequest):
     """Write the embeddings of windows, with their provenance beside them.
 
     `run` is a run, a checkpoint or a published folder. `sequences` are strings, `SeqRecord`s or a
-    file: each record is a window, unless `bed`, `region` or `features` say otherwise. A row of
-    `bed` on - is read as its reverse complement, and so is a feature; with `features`, `bed` is GTF
-    or GFF3. `genodiff.Model.embed` gives arrays in memory.
+    file: each record is a window, unless `bed`, `region` or `features` is given. A row of `bed` on
+    - is read as its reverse complement, and so is a feature; with `features`, `bed` is GTF or GFF3.
+    `genodiff.Model.embed` returns arrays in memory.
 
-    With `relatives` (or a model that was loaded with them), four channels stand behind the
-    network's: which share of the relatives' votes has the base itself, its transition, a
-    transversion, or nothing.
+    With `relatives` (or a model loaded with them), four channels follow the network's: the share of
+    the related genomes' votes for the base itself, its transition, a transversion, or nothing
+    aligned.
 
-    With `shard`, "i/n", the i-th of n parts of the windows is written, and `genodiff.merge` puts
-    the parts together. Of a file, what is done is kept in OUT.partial, and the same call goes on
-    after it; `fresh` starts anew. Values do not depend on the batch size. With `plan` nothing is
-    computed or written, and windows, bases, shape and bytes are returned; else what OUT.json says.
+    With `shard`, "i/n", the i-th of n parts of the windows is written, and `genodiff.merge`
+    combines the parts. For a file, finished work is saved in OUT.partial, and the same call
+    resumes; `fresh` starts anew. Values do not depend on the batch size. With `plan` nothing is
+    computed or written, and windows, bases, shape and bytes are returned; otherwise OUT.json.
     Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
 
     >>> genodiff.embed("runs/demo", "reads.fa", out="reads.parquet", pool="max")
@@ -121,7 +121,8 @@ class EmbedRequest(EmbedFields, FileRequest):
     work: ClassVar[str] = "genodiff.embedding.embed_job:EmbedJob"
 
     out: Annotated[
-        str | Path, Option("Ends in .npz, .parquet, .zarr, .csv or .tsv.", OUT, decides="nothing")
+        str | Path,
+        Option("Output file: .npz, .parquet, .zarr, .csv or .tsv.", OUT, decides="nothing"),
     ]
     relatives: RelativeFiles = ()
     strains: Strains = False

@@ -28,21 +28,19 @@ class EvalOptions(Options):
 
     split: Annotated[
         Literal["test", "valid", "train", "all"],
-        Option("Which split is scored; all: every base of the file."),
+        Option("Split to evaluate; all: every base of the file."),
     ] = "test"
     fasta: Annotated[
         str | Path | None,
-        Option("FASTA file in place of the one that the run was trained on.", is_input=True),
+        Option("FASTA file instead of the run's training genome.", is_input=True),
     ] = field(default=None, metadata=_OF_DNA)
     text: Annotated[
         str | Path | None,
-        Option(
-            "Text file or folder in place of the one that the run was trained on.", is_input=True
-        ),
+        Option("Text file or folder instead of the run's training text.", is_input=True),
     ] = field(default=None, metadata=_OF_TEXT)
     recipe: Annotated[
         Sequence[str] | None,
-        Option("Zero-shot: another text recipe, NAME or NAME=FILE_OR_FOLDER; again for several."),
+        Option("Zero-shot: another text recipe, NAME or NAME=FILE_OR_FOLDER; repeatable."),
     ] = field(default=None, metadata=_OF_TEXT)
     bed: Annotated[
         str | Path | None,
@@ -50,59 +48,58 @@ class EvalOptions(Options):
             "BED file whose 4th column names the splits; the strand is not used.", is_input=True
         ),
     ] = field(default=None, metadata=_OF_DNA)
-    repeats: Annotated[
-        int, Ge(1), Option("Masks for each window: more make the interval narrower.")
-    ] = 1
+    repeats: Annotated[int, Ge(1), Option("Masks per window: more give a narrower interval.")] = 1
     t_steps: Annotated[
         Sequence[int] | None,
         Option(
-            "The bound of sampling in so many steps, e.g. 10 20: masks each window again (default: "
-            "what the masks of the bound itself can tell, at no cost).",
+            "The bound of sampling in this many steps, e.g. 10 20: masks each window again "
+            "(default: step counts that the bound's own masks cover, at no cost).",
             is_row=True,
         ),
     ] = None
     max_windows: Annotated[
         int | None,
         Ge(1),
-        Option("Score at most this many windows, evenly spread over the split."),
+        Option("Evaluate at most this many windows, evenly spread over the split."),
     ] = None
     max_minutes: Annotated[
         float | None,
         Option(
-            "Score as many windows, evenly spread, as fit into about this time, which the "
-            "baselines share; those that take more than half of it are left out."
+            "Evaluate as many windows, evenly spread, as fit into about this time, including "
+            "the baselines; a baseline that takes more than half of it is left out."
         ),
     ] = None
     soft_masked: Annotated[
-        bool, Option("0: soft-masked bases are seen but not counted.", is_digit=True)
+        bool, Option("0: soft-masked bases are visible but not counted.", is_digit=True)
     ] = field(default=True, metadata=_OF_DNA)
     baselines: Annotated[
         bool,
         Option(
-            "What counting achieves; counted on the train split, kept in the cache.",
+            "Counting baselines from the train split; cached.",
             decides="output",
         ),
     ] = True
     mixture: Annotated[
         bool | None,
         Option(
-            "Mixture of context orders 1 to 24 (default: where it takes little time).",
+            "Mixture of context orders 1 to 24 (default: if it takes little time).",
             decides="output",
         ),
     ] = field(default=None, metadata=_OF_DNA)
     context: Annotated[
         Literal["window", "contig"],
         Option(
-            "What a window sees: itself, or also the bases around it, in blocks of 65,536 bases "
-            "(or eight windows, if that is more); a model of --block sees all before it."
+            "Context of a window: itself, or also the bases around it, in blocks of 65,536 "
+            "bases (or eight windows, if that is more); a model of --block sees everything "
+            "before it."
         ),
     ] = field(default="window", metadata=_OF_DNA)
     memory: Annotated[
         Literal["on", "off", "exhaustive"] | None,
         Option(
-            "on: the network with a memory of its training genome, beside the network alone "
-            "(default: on for a run of train --memory); exhaustive: every place of the genome is "
-            "tried, not only those that its index finds."
+            "on: with retrieval from the training genome, beside the network alone (default: "
+            "on for a run of train --memory); exhaustive: compare every position of the "
+            "genome, not only those that the index returns."
         ),
     ] = field(default=None, metadata=_OF_DNA)
     order: Annotated[
@@ -115,19 +112,19 @@ class EvalOptions(Options):
     order_options: Annotated[
         Mapping[str, float] | None,
         Option(
-            "A setting of the order, as at_once=4, bound=0.5 or steps=256 (default: one base with "
-            "each evaluation); one or several.",
+            "Setting of the order, such as at_once=4, bound=0.5 or steps=256 (default: one "
+            "base with each evaluation); one or several.",
             ("--order-option",),
         ),
     ] = field(default=None, metadata=_OF_DNA)
     order_evaluations: Annotated[
         int | None,
         Ge(1),
-        Option("Of a fixed order take so many evaluations of each window, evenly spread [all]."),
+        Option("For a fixed order, use this many evaluations of each window, evenly spread [all]."),
     ] = field(default=None, metadata=_OF_DNA)
     block: Block = None
     batch_size: Annotated[
-        int, Ge(1), Option("Windows at a time: changes the speed, not the figures.")
+        int, Ge(1), Option("Windows per batch: affects the speed, not the values.")
     ] = 32
     seed: Seed = 1
     offline: Offline = False

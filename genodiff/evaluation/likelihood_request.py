@@ -31,11 +31,13 @@ class LikelihoodRequest(Request[Any]):
     ] = "left-to-right"
     order_options: Annotated[
         Mapping[str, float] | None,
-        Option('Settings of the order, as {"at_once": 4} or {"steps": 256} [one base at a time].'),
+        Option(
+            'Settings of the order, such as {"at_once": 4} or {"steps": 256} [one base at a time].'
+        ),
     ] = None
     memory: Annotated[
         Literal["on", "off"] | None,
-        Option("The memory of the training genome [on for a run of train --memory]."),
+        Option("Retrieval from the training genome [on for a run of train --memory]."),
     ] = None
-    batch_size: Annotated[int, Ge(1), Option("Sequences at a time: changes the speed only.")] = 32
+    batch_size: Annotated[int, Ge(1), Option("Sequences per batch: affects the speed only.")] = 32
     seed: Seed = 1

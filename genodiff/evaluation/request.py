@@ -18,29 +18,29 @@ from genodiff.runs.run_paths import check_input, find_domain_of_run, locate
     "eval",
     function="evaluate",
     help="""
-Bits per base with its confidence interval, beside Markov baselines.
+Evaluate bits per base with a 95 % confidence interval, beside Markov baselines.
 
-The run may be another user's: then RUN/eval.json is left out, with a line, or goes to --out.
+For a read-only run, RUN/eval.json is not written, with a message; use --out.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class EvalRequest(EvalOptions, FileRequest):
-    """Score the split, print what was found and add it to RUN/eval.json.
+    """Evaluate the split, print the result and add it to RUN/eval.json.
 
-    The answer is bits per base (of text: per byte) with interval and baselines, as plain values:
+    The result is bits per base (for text: per byte) with interval and baselines, as plain values:
     the keys of `genodiff eval --json`; `nelbo_nats` is in nats per base. `run` may be a loaded
-    model. `fasta`, `bed`, `text` and `recipe` take the place of the run's own data; several recipes
-    ("NAME" or "NAME=FILE") give {"suite": {recipe: values}}. Of another genome the test split is
-    scored by default, so that the Markov lines are fitted on its train part and nothing has seen
-    what is scored; `split="all"` scores every base, beside lines of the run's own train split.
-    `memory` "on" gives the network alone beside it.
+    model. `fasta`, `bed`, `text` and `recipe` replace the run's own data; several recipes ("NAME"
+    or "NAME=FILE") give {"suite": {recipe: values}}. For another genome the test split is evaluated
+    by default, so that the Markov baselines are fitted on its train part and no model has seen
+    evaluated bases; `split="all"` evaluates every base, beside baselines of the run's own train
+    split. With `memory` "on" the network alone is reported beside it.
 
-    `keep` adds the result to RUN/eval.json, unless `run` is a published folder or one that you may
-    not write to; `out`, a .json file, takes its place. A file there that holds no JSON object is
-    replaced with `force` only. With `shard`, the draws of that part of the windows are written to
-    `out`, and `genodiff.merge` makes the whole evaluation of them; what is done is kept in
-    OUT.partial, and `fresh` starts anew. With `plan` nothing is scored, and what it would take is
-    returned. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
+    `keep` adds the result to RUN/eval.json, unless `run` is a published folder or read-only; `out`,
+    a .json file, replaces it. A file there that holds no JSON object is replaced with `force` only.
+    With `shard`, the draws of that part of the windows are written to `out`, and `genodiff.merge`
+    combines them; finished work is saved in OUT.partial, and `fresh` starts anew. With `plan`
+    nothing is evaluated, and the estimated cost is returned. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`.
 
     >>> genodiff.evaluate("runs/demo", max_windows=100)["bits_per_base"]
     """
@@ -53,7 +53,7 @@ class EvalRequest(EvalOptions, FileRequest):
     out: Annotated[
         str | Path,
         Option(
-            "File.json to add the evaluation to, in place of RUN/eval.json; with --shard the .npy "
+            "JSON file for the evaluation, instead of RUN/eval.json; with --shard the .npy "
             "file to write.",
             OUT,
             decides="nothing",
@@ -63,11 +63,11 @@ class EvalRequest(EvalOptions, FileRequest):
     strains: Strains = False
     domain: Annotated[
         Literal["dna", "text"] | None,
-        Option("What the run is expected to hold.", decides="nothing"),
+        Option("Expected domain of the run.", decides="nothing"),
     ] = None
     shard: Annotated[
         str | None,
-        Option("i/n: the draws of the i-th of n parts, to --out; `genodiff merge` joins."),
+        Option("i/n: the draws of the i-th of n parts, to --out; `genodiff merge` combines them."),
     ] = None
     keep: Annotated[
         bool, Option("Add the result to RUN/eval.json.", on_line=False, decides="nothing")
