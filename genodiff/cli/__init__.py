@@ -21,8 +21,8 @@ from genodiff.io.process import end_process, open_missing_streams
 _SPIN = "10000"
 
 _Shell = Annotated[
-    Literal["Shell (default: the current one).", "zsh", "fish"] | None,
-    Parameter(help="Which shell (default: the one here)."),
+    Literal["bash", "zsh", "fish"] | None,
+    Parameter(help="Shell (default: the current one)."),
 ]
 # In bash the value of a flag that names a file is completed as any word is.
 _FILES = ("\ncomplete -F", "\ncomplete -o bashdefault -o default -F")
