@@ -89,7 +89,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 # No deadline (shared machines are slow now and then) and the same examples every time, so that a
 # red test stays red.
-hypothesis.settings.register_profile("genodiff", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("genodiff", deadline=None, derandomize=True, max_examples=40)
 hypothesis.settings.load_profile("genodiff")
 
 
@@ -99,8 +99,8 @@ _LONGEST = {"test_docs.py", "test_notebooks.py", "test_faults.py", "test_evaluat
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, the others in their order; cases beyond `few` are slow, and beyond three
-    times as many long.
+    """The longest first, the others in their order; cases beyond `few` are slow, and beyond twice
+    as many long.
 
     Which cases stay is drawn by their names, so that no value of a parameter is left out for good.
     """
@@ -112,7 +112,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         drawn = sorted(several, key=lambda item: crc32(item.name.encode()))
         for rank, item in enumerate(drawn[most:], most):
             item.add_marker(pytest.mark.slow)
-            if rank >= 3 * most:
+            if rank >= 2 * most:
                 item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: item.path.name not in _LONGEST)
 

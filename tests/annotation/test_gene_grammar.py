@@ -55,7 +55,7 @@ def contigs(draw: st.DrawFn) -> tuple[list[CodingGene], int]:
 
 
 @given(contigs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_what_is_written_is_allowed_and_read_back_on_either_strand(case):
     genes, length = case
     path, left_out = label_genes(genes, length)

@@ -43,7 +43,7 @@ VARIANTS = [
 ]
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.sampled_from([v for v in VARIANTS if v["strands"] == "paired"]),
     st.integers(1, 40),
@@ -122,6 +122,7 @@ def test_padding_and_company_change_nothing(variant):
                                    msg="what the padding is made of matters")  # fmt: skip
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_gradients_reach_every_weight_and_checkpointing_does_not_change_them(
@@ -204,6 +205,7 @@ def halves(model: Caduceus, x: Tensor) -> list[Tensor]:
     return states
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("n_layer", [1, 2, 3, 4])
 @pytest.mark.parametrize("norm", ["rms", "layer"])
 def test_alternating_strands_is_the_published_exchange_of_halves(n_layer, norm):

@@ -100,6 +100,7 @@ def test_a_causal_network_does_not_see_what_comes():
         assert not torch.allclose(dit()(x)[:, :6], dit()(changed)[:, :6])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "form",
     [{}, {"adaln": False, "tie_head": True}, {"time_conditioning": True, "n_classes": 3}],

@@ -87,6 +87,7 @@ def test_a_norm_is_the_formula_and_mirrored_is_the_flip_of_the_norm_of_the_flip(
     torch.testing.assert_close(norm(x, True), norm(x.flip(-1)).flip(-1), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_what_stands_on_padding_has_no_influence(options, mirrored):

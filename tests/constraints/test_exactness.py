@@ -110,7 +110,7 @@ RULES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(RULES, min_size=1, max_size=4),
     st.text("ACGT", min_size=10, max_size=10),

@@ -26,7 +26,7 @@ LETTER = dict.fromkeys(range(128), "A")
 CONTIGS = {"a": "ACGTNacgtnRYSWKMBDHVrysw", "b": random_dna(300)}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(
         st.text("ACGTNacgtnRYSWKMBDHVryswkmbdhv", min_size=1, max_size=50), min_size=1, max_size=4

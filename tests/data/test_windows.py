@@ -59,7 +59,7 @@ def test_runs_of_n_are_found_across_the_borders_of_pieces(ids, chunk):
     assert (runs[1:, 0] > runs[:-1, 1]).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.integers(10, 900), min_size=1, max_size=5),
     st.integers(1, 40),

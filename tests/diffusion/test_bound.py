@@ -94,6 +94,7 @@ def test_the_bound_of_t_steps_is_the_published_table_for_all_five_schedules(n_st
     assert found == pytest.approx(F1_NELBO[n_steps], abs=5.1e-7)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
 @pytest.mark.parametrize("n_steps", [1, 2, 4, 10, 100])
 def test_the_bound_of_t_steps_equals_enumeration_by_hand_to_1e_minus_8(noise, n_steps):
@@ -119,6 +120,7 @@ def test_the_copy_task_costs_its_closed_form(length, n_symbols, n_steps):
     assert nelbo_exact(world_terms(world)).item() == pytest.approx(math.log(n_symbols), abs=1e-9)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
 @pytest.mark.parametrize("n_steps", [1, 2, 17])
 def test_independent_tokens_cost_their_entropy_whatever_the_schedule(noise, n_steps):
@@ -151,7 +153,7 @@ def test_one_step_costs_the_total_correlation_more_than_the_entropy():
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(seeds, st.floats(0.1, 5))
 def test_no_denoiser_falls_below_the_entropy(seed, size):
     """The strongest single check: a deflated bound would."""

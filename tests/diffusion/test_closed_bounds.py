@@ -76,6 +76,7 @@ def test_uniform_tokens_cost_two_bits_in_any_number_of_steps(schedule, told, ste
     assert mean == pytest.approx(TWO_BITS, abs=1e-6 * math.log(2))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize("time", [1e-4, 0.3, 1.0])
 def test_uniform_tokens_cost_two_bits_in_continuous_time_without_zero_masking(schedule, time):
@@ -85,6 +86,7 @@ def test_uniform_tokens_cost_two_bits_in_continuous_time_without_zero_masking(sc
     assert mean == pytest.approx(TWO_BITS, abs=1e-6 * math.log(2))
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize(
     "name", [name for name in OBJECTIVES if name not in ("ar", "d3pm", "uniform")]

@@ -97,6 +97,7 @@ def test_one_position_at_a_time_is_the_law_of_the_data(name):
     assert_follows(draw(name, 60_000, LENGTH), PLAIN)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REMASKING)
 def test_remasking_samples_follow_the_chain_over_all_states(name):
@@ -109,6 +110,7 @@ def test_remasking_samples_follow_the_chain_over_all_states(name):
     assert_follows(draw(name, 100_000, steps, **settings), law)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [2, 5])
 def test_strand_symmetric_samples_follow_the_law_of_pairs(steps):
@@ -157,6 +159,7 @@ def law_of_bound(bound: float) -> np.ndarray:
     return of_sequences(law)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("bound", [1.2, 2.5])
 def test_entropy_bounded_samples_follow_the_walk_over_all_states(bound):
@@ -191,6 +194,7 @@ def law_of_planning(kept: list[int], eta: float) -> np.ndarray:
     return of_sequences(law)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("eta", [0.5, 2.0])
 def test_planned_samples_follow_the_walk_over_all_draws(eta):
@@ -276,6 +280,7 @@ def test_the_law_of_smc_comes_to_the_tilted_one_as_particles_grow():
     assert_follows(found, TILTED)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("strength", [1.0, 2.5, -0.5])
 def test_cfg_follows_the_law_of_the_mixed_network(strength):
@@ -286,6 +291,7 @@ def test_cfg_follows_the_law_of_the_mixed_network(strength):
     assert_follows(found.x0, law)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("sampler", STEERED)
 @pytest.mark.parametrize("name", list(GUIDANCES))
 def test_strength_zero_is_the_sampler_bit_for_bit(name, sampler):

@@ -249,6 +249,7 @@ def aim_of(name: str, strength: float) -> Aim:
     return Aim(strength, Linear(3), conditional=other.denoiser)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("sampler", STEERED)
 @pytest.mark.parametrize("name", list(GUIDANCES))
 def test_strength_zero_is_the_sampler_bit_for_bit_and_asks_nothing(name, sampler):

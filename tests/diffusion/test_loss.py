@@ -133,7 +133,7 @@ def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(case
     assert torch.equal(losses[0].nats, losses[1].nats)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.sampled_from([1, 2, 10, 50]), st.sampled_from([*FIVE, LogLinear(), Geometric()]), seeds)
 def test_discrete_time_is_finite_in_ten_thousand_draws(n_steps, noise, seed):
     g = torch.Generator().manual_seed(seed)
@@ -227,7 +227,7 @@ def test_window_estimates_add_up_to_the_loss(case):
     assert window.nats_per_token.dtype == torch.float64
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seeds, st.integers(1, 9))
 def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_the_same_loss(
     seed, length

@@ -30,6 +30,7 @@ def t_of(value: float, batch: int = 1) -> torch.Tensor:
 # corruption
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("noise", EACH_SCHEDULE, ids=repr)
 @pytest.mark.parametrize("t", [0.05, 0.5, 0.9])
 def test_the_masked_share_is_one_minus_alpha_within_four_sigma(noise, t):
@@ -70,7 +71,7 @@ def test_nothing_is_masked_at_time_zero_and_everything_at_time_one():
 # SUBS
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     windows(),
     st.sampled_from([torch.float64, torch.float32, torch.float16, torch.bfloat16]),

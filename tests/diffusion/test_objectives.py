@@ -29,6 +29,7 @@ DNA = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
 # MDLM and D3PM
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
 @pytest.mark.parametrize("schedule", [Linear(), Cosine(), LogLinear()])
 @pytest.mark.parametrize("steps", [1, 2, 5])
@@ -47,6 +48,7 @@ def test_the_loss_of_t_steps_has_the_mean_of_the_chain_with_and_without_rao_blac
         assert drawn == pytest.approx(float(nelbo_discrete(terms, schedule, steps)), rel=1e-9)
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
 @pytest.mark.parametrize("schedule", [Cosine(), LogLinear()])
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def test_every_sampler_with_an_order_is_a_case():
     assert {name for name, *_ in CASES} == set(ORDERED)
 
 
+@pytest.mark.few(12)
 @each_case
 @pytest.mark.parametrize("how", [{}, {"temperature": 0.6, "top_p": 0.8}, {"temperature": 0.0}])
 @pytest.mark.parametrize("seed", [None, 1])
@@ -80,6 +81,7 @@ def test_over_all_sequences_it_sums_to_one(name, steps, settings, how, seed):
     assert torch.equal(found.step.amax(-1) + 1, found.nfe)
 
 
+@pytest.mark.few(4)
 @each_case
 def test_samples_follow_the_law_that_is_scored(name, steps, settings):
     n, network, u = 20_000, wrong(), draws(1, 4, seed=5)["u_order"]
@@ -180,6 +182,7 @@ def peeks(sampler: Sampler, network: Network, settings: dict, steps: int = 9) ->
     return False
 
 
+@pytest.mark.few(4)
 @each_case
 def test_no_order_peeks(name, steps, settings):
     assert not peeks(SAMPLERS[name], wrong(), settings, steps)

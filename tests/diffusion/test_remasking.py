@@ -26,6 +26,7 @@ def plan(name: str, noise: Schedule, steps: int) -> RemaskPlan:
     return PLANS[name](revealed_share(noise, steps).numpy(), **SETTINGS[name])
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("noise", [Linear(), Cosine()], ids=repr)
 @pytest.mark.parametrize("steps", [1, 2, 5, 40])
@@ -74,6 +75,7 @@ def test_as_much_is_masked_at_each_step_as_the_plan_says(name):
     assert done.nfe.item() == some.sum()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("steps", [3, 6])
 def test_samples_follow_the_chain_over_all_states(name, steps):

@@ -35,6 +35,7 @@ def in_parts(
 PARTS = [[[5, 0, 3], [1, 2, 4, 7, 6]], [[i] for i in range(8)]]
 
 
+@pytest.mark.few(8)
 @each_sampler
 @pytest.mark.parametrize("parts", PARTS, ids=["shuffled", "alone"])
 def test_companions_change_neither_tokens_nor_evaluations(sampler, parts):
@@ -82,6 +83,7 @@ def test_with_refinement_rounding_errors_change_no_token(sampler, temperature, t
         assert torch.equal(refined.nfe, truth.nfe)
 
 
+@pytest.mark.few(3)
 @each_sampler
 def test_without_refinement_the_same_errors_do_change_tokens(sampler):
     """Else the test above would show nothing."""
@@ -213,6 +215,7 @@ def test_the_nucleus_is_the_smallest_set_that_reaches_top_p_crossing_token_inclu
     assert ((found[inside] - p[inside] / p[inside].sum()).abs() < 0.02).all()
 
 
+@pytest.mark.few(4)
 @each_sampler
 def test_top_p_one_and_temperature_one_change_nothing(sampler):
     arguments = DNA, mixing_for(sampler, 10), masks(16, 10)

@@ -73,6 +73,7 @@ def test_the_reverse_kernels_lead_to_the_published_law(steps):
     assert (variation, divergence) == pytest.approx(STEP_LAW[steps], abs=5.1e-7)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "noise", [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial()], ids=repr
 )

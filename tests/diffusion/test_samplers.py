@@ -21,7 +21,7 @@ from genodiff.diffusion.schedule import Cosine, Geometric, Linear, LogLinear, On
 # what is kept and what comes out
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     windows(),
     st.sampled_from(list(SAMPLERS)),

@@ -67,6 +67,7 @@ def test_samples_follow_the_law_of_pairs(steps):
     assert_counts(world, found.x0, exact)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_each_sampler_of_masks_treats_both_strands_alike_on_average(name):
     world, n = symmetric_world(seed=1), 20_000

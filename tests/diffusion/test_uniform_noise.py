@@ -182,6 +182,7 @@ def test_masks_alone_are_mdlm(schedule):
     torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11 * float(other.abs().max()))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("time", [1e-9, 1e-3, 0.5, 1 - 1e-9, 1.0])
 def test_cost_and_gradient_are_finite_at_both_ends_and_never_negative(share, time):
@@ -229,6 +230,7 @@ def test_a_sequence_and_its_reverse_complement_cost_the_same(share):
     torch.testing.assert_close(first, second.flip(1))
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99, 1.0])
 def test_time_is_what_is_known_of_a_token(schedule, share):

@@ -45,6 +45,7 @@ def of_sequences(world: World, law: Tensor) -> Tensor:
     return torch.stack([law[(states == x).all(-1).nonzero()[0, 0]] for x in world.sequences])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("correct", [0.0, 0.5])
 @pytest.mark.parametrize("steps", [1, 4])

@@ -43,7 +43,7 @@ def measure(model: TrainedModel, size: int = 4, **asked: Any) -> np.ndarray:
     return measure_order(scorer, EvalBatches(windows, size, 1))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", ALL)
 def test_no_batch_changes_a_figure(model, order):
     whole, single = measure(model, 4, order=order), measure(model, 1, order=order)
@@ -71,7 +71,7 @@ def test_some_evaluations_estimate_all_without_bias(model):
     data = open_data(model)
     windows = data.windows.take(np.arange(2))
     totals = []
-    for seed in range(40):
+    for seed in range(25):
         order = read_order(model, EvalOptions(order="both-ends", order_evaluations=5))
         assert order is not None
         found = measure_order(OrderScorer(model, order, 16), EvalBatches(windows, 2, seed))
@@ -84,7 +84,7 @@ def test_some_evaluations_estimate_all_without_bias(model):
     np.testing.assert_array_equal(every, measure(model, order="both-ends"))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["confidence", *ALL[:2], "entropy-bounded", "first-hitting"])
 def test_with_a_memory_all_fillings_of_a_gap_sum_to_one(model, name):
     """The gap stands where the memory has a copy, so that it has much to say."""
@@ -203,16 +203,16 @@ def test_sequences_in_memory(run):
     np.testing.assert_allclose(found, m.log_likelihood(given, order="both-ends", batch_size=1))
     assert m.log_likelihood("ACGTTGCATT", order="both-ends")[0] == pytest.approx(found[0])
     every = ["".join(one) for one in itertools.product("ACGT", repeat=3)]
-    for order in ALL:
-        if order != "random":  # each has an order of its own
-            p = np.exp(m.log_likelihood(every, order=order))
-            assert p.sum() == pytest.approx(1, abs=1e-5)
+    for order in ("both-ends", "entropy-bounded"):
+        p = np.exp(m.log_likelihood(every, order=order))
+        assert p.sum() == pytest.approx(1, abs=1e-5)
     with pytest.raises(UsageError, match="100 bases, and a window 64"):
         m.log_likelihood("A" * 100)
     with pytest.raises(UsageError, match="no order 'x'"):
         m.log_likelihood("ACGT", order="x")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", ["left-to-right", "confidence"])
 def test_with_relatives_all_fillings_of_a_gap_sum_to_one(run, tmp_path, order):
     """A base of the gap tells the relatives what stands beside the next, and no base to come."""

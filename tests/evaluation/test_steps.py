@@ -151,6 +151,7 @@ def draw_world(
     return step_bits(objective, size, ALL, np.zeros(windows), chains, sets[0], chains, sets[1])
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", [Linear(), OneMinusCosine()])
 def test_the_curve_that_is_taken_out_leaves_the_mean_as_it_is(schedule):
@@ -196,6 +197,7 @@ def group_bits(group: int, schedule: Schedule, steps: int, n: int = 1000) -> flo
     return 2 * (chain.hidden * float(chance @ together) + 1 - chain.hidden)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("group", [2, 4])
 @pytest.mark.parametrize("schedule", [Linear(), LogLinear(eps=0.05)])

@@ -90,7 +90,7 @@ def test_the_bytes_depend_on_neither_batch_nor_threads_and_close_draws_are_decid
     wanted = drawn(sample(of, 4, 14, seed=2, batch_size=4))
     threads = torch.get_num_threads()
     try:
-        for n, batch_size in ((1, 1), (2, 3), (2, 4)):
+        for n, batch_size in ((1, 1), (2, 3)):
             torch.set_num_threads(n)
             assert np.array_equal(drawn(sample(of, 4, 14, seed=2, batch_size=batch_size)), wanted)
     finally:
@@ -116,7 +116,7 @@ def with_tolerance(init: Any, tolerance: float) -> Any:
 @pytest.mark.parametrize(("length", "block"), [(3, 2), (3, 1)])
 def test_samples_follow_the_law_that_the_bound_is_of(length, block):
     of = model(block, scale=2.0)
-    ids = drawn(sample(of, 6000, length, seed=4, sampler="first-hitting", batch_size=2000))
+    ids = drawn(sample(of, 4000, length, seed=4, sampler="first-hitting", batch_size=2000))
     all_of = torch.tensor(list(itertools.product(DNA.targets, repeat=length)))
     law = np.ones(len(all_of))
     for begin in range(0, length, block):
@@ -175,7 +175,8 @@ def open_records(block: int | None) -> tuple[Any, list[Any], Sampling]:
     of = model(block or 4)
     if block is None:
         of.objective = OBJECTIVES["mdlm"](PROCESS)
-    texts = [draft("N" * 75), draft("ACGTTG" + "N" * 34), draft("N" * 50 + "AAA")]
+    n = 50 if block is None else 36  # blocks take longer
+    texts = [draft("N" * (n + 25)), draft("ACGTTG" + "N" * 34), draft("N" * n + "AAA")]
     return of, texts, Sampling(steps=3, batch_size=3, stride=None if block else 8)
 
 
@@ -197,7 +198,7 @@ def short_parts(monkeypatch):
     monkeypatch.setattr(samples, "EACH", 6)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("short_parts")
 @pytest.mark.parametrize("block", [4, None])
 @pytest.mark.parametrize("batch_size", [1, 2, 3])
@@ -217,7 +218,7 @@ def test_records_go_on_after_what_is_kept_of_them(block, batch_size, keeps):
     assert sum(calls) == draw_whole(block, batch_size)[2]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("short_parts")
 @pytest.mark.parametrize("block", [4, None])
 @pytest.mark.parametrize("keeps", [1, 4, 7])
@@ -252,7 +253,7 @@ def fill_naively(of: Any, start: Any, seed: int, blocks: list[tuple[int, int]]) 
     return x[0].numpy()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("text", "blocks"),
     [
@@ -273,7 +274,7 @@ def test_a_gap_begins_a_block_that_sees_what_stands_after_it(text, blocks):
 @pytest.mark.few(1)
 def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it():
     of, text = model(4, scale=2.0), "ACGTNNGT"
-    found = infill(of, [draft(text)] * 6000, seed=4, how=Sampling(sampler="first-hitting"))
+    found = infill(of, [draft(text)] * 3000, seed=4, how=Sampling(sampler="first-hitting"))
     ids = np.stack([one.ids for one in found])[:, 4:6]
     pairs = torch.tensor(list(itertools.product(DNA.targets, repeat=2)))
     whole = torch.from_numpy(draft(text).astype(np.int64)).repeat(len(pairs), 1)
@@ -292,7 +293,7 @@ def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it():
     number = {tuple(one): i for i, one in enumerate(pairs.tolist())}
     counts = np.bincount([number[tuple(one)] for one in ids.tolist()], minlength=len(law))
     assert abs(chi_square(counts, law)) < 4
-    other = infill(of, [draft("ACGTNNCA")] * 6000, seed=4, how=Sampling(sampler="first-hitting"))
+    other = infill(of, [draft("ACGTNNCA")] * 3000, seed=4, how=Sampling(sampler="first-hitting"))
     counts = np.bincount(
         [number[tuple(one.ids[4:6].tolist())] for one in other], minlength=len(law)
     )
@@ -301,12 +302,11 @@ def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it():
 
 def test_templates_of_any_gaps_are_the_same_bytes_in_any_batch(monkeypatch):
     of = model(4, scale=2.0)
-    texts = ["NNACNNNNNNNGTACGNN", "ACGTGNNGTA", "NNNNNNNNNNNNN", "ACG", "TTTTTTTTTTTTNNNNNNA"]
+    texts = ["NNACNNNNNGTACGNN", "ACGTGNNGTA", "NNNNNNNNN", "ACG", "TTTTTTTTTTNNNNA"]
     drafts = [draft(text) for text in texts]
     wanted = [one.ids for one in infill(of, drafts, seed=2, how=Sampling(batch_size=1))]
-    for batch_size in (2, 5):
-        found = infill(of, drafts, seed=2, how=Sampling(batch_size=batch_size))
-        assert all(np.array_equal(one.ids, a) for one, a in zip(found, wanted, strict=True))
+    found = infill(of, drafts, seed=2, how=Sampling(batch_size=3))
+    assert all(np.array_equal(one.ids, a) for one, a in zip(found, wanted, strict=True))
     monkeypatch.setattr(SamplerOptions, "__init__", with_tolerance(SamplerOptions.__init__, 1e3))
     found = infill(of, drafts, seed=2, how=Sampling(batch_size=5))
     assert all(np.array_equal(one.ids, a) for one, a in zip(found, wanted, strict=True))

@@ -209,6 +209,7 @@ def test_temperature_0_takes_the_likeliest_base_and_top_p_drops_the_unlikely_one
     assert abs(chi_square(np.bincount(cold.ravel() - BASES[0], minlength=4), p / p.sum())) < 4
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["ancestral", "first-hitting"])
 def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler):

@@ -274,7 +274,7 @@ def test_an_imported_network_samples_and_evaluates(tmp_path):
 
 
 @settings(
-    max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
 def test_no_damage_to_a_lightning_file_makes_anything_but_a_clear_refusal_or_a_sound_network(

@@ -338,7 +338,7 @@ def damaged(raw: bytes, kind: str, where: float, bit: int) -> bytes:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["safetensors", "bin", "config"])
 @settings(
-    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
 def test_no_damage_makes_anything_but_a_clear_refusal_or_a_sound_network(

@@ -63,7 +63,7 @@ def test_blanks_and_tabs_at_line_ends_and_compression_change_nothing(bed):
         assert read_bed(bed, CONTIGS).equals(plain)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(list(CONTIGS)), st.integers(0, 39), st.integers(1, 40)),

@@ -39,6 +39,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("name", ["x", "x.txt", "x.dat"])
 def test_a_file_is_known_by_its_content(folder, kind, name):

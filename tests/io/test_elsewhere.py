@@ -62,6 +62,7 @@ def test_other_names_are_files(name):
     assert find_elsewhere(name) is None
 
 
+@pytest.mark.few(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_that_writes_refuses_addresses(verb, tmp_path, monkeypatch, capsys):

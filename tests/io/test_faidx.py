@@ -52,7 +52,7 @@ def files(draw: st.DrawFn) -> bytes:
     return data + b">last\nA" + draw(st.sampled_from([b"", b"\n", b"\r\n", b"\n\n"]))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(files(), st.sampled_from([4, 12, 1 << 20]), st.booleans())
 def test_every_range_is_the_slice_of_what_the_reader_gives(tmp_path_factory, data, block, zipped):
     path = tmp_path_factory.mktemp("genome") / "in.fa"

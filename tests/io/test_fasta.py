@@ -87,7 +87,7 @@ pieces = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(pieces, max_size=25).map(b"".join), st.integers(1, 40))
 def test_the_fast_reader_and_the_obvious_one_agree_on_any_bytes(data, size):
     expected = obvious(data)
@@ -121,7 +121,7 @@ def formatted(draw: st.DrawFn) -> tuple[bytes, list[tuple[str, bytes]]]:
     return data, [(n, s.encode()) for n, s in records]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(formatted(), st.integers(1, 99), st.sampled_from(["plain", "gzip", "members", "bgzf"]))
 def test_layout_and_compression_change_nothing(tmp_path_factory, made, size, how):
     data, records = made
@@ -152,7 +152,7 @@ def zipped(data: bytes, block: int = 60000) -> bytes:
     return out.getvalue()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_one_stranger_is_named_at_its_line_column_and_record(data):
     width, length = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 200))
@@ -315,7 +315,7 @@ def test_a_name_that_would_break_the_format_is_not_written(name):
         write_fasta(io.BytesIO(), [Record("a", "x\n>y", b"A", 1)])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.integers(0, 10**9),
     st.integers(1, 255),

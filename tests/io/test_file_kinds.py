@@ -122,6 +122,7 @@ OWN = {  # what a reader reads, or answers better than by a name
 ADAPTER = "adapter_config.json"
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_of_another_kind_is_named(name, kind, tmp_path):

@@ -181,7 +181,7 @@ def test_memory_holds_no_more_than_a_stretch(genome):
         assert read - number <= SPAN + 1
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.data())
 def test_the_sequence_is_the_one_that_the_records_spell(genome, data):
     """Indels of repeats move as far to the left as members let them, and the letters stay."""

@@ -54,6 +54,7 @@ WEIGHTS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [*INPUTS, *WEIGHTS])
 def test_a_stand_in_is_named_with_its_remedy(name, kind, tmp_path):

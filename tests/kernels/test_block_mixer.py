@@ -63,6 +63,7 @@ def runs_in_c(arguments: tuple) -> bool:
     return chosen.provider == "native"
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize(("length", "size", "d_model", "d_state", "d_conv"), SHAPES)
 @pytest.mark.parametrize("batch", [1, 9])
@@ -87,6 +88,7 @@ def test_the_output_and_all_gradients_are_those_of_the_definition(
         )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("size", [1, 4, 100])
 def test_the_bits_do_not_depend_on_threads_or_on_the_batch(size):
     mixer = Mamba(24, CaduceusSettings(kind="caduceus", d_model=24, n_layer=1), InitialValues(0))

@@ -25,7 +25,7 @@ def plain(x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: b
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(1, 3), st.integers(1, 40), st.integers(1, 19), st.integers(1, 6), st.booleans(),
        st.booleans(), st.booleans())  # fmt: skip
 def test_outputs_and_gradients_are_those_of_torchs_convolution(
@@ -54,7 +54,7 @@ def test_outputs_and_gradients_are_those_of_torchs_convolution(
 
 
 @pytest.mark.skipif(library.find_missing() is not None, reason="there is no C library here")
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.integers(1, 2), st.sampled_from([1, 2, 3, 6, 7, 31, 32, 33, 36, 67, 256, 257, 300]),
     st.sampled_from([1, 7, 15, 16, 17, 33, 48]),

@@ -54,6 +54,7 @@ def copy(request, monkeypatch, tmp_path):
     yield str(request.param)
 
 
+@pytest.mark.few(3)
 @pytest.mark.usefixtures("copy")
 @pytest.mark.parametrize("channels", [7, 236])
 @pytest.mark.parametrize("states", [1, 5, 16])

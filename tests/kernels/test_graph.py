@@ -18,6 +18,7 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 7, 33])
 @pytest.mark.parametrize("full", [False, True])

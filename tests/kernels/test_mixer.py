@@ -140,6 +140,7 @@ OPTIONS: list[dict[str, int]] = [
 ]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("reverse", [(False, True), (True, False), (False, False)])
 def test_every_option_gives_the_outputs_and_gradients_of_the_parts(options, reverse, monkeypatch):
@@ -149,7 +150,7 @@ def test_every_option_gives_the_outputs_and_gradients_of_the_parts(options, reve
 sizes = (st.integers(1, n) for n in (10, 140, 40, 20, 6, 20))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(*sizes, st.booleans(), st.integers(0, 60))
 def test_any_shape_gives_the_outputs_and_gradients_of_the_parts(
     batch, length, channels, states, taps, rank, in_bias, padding

@@ -63,6 +63,7 @@ def test_a_reversed_scan_is_the_scan_of_reversed_time():
     torch.testing.assert_close(state, last, rtol=1e-14, atol=1e-14)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_every_length_agrees_with_the_naive_scan(provider, length):
@@ -70,6 +71,7 @@ def test_every_length_agrees_with_the_naive_scan(provider, length):
         assert_close(Problem(2, length, 17, 8, reverse=reverse, z=reverse), provider)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("channels", [1, 7, 15, 16, 17, 236])
 @pytest.mark.parametrize("states", [1, 8, 16, 64])

@@ -131,6 +131,7 @@ def test_steps_that_are_tiny_or_make_decays_underflow_keep_their_precision():
     assert_right(Problem(1, 9, 3, 2, dt_shift=30.0, decay=40.0), 2e-6)
 
 
+@pytest.mark.few(1)
 @on_cpu
 @pytest.mark.slow
 @pytest.mark.parametrize(("length", "channels"), [(1, 118), (7, 236)])

@@ -202,6 +202,7 @@ def test_under_autocast_the_mixer_is_bfloat16_and_gradients_have_the_weights_dty
     assert max(errors.values()) < 2.5e-2, errors
 
 
+@pytest.mark.few(1)
 @on_cpu
 @pytest.mark.slow
 @pytest.mark.parametrize(

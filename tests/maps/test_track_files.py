@@ -250,6 +250,7 @@ READERS = {
 BEGINS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_writes_the_files_that_it_names_and_is_read_back(name, tmp_path, blocks):
     write_format(tmp_path, name, hold(blocks))

@@ -47,6 +47,7 @@ def read(
     return np.concatenate(found)
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("length", [*range(1, 60), 1000, 1023, 1024, 99_999])
 @pytest.mark.parametrize("context", [8, 9, 16, 21])
 def test_tiles_cover_a_contig_once_and_are_those_of_the_other_strand(length, context):
@@ -87,6 +88,7 @@ def test_intervals_are_merged_so_that_each_base_is_read_once():
     assert merge_intervals(given) == [("B", 1, 2), ("b", 0, 9), ("b", 11, 12)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_an_exact_denoiser_gives_the_chain_s_conditional_law(length):
     chain = make_chain()

@@ -24,7 +24,7 @@ def match_slowly(parts: list[Codes], x: Codes, drawn: np.ndarray) -> int:
     return best
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([0.0, 0.1]))
 def test_it_is_the_longest_on_either_strand(seed, length, hidden):
     parts = [hide(draw_bases(n, seed + n), hidden, seed) for n in (60, 45)]

@@ -18,7 +18,7 @@ def draw(seed: int, n: int, weights: tuple[float, ...]) -> list[bytes]:
 
 
 @given(scores, scores)
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_the_area_is_the_share_of_pairs_in_the_right_order(a, b):
     pairs = [1.0 if x > y else 0.5 if x == y else 0.0 for x, y in itertools.product(a, b)]
     found = measure_area(np.array(a, float), np.array(b, float))

@@ -12,7 +12,7 @@ from tests.quality.test_scorecard import ids, random_text
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_matches_are_those_of_the_slow_definition(seed):
     """Copies of every length, on both strands, at the ends and beside N."""
     rng = np.random.default_rng(seed)

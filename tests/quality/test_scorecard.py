@@ -33,7 +33,7 @@ def test_a_spectrum_of_one_strand_counts_each_word_that_stands_there():
 
 
 @given(texts, st.integers(1, 4))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_spectrum_of_both_strands_is_that_of_the_text_and_its_reverse_complement(text, k):
     both = card.kmer_counts([ids(text)], k)
     by_hand = card.kmer_counts([ids(text), DNA.rc(ids(text))], k, both_strands=False)
@@ -87,7 +87,7 @@ def test_homopolymers_are_shares_of_bases_and_n_ends_a_run():
     st.lists(st.text("ACGN", max_size=12), min_size=1, max_size=4),
     st.lists(st.text("ACGTN", max_size=30), max_size=3),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_longest_match_is_what_a_slow_search_finds(samples, reference):
     def slow(sample: str) -> int:
         strands = reference + [DNA.decode(DNA.rc(ids(text))) for text in reference]

@@ -154,7 +154,7 @@ def test_a_long_run_is_drawn_by_its_means():
     assert len(text) < 60_000
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 4), st.floats(0.01, 0.6)), min_size=1, max_size=6))
 def test_labels_that_are_spread_stand_apart_in_their_order(labels):
     places, sizes = ([x[i] for x in labels] for i in range(2))

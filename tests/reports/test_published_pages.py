@@ -100,6 +100,7 @@ def any_other(_: Path) -> str:
     return render_template("comparison.html.jinja", context)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("draw", [report, bare_report, runs_page, sweep, comparison, any_other])
 def test_a_page_names_no_folder(draw, tmp_path):
     text = draw(tmp_path)

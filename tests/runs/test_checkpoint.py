@@ -145,7 +145,7 @@ def test_a_damaged_newest_checkpoint_is_set_aside_and_the_one_before_it_taken(
 
 
 @settings(
-    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(
     st.sampled_from(

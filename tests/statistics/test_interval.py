@@ -80,6 +80,7 @@ def coverage(
     return hits / 1000
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [5, 10, 100, 800])
 def test_nineteen_of_twenty_intervals_hold_the_truth_when_windows_are_independent(n):
     def draw(rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -89,6 +90,7 @@ def test_nineteen_of_twenty_intervals_hold_the_truth_when_windows_are_independen
     assert 0.93 < coverage(draw, 1.3, n) < 0.97
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "rho"), [(100, 0.5), (800, 0.5), (800, 0.8)])
 def test_neighbours_that_are_alike_and_windows_of_different_size_are_allowed_for(n, rho):
     def draw(rng: np.random.Generator) -> tuple[Floats, Floats]:

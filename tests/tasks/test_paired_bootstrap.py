@@ -48,7 +48,7 @@ def test_a_weighted_metric_is_that_of_the_repeated_examples(kind, metric):
         assert value == pytest.approx(measure(metric, kind, truth[again], predicted[again]))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("kind", "metric"), CASES)
 def test_the_interval_over_examples_is_that_of_the_bootstrap(kind, metric):
     rng = np.random.default_rng(4)
@@ -145,14 +145,15 @@ WORLDS = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "seed_sd", "cluster"), WORLDS)
 def test_intervals_over_seeds_and_examples_cover(seeds, seed_sd, cluster):
     rng = np.random.default_rng([seeds, round(1000 * seed_sd), cluster])
-    task, worlds, gap, own = SimulatedTask(seed_sd, cluster), 600, 0, 0
+    task, worlds, gap, own = SimulatedTask(seed_sd, cluster), 300, 0, 0
     for _ in range(worlds):
         truth, models, clusters = task.draw(rng, [0.82, 0.78], seeds)
-        found = resample_scores("accuracy", "binary", truth, models, clusters=clusters, draws=400)
+        found = resample_scores("accuracy", "binary", truth, models, clusters=clusters, draws=300)
         low, high = found.compare("a", "b").ci95 or (1.0, 0.0)
         gap += low <= 0.04 <= high
         low, high = found.estimate("a").ci95 or (1.0, 0.0)
@@ -165,7 +166,7 @@ def test_intervals_over_seeds_and_examples_cover(seeds, seed_sd, cluster):
 @pytest.mark.slow
 def test_resampling_a_few_seeds_is_too_narrow_and_so_is_resampling_examples_alone():
     """Why seeds enter by Student's t: a percentile bootstrap of 4 seeds misses far too often."""
-    rng, task, worlds = np.random.default_rng(9), SimulatedTask(0.25, 1), 400
+    rng, task, worlds = np.random.default_rng(9), SimulatedTask(0.25, 1), 250
     hits = {"both levels": 0, "examples": 0, "joint": 0}
     for _ in range(worlds):
         truth, models, _ = task.draw(rng, [0.82, 0.78], 4)
@@ -188,6 +189,7 @@ def test_resampling_a_few_seeds_is_too_narrow_and_so_is_resampling_examples_alon
     assert hits["joint"] / worlds > 0.92
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["mcc", "auroc"])
 def test_holm_keeps_the_error_of_a_table_of_ten_comparisons(metric):

@@ -167,6 +167,7 @@ def test_two_ranks_are_one_and_a_signal_or_a_killed_rank_loses_nothing(tmp_path)
         assert float.fromhex(a) == pytest.approx(float.fromhex(b), rel=1e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",

@@ -115,6 +115,7 @@ def test_the_logged_figures_are_those_of_the_step(tmp_path):
     assert [r["step"] for r in metrics(tmp_path / "run") if r["valid_bits"]] == ["3", "4"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("accumulate", [2, 4])
 def test_micro_batches_train_the_same_model(tmp_path, accumulate):
     run_tiny(tmp_path / "one", steps=4)

@@ -252,6 +252,7 @@ def score_runs(genome: HeldContigs) -> Any:
     return score
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(0, 1), (1, 0), (1, 1)])
 def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(sizes):

@@ -91,7 +91,7 @@ def test_each_term_is_met_on_both_strands(opened, start, ref, alt, terms, protei
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_coding_terms_agree_with_whole_transcripts_translated_naively(opened, data):
     start = data.draw(st.sampled_from([*range(17, 22), *range(57, 62)]))
     width = data.draw(st.integers(1, 65 - start if start > 50 else 24 - start))
