@@ -1,9 +1,10 @@
 """Conserved elements: maximal scoring segments of `lod`, with a false discovery rate.
 
-`lod` of a column is below 0 on average over the genome's own columns (Gibbs' inequality), so a
-segment with a large sum is a cluster of conserved columns. How many segments of a score arise by
-chance is counted after the columns have been permuted among the positions at which the same
-genomes are present. With N(s) segments of score s or more, and N₀(s) the mean over permutations,
+`lod` (`memory/column_classes.py`) is how much likelier the slow classes make a column than the
+others do, given the columns around it. A segment with a large sum is a conserved stretch. How many
+segments of a score arise by chance is counted after the columns have been permuted among the
+positions at which the same genomes are present, and the chain of classes has run over them again.
+With N(s) segments of score s or more, and N₀(s) the mean over permutations,
 
     q(s) = min over s' ≤ s of (N₀(s') + 1 / permutations) / N(s')
 
@@ -16,13 +17,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.memory.column_classes import ColumnClasses
+from genodiff.memory.column_rates import Columns
 from genodiff.memory.evidence import Floats
 from genodiff.memory.segments import find_segments
+from genodiff.memory.text import NONE
 
 DROP = 4.0
 """Nats by which the sum may fall inside an element."""
 _ENOUGH, _MOST_PERMUTATIONS = 4_000_000, 64
 """Bases to permute in all, and the most permutations."""
+_GAP = -1
+
+Ids = NDArray[np.int32]
 
 
 class Element(NamedTuple):
@@ -35,32 +42,33 @@ class Element(NamedTuple):
     q: float
 
 
-class ScoredStretch(NamedTuple):
-    """An interval of a contig with `lod` (n,) and `pattern` (n,): which genomes are present."""
+class ColumnStretch(NamedTuple):
+    """An interval of a contig, and `ids` (n,): which of the distinct columns each base has."""
 
     contig: str
     start: int
-    lod: NDArray[np.float32]
-    pattern: NDArray[np.int64]
+    ids: Ids
 
 
 def find_elements(
-    stretches: Sequence[ScoredStretch], *, fdr: float, seed: int = 1
+    stretches: Sequence[ColumnStretch],
+    columns: Columns,
+    classes: ColumnClasses,
+    *,
+    fdr: float,
+    seed: int = 1,
 ) -> list[Element]:
     """Find the elements of all stretches with q ≤ `fdr`, in the order of the stretches.
 
-    The null distribution is that of all stretches together. Nothing is found without a value.
-
-    >>> find_elements([], fdr=0.05)
-    []
+    `columns` (U, 1 + G) are the distinct ones, and `classes` knows them. The null distribution is
+    that of all stretches together. Nothing is found without a value.
     """
     if not stretches:
         return []
-    lod = join_stretches([one.lod for one in stretches])
-    pattern = join_stretches([one.pattern for one in stretches], fill=-1)
-    found = find_segments(lod, DROP)
-    q = estimate_fdr(found.score, permute_scores(lod, pattern, seed))
-    starts = np.cumsum([0, *(len(one.lod) + 1 for one in stretches)])
+    ids = join_stretches([one.ids for one in stretches])
+    found = find_segments(score_columns(ids, columns, classes), DROP)
+    q = estimate_fdr(found.score, permute_scores(ids, columns, classes, seed))
+    starts = np.cumsum([0, *(len(one.ids) + 1 for one in stretches)])
     of = np.searchsorted(starts, found.start, "right") - 1
     elements = []
     for i in np.flatnonzero(q <= fdr).tolist():
@@ -71,26 +79,40 @@ def find_elements(
     return elements
 
 
-def join_stretches(parts: Sequence[NDArray[np.generic]], fill: float = np.nan) -> Floats:
-    """All parts, each followed by `fill`, so that no segment runs from one into the next."""
-    out: list[NDArray[np.generic]] = []
-    for one in parts:
-        out += [one, np.array([fill])]
-    return np.concatenate(out).astype(np.float64)
+def join_stretches(parts: Sequence[Ids]) -> Ids:
+    """All parts, each followed by a gap, so that no segment runs from one into the next."""
+    return np.concatenate([x for one in parts for x in (one, [_GAP])]).astype(np.int32)
 
 
-def permute_scores(lod: Floats, pattern: Floats, seed: int) -> list[Floats]:
-    """The scores of segments in each permutation of `lod` among positions of one pattern."""
-    known = ~np.isnan(lod)
-    rounds = int(np.clip(_ENOUGH // max(int(known.sum()), 1), 1, _MOST_PERMUTATIONS))
-    groups = [np.flatnonzero(known & (pattern == one)) for one in np.unique(pattern[known])]
+def score_columns(ids: Ids, columns: Columns, classes: ColumnClasses) -> Floats:
+    """(n,): the lods of a row; NaN in gaps and where no genome is present."""
+    lods = classes.compare(ids)
+    lods[~(list_patterns(columns) > 0)[ids]] = np.nan
+    return lods
+
+
+def list_patterns(columns: Columns) -> NDArray[np.int64]:
+    """(U + 1,): which genomes are present in each column, as bits; of a gap, which is last, -1.
+
+    A column whose target has no base has none.
+    """
+    bits = np.int64(1) << np.arange(columns.shape[1] - 1) % 62
+    there = (columns[:, 1:] < NONE) & (columns[:, :1] < NONE)
+    return np.append((there * bits).sum(1), -1)
+
+
+def permute_scores(ids: Ids, columns: Columns, classes: ColumnClasses, seed: int) -> list[Floats]:
+    """The scores of segments in each permutation of `ids` among positions of one pattern."""
+    pattern = list_patterns(columns)[ids]
+    rounds = int(np.clip(_ENOUGH // max(int((pattern > 0).sum()), 1), 1, _MOST_PERMUTATIONS))
+    groups = [np.flatnonzero(pattern == one) for one in np.unique(pattern[pattern > 0])]
     rng = np.random.Generator(np.random.PCG64(seed))
     scores = []
     for _ in range(rounds):
-        moved = np.full(len(lod), np.nan)
+        moved = ids.copy()
         for group in groups:
-            moved[group] = lod[rng.permutation(group)]
-        scores.append(find_segments(moved, DROP).score)
+            moved[group] = ids[rng.permutation(group)]
+        scores.append(find_segments(score_columns(moved, columns, classes), DROP).score)
     return scores
 
 

@@ -18,10 +18,12 @@ from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.jobs.job import EmptyOutputError, Rows
 from genodiff.jobs.request import find_named
-from genodiff.maps.track_folder import TrackSet, list_files
 from genodiff.maps.track_format import FORMATS
 from genodiff.maps.track_hub import HubRequest, name_assembly
+from genodiff.maps.track_set import TrackSet, list_files
 from genodiff.maps.track_values import BaseTracks, read_letters
+from genodiff.memory.column_classes import ColumnClasses
+from genodiff.memory.columns import ColumnNumbers
 from genodiff.memory.text import NONE
 
 _DEFAULT = ("bigwig",)
@@ -89,7 +91,10 @@ def write_constraint(
         raise EmptyOutputError(
             what, file=told["fasta"]["path"], fix="give nearer species, or check the files"
         )
-    elements = find_elements(run.stretches(rows()), fdr=form.fdr)
+    numbers = ColumnNumbers(**told["columns"])
+    stretches, columns = run.stretches(rows())
+    slow = ColumnClasses(numbers, told["neutral"]["rate"], columns)
+    elements = find_elements(stretches, columns, slow, fdr=form.fdr)
     assembly = name_assembly(told["fasta"]["path"])
     contigs = dict(run.genome.contigs)
 

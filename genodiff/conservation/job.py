@@ -143,6 +143,7 @@ class ConstraintJob(Job[ConstraintRequest]):
         return {
             **self.about, "relatives": told,
             "tree": format_newick(columns.tree, names, self.neutral.rate),
+            "columns": columns.model_dump(mode="json"),
             "fasta": {"path": self.path, "sha256": self.genome.sha256},
             "shard": None if asked.part is None else list(asked.part),
         }  # fmt: skip
@@ -201,7 +202,7 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
                     yield data[at : at + n].tobytes()
                     at += n
 
-        keys = ("context", "relatives_digest", "neutral", "relatives", "tree", "fasta")
+        keys = ("context", "relatives_digest", "neutral", "relatives", "tree", "columns", "fasta")
         same = {key: told[key] for key in (*keys, "device")} | describe_merge(parts, out)
         classes = None if form.genes is None else BaseClasses(form.genes, genome)
         return write_constraint(out, run, rows, form, same, classes)

@@ -52,7 +52,7 @@ def read_constraint(
             found = test.score(columns)
             conserved = (posterior.states[b, one.cut] * test.slow[one.places]).sum(1)
             mean = (posterior.rates[b, one.cut] * rate).sum(1)
-            rows = (found.rs, found.phylop, conserved, mean, found.present, found.length, found.lod)
+            rows = (found.rs, found.phylop, conserved, mean, found.present, found.length)
             values = np.stack(rows, 1)
             values[np.isnan(found.rs)] = np.nan
             yield ConstraintPiece(values.astype(np.float32), columns[:, 1:])

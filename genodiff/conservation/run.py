@@ -8,13 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.conservation.elements import ScoredStretch
+from genodiff.alphabet import DNA
+from genodiff.conservation.elements import ColumnStretch
 from genodiff.conservation.reader import CONTEXT
-from genodiff.conservation.values import COLUMNS, VALUES, ConstraintPiece
+from genodiff.conservation.values import VALUES, ConstraintPiece
+from genodiff.data.stretches import encode_bases
 from genodiff.io.regions import hold_contigs
 from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval
 from genodiff.maps.track_values import BaseTracks, read_letters
+from genodiff.memory.column_rates import Columns, list_unique
 from genodiff.memory.text import NONE
 from genodiff.scoring.variant_windows import Contigs, TrackPiece, cut_pieces, plan_pieces
 
@@ -77,18 +80,20 @@ class ConstraintRun(NamedTuple):
         nothing = np.zeros((len(letters), 0), np.float32)
         return ConstraintTracks(first.contig, first.start, letters, nothing, related)
 
-    def stretches(self, rows: Iterable[bytes]) -> list[ScoredStretch]:
-        """`lod` and presence of all bases, a stretch for each interval; 12 bytes a base."""
-        lod: list[NDArray[np.float32]] = []
-        pattern: list[NDArray[np.int64]] = []
-        for _, one in self.read(rows):
-            lod.append(one.values[:, COLUMNS - 1])
-            bits = np.arange(one.bases.shape[1]) % 62
-            pattern.append(((one.bases < NONE) << bits).sum(1))
-        every, of = np.concatenate(lod), np.concatenate(pattern)
-        out, at = [], 0
+    def stretches(self, rows: Iterable[bytes]) -> tuple[list[ColumnStretch], Columns]:
+        """Which column each base has, a stretch for each interval, and the distinct columns."""
+        number: dict[bytes, int] = {}
+        parts: list[NDArray[np.int32]] = []
+        for piece, one in self.read(rows):
+            codes = encode_bases(
+                DNA.encode(self.genome.fetch(piece.contig, piece.start, piece.end))
+            )
+            columns = np.concatenate([np.minimum(codes, NONE)[:, None], one.bases], 1)
+            unique, inverse = list_unique(columns.astype(np.uint8))
+            known = [number.setdefault(row.tobytes(), len(number)) for row in unique]
+            parts.append(np.array(known, np.int32)[inverse])
+        every, out, at = np.concatenate(parts), [], 0
         for contig, start, end in self.intervals:
-            n = end - start
-            out.append(ScoredStretch(contig, start, every[at : at + n], of[at : at + n]))
-            at += n
-        return out
+            out.append(ColumnStretch(contig, start, every[at : (at := at + end - start)]))
+        table = np.frombuffer(b"".join(number), np.uint8).reshape(len(number), -1)
+        return out, table

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from genodiff.maps.track_values import BaseTracks, Track, TrackKind, TrackKinds
 
 VALUES = ("rs", "phylop", "conserved", "rate", "coverage", "length")
-"""The tracks, in the order of an entry's columns; `lod`, of elements, comes behind them."""
-COLUMNS = len(VALUES) + 1
+"""The tracks, in the order of an entry's columns."""
+COLUMNS = len(VALUES)
 
 _KINDS = {
     "rs": ("Rejected substitutions (GERP's scale)", (-1, 1), "180,83,11"),

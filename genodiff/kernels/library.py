@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-ABI = 16  # as in native.c
+ABI = 17  # as in native.c
 _MOST_THREADS = max(8, os.cpu_count() or 1)  # whoever set torch's: thousands end the process
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 # How kernels divide their work into tasks, for threads to take. Sizes depend on shapes alone, and
@@ -95,6 +95,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         ),
         (),
     ),
+    "classes": (_structure("of ids likely share leave toward slow lods", "n K M block around"), ()),
     "segments": (_structure("scores drop ends count sums", "n"), ()),
     "kmers": (_structure("codes start at", "n k pieces"), ()),
     "sampled": (

@@ -10,8 +10,6 @@ when all branches are scaled by r (Felsenstein 1981, HKY85):
                                                  with the cap of GERP++, Davydov et al. 2010
     phylop  ± −log10 P(χ²₁ > 2 (l(r̂) − l(1)))    phyloP's CONACC, Pollard et al. 2010; positive
                                                  where r̂ < 1
-    lod     log of the column's probability under the slow classes of `ColumnNumbers`, less that
-            under all of them, in nats
 
 A column where no genome is present, or whose target has no base, has no value. Columns are tested
 once each and cached, so a value depends on the column alone.
@@ -25,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize  # type: ignore[import-untyped]
 from scipy.special import log_ndtr  # type: ignore[import-untyped]
 
-from genodiff.memory.columns import ColumnNumbers, States, exchange_branches, list_states
+from genodiff.memory.columns import ColumnNumbers, exchange_branches, list_states
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import Tree, exchange, share_bases, weigh_columns
@@ -59,7 +57,6 @@ class ColumnScores(NamedTuple):
     phylop: Floats
     length: Floats
     present: Floats
-    lod: Floats
 
 
 def call_columns(over: Floats, codes: NDArray[np.uint8]) -> Columns:
@@ -119,9 +116,7 @@ class ColumnTest:
 
     def __init__(self, numbers: ColumnNumbers, neutral: NeutralRate) -> None:
         self.numbers, self.neutral = numbers, neutral
-        self.states: States = list_states(numbers)
         self.slow = find_slow(numbers, neutral.rate)
-        self._mixtures = _mix_classes(self.states, self.slow)
         self._known: dict[bytes, tuple[float, ...]] = {}
 
     def score(self, columns: Columns) -> ColumnScores:
@@ -137,7 +132,7 @@ class ColumnTest:
         return ColumnScores(*table[inverse].T)
 
     def _test(self, columns: Columns) -> Floats:
-        """(U, 5): the scores of distinct columns."""
+        """(U, 4): the scores of distinct columns."""
         tree, neutral, present = self.numbers.tree, self.neutral, columns[:, 1:] < NONE
         scale = neutral.rate
         length = np.array([scale * measure_length(tree, row) for row in present])
@@ -152,19 +147,11 @@ class ColumnTest:
                 np.where(at < 1, logp, -logp),
                 length,
                 present.sum(1),
-                self._compare_classes(columns),
             ],
             1,
         )
         out[(columns[:, 0] == NONE) | ~present.any(1)] = np.nan
         return out.round(_DIGITS)  # NumPy's log may differ in the last bit by an array's shape
-
-    def _compare_classes(self, columns: Columns) -> Floats:
-        branches = exchange_branches(self.numbers)
-        seen = _pick(weigh_columns(self.numbers.tree, _leaves(columns, self.numbers.gc), branches),
-                     columns, self.numbers.gc)  # fmt: skip
-        slow, every = (self._mixtures[:, :, None] * seen).sum(1)
-        return np.asarray(np.log(slow) - np.log(every))
 
 
 def list_unique(columns: Columns) -> tuple[Columns, NDArray[np.int64]]:
@@ -172,6 +159,12 @@ def list_unique(columns: Columns) -> tuple[Columns, NDArray[np.int64]]:
     packed = np.ascontiguousarray(columns).view(np.dtype((np.void, columns.shape[1])))[:, 0]
     _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
     return columns[first], inverse
+
+
+def observe_columns(columns: Columns, numbers: ColumnNumbers) -> Floats:
+    """(U, J): the likelihood of columns, given the target's base, at each rate of the classes."""
+    weight = weigh_columns(numbers.tree, _leaves(columns, numbers.gc), exchange_branches(numbers))
+    return _pick(weight, columns, numbers.gc).T
 
 
 def weigh_at_rates(columns: Columns, numbers: ColumnNumbers, rates: Floats, kappa: float) -> Floats:
@@ -217,11 +210,3 @@ def _pick(weight: Floats, columns: Columns, gc: float) -> Floats:
     code = columns[:, 0]
     own = weight[:, np.arange(len(code)), np.minimum(code, NONE - 1)]
     return np.where(code < NONE, own, (weight * share_bases(gc)).sum(-1))
-
-
-def _mix_classes(states: States, slow: NDArray[np.bool_]) -> Floats:
-    """(2, J): the mixtures of rates of slow states and of all, each as frequent as it is."""
-    every = np.einsum("k,pkj->j", states.share, states.weights)
-    kept = np.einsum("k,pk,pkj->j", states.share, slow, states.weights)
-    kept = kept if kept.sum() else every
-    return np.stack([kept / kept.sum(), every / every.sum()])

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +156,15 @@ def test_any_number_of_threads_gives_the_same_bytes(world, whole, tmp_path):
             assert read(tmp_path / f"o{n}") == read(whole)
     finally:
         torch.set_num_threads(before)
+
+
+def test_torch_is_not_imported(world, tmp_path):
+    words = ["constraint", str(world.genome), "--relatives", str(world.relatives[0]), "-q"]
+    words += ["--region", "chr1:1-2000", "-o", str(tmp_path / "o"), "--format", "wig"]
+    code = "import sys, genodiff.runs.related_genome as fit; fit.FIT_WINDOWS = 12\n"
+    code += f"from genodiff.cli import main\ntry: main({words!r})\n"
+    code += "finally: assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_region_has_the_values_of_the_whole(world, whole, tmp_path):

@@ -16,6 +16,7 @@ from test_mixer import assert_agrees, problem
 from genodiff.kernels import library
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
+from genodiff.memory.column_classes import ColumnClasses
 from genodiff.memory.columns import combine, combine_slowly
 from genodiff.memory.memory import Memory
 from genodiff.memory.segments import find_segments, find_segments_slowly
@@ -124,3 +125,12 @@ def test_segments():
     assert len(slow.end) > 5
     for one, other in zip(found, slow, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("copy")
+def test_classes():
+    numbers = make_columns(2, 57)[-1]
+    columns = np.random.default_rng(57).integers(0, 5, (40, 1 + numbers.tree.relatives))
+    classes = ColumnClasses(numbers, numbers.rate[-1], columns.astype(np.uint8))
+    ids = np.random.default_rng(58).integers(-1, 40, 757).astype(np.int32)
+    np.testing.assert_allclose(classes.compare(ids), classes.compare_slowly(ids), atol=1e-9)

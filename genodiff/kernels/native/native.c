@@ -133,6 +133,15 @@ typedef struct {
 } columns_args;
 
 typedef struct {
+    const int64_t *of;    /* (3, K): the likelihood of each state at each codon position */
+    const int32_t *ids;   /* (n): which column; below 0, nothing, and the chain begins anew */
+    const double *likely; /* (columns, M) */
+    const double *share, *leave, *toward, *slow; /* (K) */
+    double *lods; /* (n) */
+    int64_t n, K, M, block, around;
+} classes_args;
+
+typedef struct {
     const double *scores, *drop; /* (n), (1) */
     int64_t *ends, *count; /* (n, 2), (1) */
     double *sums; /* (n) */
@@ -184,12 +193,13 @@ typedef struct {
 #include "recall_copy.h"
 #include "align.h"
 #include "columns.h"
+#include "classes.h"
 #include "chain.h"
 #include "segments.h"
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 16; }
+int genodiff_abi(void) { return 17; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
@@ -203,6 +213,7 @@ int genodiff_align_size(void) { return (int)sizeof(align_args); }
 int genodiff_columns_size(void) { return (int)sizeof(columns_args); }
 int genodiff_kmers_size(void) { return (int)sizeof(kmers_args); }
 int genodiff_sampled_size(void) { return (int)sizeof(sampled_args); }
+int genodiff_classes_size(void) { return (int)sizeof(classes_args); }
 int genodiff_segments_size(void) { return (int)sizeof(segments_args); }
 int genodiff_chain_size(void) { return (int)sizeof(chain_args); }
 
@@ -250,6 +261,10 @@ int genodiff_kmers(const kmers_args *s, int backward, int threads) {
 /* "Backward", the table is filled; before, the words of each piece are counted. */
 int genodiff_sampled(const sampled_args *s, int backward, int threads) {
     return sampled_run(s, backward, threads);
+}
+int genodiff_classes(const classes_args *s, int backward, int threads) {
+    (void)backward;
+    return classes_run(s, threads);
 }
 int genodiff_segments(const segments_args *s, int backward, int threads) {
     (void)backward, (void)threads;
