@@ -71,7 +71,7 @@ class GenomesRequest(Request[BuiltGenomes]):
     ] = 1.0
     parquet: Annotated[
         Path | str | None,
-        Option("Also write the windows to this folder, for Hugging Face datasets."),
+        Option("Also write the windows to this folder, for Hugging Face datasets.", is_output=True),
     ] = None
     offline: Offline = False
     force: Annotated[bool, Option("Build again even if it exists.")] = False

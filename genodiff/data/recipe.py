@@ -47,12 +47,14 @@ def _pattern(text: str) -> str:
 class Source(Settings):
     """One public file.
 
-    `sha256` is None where no hash is known: then the contigs' lengths are the check.
+    `sha256` is None where no hash is known: then the contigs' lengths are the check. `letters` is
+    the hash of what its contigs spell (`runs/known_contigs.py`), however the file is packed.
     """
 
     url: Annotated[str, AfterValidator(_https)]
     filename: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    letters: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     licence: str
 
 

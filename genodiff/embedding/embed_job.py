@@ -18,12 +18,14 @@ from genodiff.embedding.embedding_files import Kept, write_kept
 from genodiff.embedding.request import EmbedFields, EmbedRequest, HeldEmbeddingRequest
 from genodiff.errors import UsageError, format_count
 from genodiff.io import atomic
+from genodiff.io.faidx import Genome
 from genodiff.io.input_file import is_file
 from genodiff.io.target import describe_file, set_aside
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import TrainedModel, name_relatives
+from genodiff.runs.related_model import refit_model
 from genodiff.runs.relatives_plan import describe_waiting
 
 
@@ -35,12 +37,11 @@ class EmbedJob(Job[EmbedRequest]):
     def open(self, stack: ExitStack) -> None:
         asked = self.request
         self.keeps = is_file(asked.sequences) and str(asked.sequences) != "-"
-        in_place = self.keeps and (asked.bed is not None or asked.region)
         if self.keeps:  # regions and features are judged before a model is opened
             next(_cut(asked), None)
         self.model = open_language(
             asked.run, self.device, asked.relatives, strains=asked.strains,
-            fasta=asked.sequences if in_place else None, plan=asked.plan,
+            fasta=asked.sequences if _reads_genome(asked) else None, plan=asked.plan,
         )  # fmt: skip
         self.how = _read_as(asked, self.model)
         network = self.model.backbone
@@ -130,10 +131,19 @@ class EmbedJob(Job[EmbedRequest]):
 def embed_sequences(asked: HeldEmbeddingRequest, holder: ModelHolder) -> Any:
     """What `genodiff.Model.embed` gives: (n, D), or a list of arrays where each base is kept."""
     model = refuse_fitted(holder.inner)
+    if _reads_genome(asked):
+        with Genome(asked.sequences) as genome:
+            model = refit_model(model, genome)
     how = _read_as(asked, model)
     rows = embed(model.backbone, model.alphabet, _cut(asked), how, batch_size=asked.batch_size)
     arrays = [array for _, array in rows]
     return arrays if asked.pool == "none" else np.stack(arrays)
+
+
+def _reads_genome(asked: EmbedFields) -> bool:
+    """Whether the windows are parts of a file of contigs."""
+    given = asked.sequences
+    return is_file(given) and str(given) != "-" and bool(asked.bed is not None or asked.region)
 
 
 def _read_as(asked: EmbedFields, model: TrainedModel) -> Reading:

@@ -43,7 +43,7 @@ class BasesRequest(FileRequest):
     `valid` chooses the epoch, `test` is measured once, at the end; both are contigs or parts of
     them, which training never sees the labels of. Without `valid` it is the last tenth of each
     contig. With `relatives` the head also reads how many of them have each base, which `predict`
-    then needs as well. With `chain`, genes are learned as one path (a conditional random field).
+    then needs as well. With `chain`, genes are decoded with a linear-chain CRF.
 
     A fit that is stopped goes on from OUT.partial to the same bits. What is returned is what
     OUT/labeller.json says. `genodiff predict` and `genodiff.load` read the folder. Raises
@@ -91,16 +91,14 @@ class BasesRequest(FileRequest):
         Option(f"What chooses the epoch: {_HELD} [the last tenth of each].", is_row=True),
     ] = ()
     test: Annotated[
-        Sequence[str], Option(f"What is measured at the end: {_HELD}.", is_row=True)
+        Sequence[str], Option(f"Held out for the final evaluation: {_HELD}.", is_row=True)
     ] = ()
     head: Annotated[
         Literal["linear", "conv", "unet"], Option("What reads the network's features.")
     ] = "conv"
     relatives: RelativeFiles = ()
     strains: Strains = False
-    chain: Annotated[
-        bool, Option("Genes as one path: the steps between states are learned, too (CRF).")
-    ] = False
+    chain: Annotated[bool, Option("Decode genes with a linear-chain CRF.")] = False
     ends: Annotated[
         Ends, Option("Genes begin with ATG and end with a stop codon, or anywhere.")
     ] = "codons"

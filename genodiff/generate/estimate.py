@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from genodiff.diffusion.sampler import SAMPLERS
-from genodiff.errors import MachineError, format_count
+from genodiff.errors import MachineError, UsageError, format_count
 from genodiff.generate.drawing import Drawing
 from genodiff.generate.sample import Workload, choose_batch_size, infill
 from genodiff.generate.sampling import AUTO_STEPS
@@ -24,6 +24,7 @@ _HEADER_BYTES = 110  # of a FASTA record
 _MEMORY_PER_BASE = 32  # bytes, in a batch
 _TIMING = 1.0  # seconds
 _LONG = 120.0  # seconds
+_BLOCK = 64  # bases
 _LARGEST_GUESS = 32  # sequences at a time, where nothing is said
 
 
@@ -146,15 +147,25 @@ def _seconds_per_window(drawing: Drawing, rows: int, window: int) -> float:
 
 
 def _quicker(drawing: Drawing, seconds: float) -> str | None:
-    """What would take less time, where the request takes long."""
-    how = drawing.how
+    """What would take less time, where the request takes long, and what each costs."""
+    how, model = drawing.how, drawing.model
     if seconds < _LONG:
         return None
+    ways, window = [], model.config.data.seq_len
     if not SAMPLERS[str(how.sampler)].uses_steps:
-        others = [s for s in drawing.model.objective.samplers if SAMPLERS[s].uses_steps]
-        return f"--sampler {others[0]} --steps 64" if others else None
-    steps = how.step_count or AUTO_STEPS
-    return f"--steps {steps // 4}" if steps >= 32 else None
+        others = [s for s in model.objective.samplers if SAMPLERS[s].uses_steps]
+        ways += [f"--sampler {name} --steps 64" for name in others[:1]]
+    elif (steps := how.step_count or AUTO_STEPS) >= 32:
+        ways.append(f"--steps {steps // 4} (more bases are drawn at once)")
+    if max(drawing.lengths) > window:
+        if (how.stride or 0) < window:
+            ways.append(f"--stride {window} (windows that do not overlap)")
+        with suppress(UsageError):
+            if model.config.diffusion.block is None and model.in_blocks(_BLOCK) is not model:
+                ways.append(f"--block {_BLOCK} (block after block, each read once)")
+    if ways:
+        ways.append("--steps 1 (one pass: the bases of a window know nothing of each other)")
+    return "; ".join(ways) or None
 
 
 def _read_curve(path: Path) -> list[tuple[float, float]]:

@@ -6,16 +6,14 @@ reverse complement. The parts of a `join` or an `order` follow one another: a sp
 
 import logging
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.fasta import check_letters
-from genodiff.io.genbank import FlatRecord, SeqRecord, find_flat_format, parse_flat_records
-from genodiff.io.input_file import open_input
-from genodiff.io.text_lines import find_hidden, split_lines
+from genodiff.io.genbank import FlatRecord, SeqRecord, open_text
+from genodiff.io.text_lines import find_hidden
 
 log = logging.getLogger("genodiff")
 
@@ -96,17 +94,12 @@ def _records(given: str | Path | SeqRecord | Sequence[SeqRecord]) -> Iterator[Fl
                 )
             yield FlatRecord(record.id, bytes(record.seq).upper(), 0, record)
         return
-    with open_input(given) as source:
-        blocks = source.blocks()
-        head = next(blocks, b"")
-        flat = find_flat_format(head)
-        if flat is None:
+    with open_text(given, "GenBank") as source:
+        if not source.flat:
             what = "has no features: it is neither GenBank nor EMBL"
-            raise DataError(
-                what, file=source.shown, fix="give such a file, or intervals with --bed"
-            )
-        lines = split_lines(chain([head], blocks), flat.name, source.shown)
-        yield from parse_flat_records(lines, flat, source.shown)
+            fix = "give such a file, or intervals with --bed"
+            raise DataError(what, file=source.shown, fix=fix)
+        yield from source.records
 
 
 def _read(record: FlatRecord, feature: SeqRecord, name: str, shown: str | None) -> Feature | None:

@@ -9,13 +9,19 @@ import logging
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from io import StringIO
+from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from Bio.GenBank.Scanner import EmblScanner, GenBankScanner
 from Bio.Seq import UndefinedSequenceError
 
 from genodiff.errors import DataError
+from genodiff.io.input_file import open_input
+from genodiff.io.planning import was_cut
+from genodiff.io.text_lines import split_lines
 
 log = logging.getLogger("genodiff")
 
@@ -86,8 +92,29 @@ def parse_flat_records(
         if line.rstrip() == "//":
             yield _parse(held, kind, shown, start)
             held = []
-    if held:
+    if held and not was_cut(shown):
         raise _cut_short(kind, shown, start)
+
+
+class TextSource(NamedTuple):
+    """A text file whose head is read: the format of its records and these; "" for other lines."""
+
+    flat: str
+    records: Iterator[FlatRecord]
+    lines: Iterator[tuple[int, str]]
+    shown: str
+
+
+@contextmanager
+def open_text(path: str | Path, kind: str) -> Iterator[TextSource]:
+    """Open a file of GenBank, EMBL, or else lines of the `kind`. Raises `DataError`."""
+    with open_input(path) as source:
+        blocks = source.blocks()
+        head, shown = next(blocks, b""), source.shown
+        flat = find_flat_format(head)
+        lines = split_lines(chain([head], blocks), kind if flat is None else flat.name, shown)
+        records = iter(()) if flat is None else parse_flat_records(lines, flat, shown)
+        yield TextSource("" if flat is None else flat.name, records, lines, shown)
 
 
 def _cut_short(kind: FlatFormat, shown: str, start: int) -> DataError:

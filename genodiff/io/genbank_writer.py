@@ -9,7 +9,7 @@ import copy
 import io
 import warnings
 from collections.abc import Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +18,7 @@ from Bio.Seq import Seq
 from Bio.SeqFeature import SeqFeature, SimpleLocation
 
 from genodiff.errors import DataError
-from genodiff.io.genbank import SeqRecord, find_flat_format, parse_flat_records
-from genodiff.io.input_file import open_input
-from genodiff.io.text_lines import split_lines
+from genodiff.io.genbank import SeqRecord, open_text
 
 _LOCUS = 16  # the longest name that every reader of a LOCUS line takes
 
@@ -36,14 +34,8 @@ class Mark(NamedTuple):
 
 def read_annotated(path: str | Path) -> dict[str, SeqRecord]:
     """Read the records of a GenBank or EMBL file, by name; {} for a file of another format."""
-    with open_input(path) as source:
-        blocks = source.blocks()
-        head = next(blocks, b"")
-        flat = find_flat_format(head)
-        if flat is None:
-            return {}
-        lines = split_lines(chain([head], blocks), flat.name, source.shown)
-        return {one.name: one.parsed for one in parse_flat_records(lines, flat, source.shown)}
+    with open_text(path, "GenBank") as source:
+        return {one.name: one.parsed for one in source.records}
 
 
 def format_genbank(

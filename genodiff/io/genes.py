@@ -14,10 +14,11 @@ from genodiff.errors import DataError
 from genodiff.io.annotation_rows import AnnotationRow, is_annotation_row, parse_annotation_lines
 from genodiff.io.bed import parse_bed_lines
 from genodiff.io.features import NAMES
-from genodiff.io.genbank import FlatRecord, find_flat_format, parse_flat_records
-from genodiff.io.input_file import name_input, open_input
+from genodiff.io.genbank import FlatRecord, open_text
+from genodiff.io.input_file import name_input
+from genodiff.io.planning import was_cut
 from genodiff.io.regions import find_contig, refuse_contigs, warn_of_contigs
-from genodiff.io.text_lines import is_bed_comment, read_whole, split_lines
+from genodiff.io.text_lines import is_bed_comment, read_whole
 from genodiff.io.transcript_model import BEYOND, Part, Transcript
 from genodiff.io.transcript_records import is_of_record, list_record
 from genodiff.io.transcript_rows import STRANDS, is_of_gene, join_transcripts
@@ -60,19 +61,16 @@ def read_genes(
     strangers: dict[str, None] = {}
     found, beyond = [], 0
     kept = contigs if wanted is None else {name: contigs[name] for name in wanted}
-    with open_input(path) as source:
-        blocks = source.blocks()
-        head, shown = next(blocks, b""), source.shown
-        flat = find_flat_format(head)
-        kind = "GFF3, GTF, BED or GenBank" if flat is None else flat.name
-        lines = split_lines(chain([head], blocks), kind, shown)
-        if flat is None:
-            genes = _read_rows(lines, path, contigs, kept, strangers)
-        else:
-            records = parse_flat_records(lines, flat, shown)
+    with open_text(path, "GFF3, GTF, BED or GenBank") as source:
+        shown = source.shown
+        if source.flat:
             genes = (
-                gene for record in records for gene in _list_record(record, kept, strangers, shown)
+                gene
+                for record in source.records
+                for gene in _list_record(record, kept, strangers, shown)
             )
+        else:
+            genes = _read_rows(source.lines, path, contigs, kept, strangers)
         for one in genes:
             one = one._replace(contig=find_contig(one.contig, contigs, shown) or one.contig)
             length = kept.get(one.contig, 0)
@@ -84,7 +82,7 @@ def read_genes(
     if beyond:
         log.warning(_BEYOND, shown, f"{beyond:,}")
     if not found:
-        if strangers.keys() & contigs.keys():
+        if strangers.keys() & contigs.keys() or was_cut(shown):
             return []
         if not strangers:
             raise DataError("has no gene", file=shown, fix="give GFF3, GTF, BED or GenBank")

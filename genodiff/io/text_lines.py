@@ -12,6 +12,7 @@ from genodiff.errors import DataError
 from genodiff.io.diagnosis import Diagnosis
 from genodiff.io.file_kinds import find_format
 from genodiff.io.input_file import open_input
+from genodiff.io.planning import cut_text
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -31,9 +32,10 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
     """Number (from 1) and text of every line, without its end.
 
     `kind` is what the file should be and `shown` its name, for messages. A line may hold tabs but
-    no other control character. Raises `DataError` naming the line.
+    no other control character. A plan reads the beginning of a long file. Raises `DataError` naming
+    the line.
     """
-    number, rest, first, mac, encoding = 1, b"", True, False, "utf-8"
+    number, rest, first, mac, encoding, size = 1, b"", True, False, "utf-8", 0
     for block in as_utf8(blocks, shown):
         data = rest + block
         if first:
@@ -60,6 +62,9 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
                 _decoded(data[: cut - 1], number, shown, "utf-8", last=False)
             yield from enumerate(lines, number)
             number += len(lines)
+        size += len(block)
+        if cut_text(size, kind, shown):
+            return
     if rest:
         yield number, _decoded(rest, number, shown, encoding, last=True)[0]
 

@@ -7,17 +7,16 @@ Whatever says something of genes reads them here: consequences, labels of bases,
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.errors import DataError, format_count
 from genodiff.io.faidx import Genome
-from genodiff.io.genbank import find_flat_format, parse_flat_records
+from genodiff.io.genbank import open_text
 from genodiff.io.genes import read_blocks, read_rows
-from genodiff.io.input_file import name_input, open_input
+from genodiff.io.input_file import name_input
+from genodiff.io.planning import was_cut
 from genodiff.io.regions import find_contig, refuse_contigs, warn_of_contigs
-from genodiff.io.text_lines import split_lines
 from genodiff.io.transcript_model import (
     BEYOND,
     NO_CDS,
@@ -60,25 +59,22 @@ def read_transcripts(
     """
     seen: dict[str, None] = {}
     circular = set(genome.circular if genome else ())
-    with open_input(path) as source:
-        blocks = source.blocks()
-        head, shown = next(blocks, b""), source.shown
-        flat = find_flat_format(head)
-        lines = split_lines(chain([head], blocks), _FORMATS if flat is None else flat.name, shown)
-        if flat is None:
-            rows = _read_rows(lines, path, contigs, seen, circular)
-        else:
+    with open_text(path, _FORMATS) as source:
+        shown = source.shown
+        if source.flat:
             records = (
                 one._replace(name=find_contig(one.name, contigs, shown) or one.name)
-                for one in parse_flat_records(lines, flat, shown)
+                for one in source.records
             )
             rows = (one for record in records
                     for one in list_record(record, contigs, seen, circular))  # fmt: skip
+        else:
+            rows = _read_rows(source.lines, path, contigs, seen, circular)
         found = [_settle(one, contigs, genome) for one in rows]
     known = seen.keys() & contigs.keys()
-    if not known and seen:
+    if not known and seen and not was_cut(shown):
         raise refuse_contigs(next(iter(seen)), contigs, shown)
-    if all(one.unknown == BEYOND for one in found):
+    if all(one.unknown == BEYOND for one in found) and not was_cut(shown):
         raise DataError("has no gene on the genome's contigs", file=shown, fix=f"give {_FORMATS}")
     warn_of_contigs(seen, contigs, shown)
     _report_unknown(found, shown)

@@ -27,9 +27,7 @@ Plan = Annotated[
 ]
 Force = Annotated[
     bool,
-    Option(
-        "Overwrite a file that genodiff did not write itself.", is_general=True, decides="nothing"
-    ),
+    Option("Overwrite existing files.", is_general=True, decides="nothing"),
 ]
 Margin = Annotated[
     float | None,
@@ -43,7 +41,7 @@ STRAND_RULE = "a row on - is read as its reverse complement"
 Regions = Annotated[
     Sequence[str],
     Option(
-        "chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.",
+        "chr1:1,000-1,200, 1-based and inclusive, forward strand; one or several.",
         ("--region", "--regions"),
     ),
 ]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from textwrap import fill, indent
 from typing import (
     Annotated,
@@ -36,6 +37,7 @@ from annotated_types import Ge, Gt
 
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.io.planning import planning
+from genodiff.io.target import refuse_elsewhere
 from genodiff.kernels.defaults import own_defaults
 
 P = ParamSpec("P")
@@ -47,7 +49,8 @@ class Option(NamedTuple):
 
     `names` are its names there ("--n", "-n"), none for --field; `is_word` says that it may also be
     given without. `on_line` is False for what a command has of elsewhere (--device), or only a
-    function takes. `is_input` marks what is read, and so is never written; `or_stream` a file that
+    function takes. `is_input` marks what is read, and so is never written; `is_output` what is
+    written, as --out is; `or_stream` an output that
     "-" may stand for; `is_row` a list whose values may follow one flag; `is_digit` what is 0 or 1
     there; `is_general` what many verbs have, and stands last. `alone` is what a flag means that no
     word follows, `negative` the flag of what is not to be. A `group` is a class of fields: they are
@@ -66,6 +69,7 @@ class Option(NamedTuple):
     is_word: bool = False
     on_line: bool = True
     is_input: bool = False
+    is_output: bool = False
     or_stream: bool = False
     is_row: bool = False
     is_digit: bool = False
@@ -93,8 +97,17 @@ class Field(NamedTuple):
         """What it is called on the command line."""
         return self.option.names or (f"--{self.name.replace('_', '-')}",)
 
+    @property
+    def is_output(self) -> bool:
+        """Whether it names what is written."""
+        return not self.option.is_input and (
+            "--out" in self.flags or self.option.or_stream or self.option.is_output
+        )
+
     def check(self, value: Any) -> None:
         """Raises `UsageError` for a value that cannot be meant."""
+        if self.is_output and isinstance(value, str | Path):
+            refuse_elsewhere(value)
         flag, kinds = self.flags[0], list_kinds(self.kind)
         words = [w for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
         for one in value if isinstance(value, list | tuple) else (value,):

@@ -23,6 +23,7 @@ from genodiff.maps.map_regions import MapRegion, list_map_regions, open_contigs
 from genodiff.maps.request import MapFields, MapFileRequest
 from genodiff.models.opening import ModelHolder, open_model
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_model import refit_model
 from genodiff.runs.relatives_plan import describe_waiting
 from genodiff.runs.training_memory import open_loci
 from genodiff.scoring.masked_reader import open_reader
@@ -99,7 +100,9 @@ def read_maps(
     given = asked.sequences
     with open_contigs(given) as genome:
         regions = list_map_regions(genome, asked.region, asked.bed, longest=kind.longest)
-        reader = kind(asked, holder.inner, genome, regions)
+        model = holder.inner
+        model = refit_model(model, genome) if isinstance(model, TrainedModel) else model
+        reader = kind(asked, model, genome, regions)
         maps = reader.split(list(reader.rows(0)))
     alone = is_single(given) and asked.bed is None and not asked.region
     return maps, alone

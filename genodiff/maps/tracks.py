@@ -35,6 +35,7 @@ from genodiff.maps.track_values import (
     read_rows,
 )
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
+from genodiff.runs.related_model import refit_model
 from genodiff.runs.relatives_plan import describe_waiting
 from genodiff.runs.training_memory import name_memory, open_loci
 from genodiff.scoring.masked_reader import open_reader
@@ -166,8 +167,9 @@ def map_tracks(asked: HeldTracksRequest, holder: ModelHolder) -> Any:
         pieces = read_pieces(reader, genome, model.alphabet, work.pieces(), how)
         yield from join_intervals(make_blocks(genome, pieces, related), [one])
 
-    related = name_related(model.relatives)
     with open_contigs(given) as genome:
+        model = refit_model(model, genome)
+        related = name_related(model.relatives)
         wanted = list_intervals(genome, asked.region, asked.bed)
         loci = open_loci(model, genome, asked.memory, longest=how.context)
         reader = open_reader(model, batch_size=asked.batch_size, loci=loci)

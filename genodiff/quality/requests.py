@@ -113,7 +113,9 @@ class BesideReal(Request[dict[str, Any]]):
         ),
     ] = None
     most: Annotated[int, Ge(2), Option("Samples to measure; more are drawn from.")] = 1000
-    html: Annotated[str | Path | None, Option("Page to write, with pictures.")] = None
+    html: Annotated[str | Path | None, Option("Page to write, with pictures.", is_output=True)] = (
+        None
+    )
     seed: Seed = 1
     device: Device = "auto"
     offline: Offline = False

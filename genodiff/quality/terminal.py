@@ -113,4 +113,6 @@ def _draw_scorecard(found: dict[str, Any], width: int) -> tuple[list[Table], lis
     for row in list_rows(sets):
         table.add_row(row.title, *map(escape, row.cells))
     said = [f"{one['figure']}: {one['says']}" for one in found["findings"]]
-    return [table], said or ["no figure is off its floor"]
+    return [table], said or [
+        "no figure differs from its baseline (few or short samples cannot show much)"
+    ]

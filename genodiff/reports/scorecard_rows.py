@@ -65,7 +65,7 @@ def list_scorecard_rows(sets: Mapping[str, Part]) -> list[FigureRow]:
     if first["match"] is not None:
         says = "the longest stretch that train has too, on either strand"
         add("train", "match, median", says, lambda part: f"{part['match']['median']:g}")
-        add("train", "match, 99 %", says, lambda part: f"{part['match']['p99']:.0f}")
+        add("train", "match, 99 % (bp)", says, lambda part: f"{part['match']['p99']:.0f}")
         add("train", "match, longest", says, lambda part: f"{part['match']['max']}")
         add_share("match of 20 bases", "sequences with such a stretch", "match", "long", "train")
         says = "the share of bases equal to the most similar stretch of train, median"

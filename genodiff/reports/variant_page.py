@@ -120,11 +120,8 @@ def _describe_balance(tally: ScoredTally, told: Mapping[str, Any], changed: bool
         said.append("The file was changed since genodiff wrote it; counts are of the file as it is")
     elif "scored" in told:
         expected = told["scored"] + sum(told["unscored"].values())
-        verb = "none is lost" if expected == tally.rows else "the file does not hold them all"
-        said.append(
-            f"{told['records']:,} records with {expected:,} ALTs were read, {tally.rows:,} ALTs "
-            f"are in the file: {verb}."
-        )
+        if expected != tally.rows:
+            said.append(f"The file holds {tally.rows:,} of the {expected:,} ALTs that were read.")
     else:
         said.append("There is no sidecar beside the file, so what went in is not known.")
     return said
@@ -167,7 +164,7 @@ def _show_places(tally: ScoredTally, unit: str) -> dict[str, Any]:
     places, left = tally.places, tally.places.left_out
     return {
         "places": Markup(draw_both_widths(draw_places, places, unit)) if places.ends else "",
-        "places_said": f"A point for each {places.width:,} bases"
+        "places_said": f"Each point is the lowest score of {places.width:,} bases"
         + (f"; {left:,} ALTs are on further contigs." if left else "."),
         "consequences": Markup(draw_both_widths(draw_consequences, by_term, unit))
         if by_term

@@ -15,6 +15,8 @@ from genodiff.data.store import Store
 
 _PIECE = 1 << 22  # letters that are hashed at a time
 _HARD = np.uint8(0xFF ^ SOFT)
+ContigRows = list[tuple[str, int, str]]
+"""Name, length and sha256 of contigs."""
 
 
 class LetterSource(Protocol):
@@ -69,12 +71,12 @@ class KnownContigs:
         return cls(names, lengths, lambda name: hash_contig(letters, name), letters.content)
 
     @classmethod
-    def of_rows(cls, rows: Sequence[tuple[str, int, str]], content: str | None = None) -> Self:
+    def of_rows(cls, rows: ContigRows, content: str | None = None) -> Self:
         """Those of a list of name, length and sha256."""
         hashes = {name: digest for name, _, digest in rows}
         return cls([r[0] for r in rows], [r[1] for r in rows], hashes.__getitem__, content)
 
-    def list_rows(self, names: Collection[str]) -> list[tuple[str, int, str]]:
+    def list_rows(self, names: Collection[str]) -> ContigRows:
         """Name, length and sha256 of some; all that is not hashed yet is read."""
         return [(name, n, self._hash(name)) for name, n in self._lengths.items() if name in names]
 
@@ -113,3 +115,13 @@ def hash_contig(source: LetterSource, contig: str) -> str:
         letters = source.fetch(contig, start, min(start + _PIECE, length))
         digest.update(DNA.decode(DNA.encode(letters)).encode("ascii"))
     return digest.hexdigest()
+
+
+def hash_letters(contigs: ContigRows) -> str:
+    """The sha256 of what a genome spells: of its contigs' hashes, sorted, a line each.
+
+    So it is the same whatever the names, the order, the case and the width of lines; what is no A,
+    C, G or T counts as N, and contigs without letters do not count.
+    """
+    lines = "".join(f"{digest}\n" for digest in sorted(digest for _, _, digest in contigs))
+    return hashlib.sha256(lines.encode()).hexdigest()

@@ -3,22 +3,18 @@
 Numbers are fitted on windows of that genome, without the network. Where it is the model's own, or
 where a verb reads none, they are windows of the valid split; of any other genome they are drawn at
 even distances, and whatever is in the cache of the model's own decides nothing. Contigs that hold
-a test split of the model's recipe are kept out. The numbers are kept in the cache folder under
-what decides them, so a second call finds them.
+a test split of the model's recipe are kept out. The numbers are cached under what decides them.
 
-Genomes of the model's own species are told by their identity (`related_genome.py`) and left out,
-unless strains are wanted: with them a test is a look-up. So are those of
-the genome that a verb reads.
+Genomes of the species that is read are told by their identity (`related_genome.py`) and left out,
+unless strains are wanted: with them the held-out answers are in the reference set.
 
-A network with relatives: what it says of hidden bases, times what related genomes say.
-
-It is a backbone as any other. So whatever reads a model (its bound, scores, samplers, maps) reads
-the relatives too, and need not know of them.
+`RelatedBackbone` is a backbone as any other, so whatever reads a model (its bound, scores,
+samplers, maps) reads the relatives too.
 """
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -67,7 +63,7 @@ from genodiff.runs.related_genome import (
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import open_relatives
 from genodiff.runs.relatives_plan import count_waiting
-from genodiff.runs.training_memory import list_stretches, open_trained_store
+from genodiff.runs.training_memory import is_own_genome, list_stretches, open_trained_store
 
 PLACE_CHANNELS = 4
 """Of `RelatedBackbone.describe_places`."""
@@ -77,18 +73,20 @@ class RelatedBackbone(Backbone):
     """`network` with `relatives` (`memory/relatives.py`); its features are the network's own.
 
     `votes` is how relatives are counted (`memory/votes.py`); `fit_profiles` returns the numbers of
-    `memory/profiles.py` and is called when a profile score is first requested.
+    `memory/profiles.py` and is called when a profile score is first requested. `fitted_to` is the
+    sha256 of the genome's file that all of these are fitted to.
     """
 
     selects_rows = False
 
     def __init__(
         self, network: Backbone, relatives: Relatives, votes: VoteNumbers,
-        fit_profiles: ProfileFit | None = None,
+        fit_profiles: ProfileFit | None = None, fitted_to: str = "",
     ) -> None:  # fmt: skip
         super().__init__()
         self.network, self.relatives, self.votes = network, relatives, votes
-        self.fit_profiles = fit_profiles
+        self.fit_profiles, self.fitted_to = fit_profiles, fitted_to
+        self.refitted: dict[str, TrainedModel] = {}  # by the sha256 of another genome
         self.settings, self.vocab_size = network.settings, network.vocab_size
         self.paired, self.label = network.paired, network.label
 
@@ -99,7 +97,7 @@ class RelatedBackbone(Backbone):
 
     @property
     def _given(self) -> tuple[Any, ...]:
-        return self.relatives, self.votes, self.fit_profiles
+        return self.relatives, self.votes, self.fit_profiles, self.fitted_to
 
     @property
     def d_out(self) -> int:
@@ -238,10 +236,11 @@ _log = logging.getLogger("genodiff")
 
 
 class FitTarget(NamedTuple):
-    """The genome that relatives are fitted to: windows of it, and its letters."""
+    """The genome that relatives are fitted to: windows of it, its letters, its file's sha256."""
 
     windows: Codes
     letters: LetterSource
+    sha256: str
 
 
 def relate_model(
@@ -289,10 +288,30 @@ def relate_model(
     found = fit_related(kept, near, target.windows)
     model = model.adapt_to(target.windows)
     return model._replace(
-        backbone=RelatedBackbone(model.backbone, *found[:3]).eval(),
+        backbone=RelatedBackbone(model.backbone, *found[:3], target.sha256).eval(),
         digest=f"{model.digest}~{found.digest}",
         relatives={"given": [str(one) for one in given], "strains": strains, **found.told},
     )
+
+
+def refit_model(model: TrainedModel, genome: object) -> TrainedModel:
+    """Return an opened model, fitted to the `genome` that is read where that is a file.
+
+    Relatives that were fitted to another genome are fitted again. Raises as `relate_model`.
+    """
+    if not isinstance(genome, Genome):
+        return model
+    fasta, told, network = genome.path, model.relatives, model.backbone
+    if not isinstance(network, RelatedBackbone) or told is None:
+        return relate_model(model, (), fasta=fasta)
+    if network.fitted_to == genome.sha256:
+        return model
+    if genome.sha256 not in network.refitted:
+        digest = model.digest.rpartition("~")[0]
+        plain = model._replace(backbone=network.network, digest=digest, relatives=None)
+        found = relate_model(plain, told["given"], strains=told["strains"], fasta=fasta)
+        network.refitted[genome.sha256] = found
+    return network.refitted[genome.sha256]
 
 
 def _adapt_to(model: TrainedModel, fasta: str | Path) -> TrainedModel:
@@ -316,7 +335,7 @@ def open_target(
             what = f"the model '{model.run.name}' has no genome of its own"
             raise UsageError(what, fix="name the FASTA file that relatives are fitted to (--fasta)")
         genome = stack.enter_context(Genome(fasta, goes_round=True))
-        return FitTarget(draw_fit_windows(genome), genome)
+        return FitTarget(draw_fit_windows(genome), genome, genome.sha256)
     if fasta is None:
         fix = "name its FASTA file (--fasta), or leave --relatives out"
         store = open_trained_store(model, offline, needed_for="relatives", fix=fix)
@@ -326,7 +345,7 @@ def open_target(
         if is_own_genome(recipe, model.data, genome):
             store = build_dna_store(recipe, fasta, offline=True, tell_splits=False)
     if store is not None:
-        return FitTarget(cut_fit_windows(store), StoreLetters(store))
+        return FitTarget(cut_fit_windows(store), StoreLetters(store), store.source.sha256)
     _log.warning(
         "Using %s as the target genome for the relatives (it is not the model's training genome)",
         fasta,
@@ -335,7 +354,8 @@ def open_target(
     rest = {name: n for name, n in genome.contigs.items() if n not in tests}
     if not rest:
         _log.warning("%s holds contigs of the model's test split alone", fasta)
-    return FitTarget(draw_fit_windows(genome, rest or genome.contigs), genome)
+    windows = draw_fit_windows(genome, rest or genome.contigs)
+    return FitTarget(windows, genome, genome.sha256)
 
 
 def _find_recipe(model: TrainedModel) -> Recipe:
@@ -344,13 +364,6 @@ def _find_recipe(model: TrainedModel) -> Recipe:
         return find_recipe(model.config)
     except GenodiffError:
         return Recipe(name=OWN)
-
-
-def is_own_genome(recipe: Recipe, data: Mapping[str, Any], genome: Genome) -> bool:
-    """Whether a file is the one that a model was trained on, or has all contigs of its recipe."""
-    return genome.sha256 == data.get("source_sha256") or bool(
-        recipe.contigs and recipe.contigs.items() <= genome.contigs.items()
-    )
 
 
 def list_test_lengths(recipe: Recipe) -> set[int]:

@@ -53,12 +53,11 @@ from genodiff.runs.aligned_genomes import (
     align_memory,
     read_maf_text,
 )
-from genodiff.runs.known_contigs import KnownContigs, LetterSource
+from genodiff.runs.known_contigs import ContigRows, KnownContigs, LetterSource, hash_letters
 
 BYTES_A_BASE = 2.5
 """About the memory that a build takes, of which the table is the largest part."""
 
-ContigRows = list[tuple[str, int, str]]
 _LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 _log = logging.getLogger("genodiff")
 
@@ -292,16 +291,6 @@ def guess_bases(row: GenomeRow) -> int:
     except OSError:
         return 0
     return size * 4 if row.path.endswith((".gz", ".bgz")) else size
-
-
-def hash_letters(contigs: ContigRows) -> str:
-    """The sha256 of what a genome spells: of its contigs' hashes, sorted, a line each.
-
-    So it is the same whatever the names, the order, the case and the width of lines; what is no A,
-    C, G or T counts as N, and contigs without letters do not count.
-    """
-    lines = "".join(f"{digest}\n" for digest in sorted(digest for _, _, digest in contigs))
-    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def describe_header(header: Header) -> dict[str, str]:

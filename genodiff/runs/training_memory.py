@@ -11,7 +11,7 @@ of such a contig leaves its own locus out, with its length on either side, on bo
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.embedded_memory import has_memory, open_embedded
 from genodiff.runs.feed import find_recipe, open_data
 from genodiff.runs.fitted_numbers import read_fitted
-from genodiff.runs.known_contigs import KnownContigs, LetterSource
+from genodiff.runs.known_contigs import KnownContigs, LetterSource, hash_contig, hash_letters
 from genodiff.runs.model import TrainedModel
 
 
@@ -242,13 +242,26 @@ def open_trained_store(
         ) from None
 
 
-def _build_same(recipe: Recipe, fasta: str | Path, remembered: dict[str, Any]) -> Store | None:
-    """The store of `fasta` where it is the file that a run remembers, or has the contigs of a
-    recipe, which are its check; else None.
+def is_own_genome(recipe: Recipe, remembered: Mapping[str, Any], genome: Genome) -> bool:
+    """Whether a file is the one that a run remembers, or has the contigs of its recipe.
+
+    These are known by their letters where the recipe has a hash of them, else by their lengths.
     """
+    if genome.sha256 == remembered.get("source_sha256"):
+        return True
+    if not recipe.contigs or not recipe.contigs.items() <= genome.contigs.items():
+        return False
+    letters = next((one.letters for one in recipe.sources if one.letters), None)
+    if letters is None:
+        return True
+    rows = [(name, n, hash_contig(genome, name)) for name, n in recipe.contigs.items()]
+    return hash_letters(rows) == letters
+
+
+def _build_same(recipe: Recipe, fasta: str | Path, remembered: dict[str, Any]) -> Store | None:
+    """The store of `fasta` where it holds the genome that a run remembers; else None."""
     with Genome(fasta, goes_round=True) as genome:
-        same = genome.sha256 == remembered.get("source_sha256")
-        if not same and not (recipe.contigs and recipe.contigs.items() <= genome.contigs.items()):
+        if not is_own_genome(recipe, remembered, genome):
             return None
     return build_dna_store(recipe, fasta, offline=True, tell_splits=False)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from genodiff.errors import DataError
-from genodiff.io.target import check_target, refuse_elsewhere
+from genodiff.io.target import check_target
 from genodiff.jobs.options import Force, Margin
 from genodiff.jobs.request import Option, Request, find_named
 from genodiff.jobs.verbs import verb
@@ -33,7 +33,6 @@ class SweepReportRequest(Request[list[Path]]):
     def answer(self, *given: Any) -> list[Path]:
         """Their paths. Raises `DataError` for a folder that is no sweep's, `UsageError`."""
         check_margin(self.margin)
-        refuse_elsewhere(self.out)
         folder = locate(self.out, there=False)
         if not (folder / "results.jsonl").exists():
             raise DataError("holds no results.jsonl", file=folder, fix="give the folder of a sweep")

@@ -51,7 +51,7 @@ class ScoreFields(ScoreOptions):
         int | str,
         Option(
             "Rank scores among random variants of the genome: off, on (10,000), or how many. They "
-            "cost evaluations once, and are kept (see --plan).",
+            "are computed once and cached (see --plan).",
             decides="output",
         ),
     ] = "off"
@@ -177,6 +177,7 @@ class ScoreRequest(ScoreFields, FileRequest):
         Option(
             "Also write a table of genetic load by sample, LOAD.tsv: derived alleles and their "
             "constraint, by consequence with --features. Needs --relatives and genotypes.",
+            is_output=True,
             decides="output",
         ),
     ] = None

@@ -31,7 +31,7 @@ from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import TrainedModel, name_genomes, name_relatives
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.related_model import RelatedBackbone, refit_model
 from genodiff.runs.relatives_plan import describe_waiting
 from genodiff.runs.run_paths import locate
 from genodiff.runs.training_memory import name_memory
@@ -279,7 +279,8 @@ def score_held(asked: HeldScoreRequest, holder: ModelHolder) -> pl.DataFrame:
     with ExitStack() as stack:
         work = _open_work(asked, stack)
         genes = _open_features(asked, work.genome)
-        score = VariantScorer(asked, work, refuse_fitted(holder.inner), genes)
+        model = refit_model(refuse_fitted(holder.inner), work.genome)
+        score = VariantScorer(asked, work, model, genes)
         form = score.make_form()
         own, joint = score_records(work.judged(), score), score(work.joint_alleles())
         return make_frame(work.join(own, joint, ScoreTally()), form)

@@ -70,7 +70,7 @@ _VOTES_FIELDS = (
     (
         "GD_VOTES",
         "Float",
-        "votes of relatives for ALT beside REF, {unit}; positive: more lines of descent have ALT",
+        "phylogenetically weighted log-ratio of relatives with ALT to those with REF, {unit}",
     ),
     (
         "GD_RS",

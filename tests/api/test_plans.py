@@ -9,53 +9,25 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import genodiff
 from genodiff.io import planning
-from genodiff.jobs.request import list_fields
-from genodiff.jobs.verbs import list_verbs
 from tests.commands import exit_code
-from tests.finetuning.motif_task import examples
-from tests.related_genomes import differ
+from tests.jobs.verb_calls import SUITE, find_words, list_planned, write_inputs, write_tables
 from tests.tiny_run import genome_text
 
 pytestmark = pytest.mark.slow
 LIMIT = 6.0
 """Seconds of CPU time; about 1 s of it is the timing of the network itself."""
-HEAD = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-RELATED = ("--relatives", "r1.fa", "r2.fa", "--strains")
-GENOME = ("--fasta", "g.fa")
-PLANS: dict[str, tuple[str, ...]] = {
-    "score": ("{run}", "v.vcf", *GENOME, "-o", "o.vcf", *RELATED),
-    "tracks": ("{run}", *GENOME, "--region", "c1", "-o", "t", *RELATED),
-    "ism": ("{run}", *GENOME, "--region", "c1:1-50", "-o", "i.html", *RELATED),
-    "dependencies": ("{run}", *GENOME, "--region", "c1:1-20", "-o", "d.html", *RELATED),
-    "embed": ("{run}", *GENOME, "--region", "c1:1-500", "-o", "e.npz", *RELATED),
-    "eval": ("{run}", *GENOME, *RELATED),
-    "sample": ("{run}", "-n", "2", "--length", "64", "-o", "n.fa", *RELATED),
-    "redesign": ("{run}", *GENOME, "--region", "c1:1-30", "-o", "r.fa", *RELATED),
-    "constraint": ("g.fa", "--relatives", "r1.fa", "r2.fa", "-o", "k"),
-    "compare": ("{run}", "other", "--out", "cmp"),
-    "predict": ("{fitted}", "s.fa", "-o", "p.csv", "--seed", "1"),
-    "finetune bases": (
-        "{run}", "g.fa", "--genes", "g.gff3", "-o", "b", "--core", "60", "--context", "20",
-        *RELATED,
-    ),
-    "finetune table": ("--train", "l.csv", "--test", "l2.csv", "-o", "f", "--model", "{run}"),
-    "train": ("own", *GENOME, "-o", "runs/t", "--preset", "caduceus-ps-tiny"),
-    "data relatives": ("l.tsv",),
-    "data genomes": ("l.tsv",),
-    "cache clean": ("--all",),
-}  # fmt: skip
 _opened: list[tuple[str, str | int]] | None = None
 
 
-def _note(event: str, given: tuple[object, ...]) -> None:
+def _note(event, given: tuple[object, ...]):
     if _opened is None or event != "open" or not isinstance(given[0], str | bytes):
         return
     if "__pycache__" not in (name := os.fsdecode(given[0])):
@@ -67,7 +39,7 @@ sys.addaudithook(_note)  # it stays for good, and is quiet outside of `watch`
 
 
 @contextmanager
-def watch() -> Iterator[list[tuple[str, str | int]]]:
+def watch():
     """The files that are opened while the block runs, each with r or w."""
     global _opened
     _opened = noted = []
@@ -81,11 +53,7 @@ def watch() -> Iterator[list[tuple[str, str | int]]]:
 def fitted(tmp_path_factory):
     """A sweep of a counted baseline, and the tables that it was fitted on."""
     home = tmp_path_factory.mktemp("fitted")
-    for name, seed in (("l", 1), ("l2", 2)):
-        some = examples(60, seed, (20, 30))
-        rows = zip(some.names, some.sequences, some.labels, strict=True)
-        text = "".join(f"{n},{s.decode()},{'no yes'.split()[y]}\n" for n, s, y in rows)
-        (home / f"{name}.csv").write_text("name,seq,label\n" + text)
+    write_tables(home)
     words = ["--train", home / "l.csv", "--test", home / "l2.csv", "--out", home / "sweep"]
     assert exit_code("finetune", "table", *words, "--model", "kmer-lr", "-q", "--threads", 1) == 0
     return home
@@ -95,22 +63,15 @@ def fitted(tmp_path_factory):
 def home(run, fitted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
-    text = genome_text()
-    Path("g.fa").write_text(text)
-    for i in (1, 2):
-        Path(f"r{i}.fa").write_text(differ(text, 0.1, i))
-    Path("l.tsv").write_text("path\tsplit\nr1.fa\ttrain\nr2.fa\ttrain\n")
-    Path("g.gff3").write_text("##gff-version 3\nc1\tx\tCDS\t31\t60\t.\t+\t0\tID=a\n")
-    row = f"c1\t50\t.\t{text.split()[1][49]}\tG,C,T,A\t.\t.\t.\n"
-    Path("v.vcf").write_text(HEAD + 20_000 * row)
-    Path("s.fa").write_text(f">s\n{text.split()[1][:25]}\n")
+    write_inputs(variants=20_000)
+    genodiff.export_checkpoint(run, out="pub")
     shutil.copytree(run, "other")
     for name in ("l.csv", "l2.csv"):
         Path(name).write_bytes((fitted / name).read_bytes())
     return tmp_path
 
 
-@pytest.mark.parametrize("verb", PLANS)
+@pytest.mark.parametrize("verb", list_planned())
 def test_a_plan_does_nothing(
     verb, home, run, fitted, monkeypatch,
     capsys,
@@ -124,9 +85,9 @@ def test_a_plan_does_nothing(
         monkeypatch.setattr(f"genodiff.{name}", lambda *_, **__: 1 / 0)
     before = sorted(home.rglob("*"))
     began = time.process_time()
-    words = [word.format(run=run, fitted=fitted / "sweep") for word in PLANS[verb]]
+    words = find_words(verb, run, fitted / "sweep")
     with watch() as opened:
-        code = exit_code(*verb.split(), *words, "--plan", "--threads", "1")
+        code = exit_code(*verb.replace("*", SUITE).split(), *words, "--plan", "--threads", "1")
     took = time.process_time() - began
     out, err = capsys.readouterr()
     assert code == 0, err
@@ -149,7 +110,7 @@ def test_of_many_variants_the_first_are_read_and_the_rest_is_forecast(home, run,
     parsed = 0
     parse = vcf._parse_record
 
-    def count(*given: object) -> object:
+    def count(*given: object):
         nonlocal parsed
         parsed += 1
         return parse(*given)  # type: ignore[arg-type]
@@ -163,7 +124,7 @@ def test_of_many_variants_the_first_are_read_and_the_rest_is_forecast(home, run,
     assert 0.9 < genodiff.score(run, "v.csv", fasta="g.fa", plan=True)["records"] / 30_000 < 1.1
 
 
-def told_ref() -> str:
+def told_ref():
     return genome_text().split()[1][49]
 
 
@@ -177,7 +138,26 @@ def test_of_a_large_genome_without_an_index_the_beginning_is_read(home, run, mon
     assert not (home / "cache").exists()
 
 
-def test_every_verb_with_a_plan_is_here():
-    for name, verb in list_verbs().items():
-        if "plan" in {one.name for one in list_fields(verb.open())}:
-            assert name in PLANS.keys() | {"checkpoint import", "finetune *"}
+def test_of_long_texts_the_beginning_is_read(home, run, monkeypatch, caplog):
+    """Annotation, BED and tables, also where what is drawn stands behind what is read."""
+    monkeypatch.setattr("genodiff.io.input_file.BLOCK", 1 << 12)
+    monkeypatch.setattr(planning, "TEXT_BYTES", 1 << 12)
+    row = "far\tx\tCDS\t31\t60\t.\t+\t0\tID=a{}\n"
+    Path("g.gff3").write_text("##gff-version 3\n" + "".join(map(row.format, range(9_000))))
+    Path("g.bed").write_text("".join(f"c1\t{i}\t{i + 10}\tx\n" for i in range(3_000)))
+    letters = "".join(genome_text().split()[1::2]).upper()
+    rows = (f"{letters[i : i + 20]},{i % 2}\n" for i in range(3_000))
+    Path("l.csv").write_text("seq,label\n" + "".join(rows))
+    calls: dict[str, Any] = {
+        "g.gff3": lambda: genodiff.tracks(
+            run, "g.fa", region=["c1:1-500"], genes="g.gff3", out="t", plan=True
+        ),
+        "g.bed": lambda: genodiff.embed(run, "g.fa", bed="g.bed", out="e.npz", plan=True),
+        "l.csv": lambda: genodiff.finetune("l.csv", test="l2.csv", model=["cnn"], plan=True),
+    }
+    for name, call in calls.items():
+        with watch() as opened:
+            call()
+        assert f"{name}: the plan reads its first 0 MB" in caplog.text
+        assert {how for path, how in opened if path.endswith(name)} == {"r"}
+    assert genodiff.score(run, "v.vcf", fasta="g.fa", features="g.gff3", plan=True)["records"]

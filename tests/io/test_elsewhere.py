@@ -1,12 +1,17 @@
 """Names that mean something elsewhere are refused as outputs before any work, by every verb."""
 
+from pathlib import Path
+
 import pytest
 
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.io.file_kinds import find_elsewhere
 from genodiff.io.target import check_folder, check_new_folder, check_target
+from genodiff.jobs.request import list_fields, list_kinds
+from genodiff.jobs.verbs import list_verbs
 from tests.commands import command
+from tests.jobs.usual_words import list_usual_words
 
 ELSEWHERE = [
     "remote:bucket/o.vcf", "%TEMP%/o.vcf",
@@ -14,31 +19,30 @@ ELSEWHERE = [
     "hf://org/name", "az://c/o", "s3:/bucket/o.vcf", "host:/data/o.vcf", "me@host:o.vcf",
     "~/o.vcf", "~", "~me/o.vcf", "$HOME/o.vcf", "${OUT}/o.vcf", r"C:\Users\me\o.vcf", r"\\server\o",
 ]  # fmt: skip
-HERE = ["o.vcf", "./s3://o.vcf", "chr1:1-100/o.vcf", "a:b.vcf", "/tmp/a:b/o.vcf", "a:b.vcf",
-        "sample:1/o.vcf", "~o.vcf~/x", "$1.vcf"]  # fmt: skip
-VERBS = {
-    "train": "train {fa} --max-steps 1 --out {out}",
-    "finetune-table": "finetune table --train {csv} --test {csv} --model majority --out {out}",
-    "finetune-bases": "finetune bases yeast {fa} --track a={fa} --out {out}",
-    "tokenizer": "data tokenizer {fa} --out {out}",
-    "genomes": "data genomes {tsv} --out {out}",
-    "relatives": "data relatives {fa} --out {out}",
-    "demo": "demo --out {out}",
-    "merge": "merge a.vcf b.vcf --out {out}",
-    "report": "report a.fa --out {out}",
-    "import": "checkpoint import {fa} --out {out}",
-    "export": "checkpoint export yeast --out {out}",
-    "sample": "sample yeast --out {out}.fa",
-    "eval": "eval yeast --out {out}.json",
-    "score": "score yeast {vcf} --fasta {fa} --out {out}.vcf",
-    "embed": "embed yeast {fa} --out {out}.npz",
-    "ism": "ism yeast --fasta {fa} --out {out}.npz",
-    "dependencies": "dependencies yeast --fasta {fa} --out {out}.npz",
-    "tracks": "tracks yeast --fasta {fa} --out {out}",
-    "compare": "compare yeast ecoli --out {out}",
-    "redesign": "redesign yeast --fasta {fa} --region a:1-9 --out o.fa --vcf {out}.vcf",
-    "scorecard": "scorecard {fa} --real {fa} --html {out}.html",
-}
+HERE = [
+    "o.vcf",
+    "./s3://o.vcf",
+    "chr1:1-100/o.vcf",
+    "a:b.vcf",
+    "/tmp/a:b/o.vcf",
+    "a:b.vcf",
+    "sample:1/o.vcf",
+    "~o.vcf~/x",
+    "$1.vcf",
+]
+SCHEMES = ("s3://bucket/o", "memory://o", "file:///tmp/o", "https://example.org/o")
+PATHS = [
+    (verb, one.name)
+    for verb, about in list_verbs().items()
+    for one in list_fields(about.open())
+    if one.is_output or Path in list_kinds(one.kind)
+]
+"""Every option of every verb that names a file or a folder."""
+WORDS = {
+    "train": "own", "predict": "yeast usual.fa", "sample": "yeast -o n.fa",
+    "finetune table": "--train usual.fa --test usual.fa --model cnn", "finetune *": "--model cnn",
+}  # fmt: skip
+"""Of verbs that need more than their fields without a default."""
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
@@ -62,19 +66,31 @@ def test_other_names_are_files(name):
     assert find_elsewhere(name) is None
 
 
-@pytest.mark.few(5)
-@pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_that_writes_refuses_addresses(verb, tmp_path, monkeypatch, capsys):
+@pytest.mark.few(12)
+@pytest.mark.parametrize(("verb", "name"), PATHS)
+def test_an_address_is_refused_in_one_line_by_every_option(
+    verb,
+    name,
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.fa").write_text(">a\n" + "ACGTTGCA" * 40 + "\n")
-    (tmp_path / "a.csv").write_text("sequence,label\nACGTTGCATG,0\nACGTTGGGTG,1\n" * 3)
-    (tmp_path / "a.tsv").write_text("path\na.fa\n")
-    (tmp_path / "a.vcf").write_text("##fileformat=VCFv4.2\n")
-    named = {kind: f"a.{kind}" for kind in ("fa", "csv", "tsv", "vcf")}
+    request = list_verbs()[verb].open()
+    option = next(one for one in list_fields(request) if one.name == name)
+    words = list_usual_words(request, Path("yeast"), tmp_path, leave_out=name)
+    if verb in WORDS and option.is_output:
+        words = [
+            one
+            for one in WORDS[verb].split()
+            if name not in ("out", "fasta") or one not in ("-o", "n.fa")
+        ]
+    verb = verb.replace("*", "gue")
     before = sorted(tmp_path.rglob("*"))
-    words = VERBS[verb].format(**named, out="s3://bucket/o").split()
-    code, _, said = command(capsys, *words)
-    assert code == 2, said
-    assert "is an address: nothing is written there" in said
-    assert sorted(tmp_path.rglob("*")) == before
+    for address in SCHEMES if option.is_output else SCHEMES[:1]:
+        code, _, said = command(capsys, *verb.split(), *words, option.flags[0], address)
+        assert code in ((2,) if option.is_output else (2, 3, 4)), said
+        assert len([line for line in said.splitlines() if "error" in line]) == 1, said
+        if option.is_output:
+            assert "nothing is written there" in said
+        assert sorted(tmp_path.rglob("*")) == before

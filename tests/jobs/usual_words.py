@@ -29,11 +29,13 @@ def _choose(one: Field, run: Path, here: Path) -> Any:
     return here / "usual.fa" if one.option.is_input else "word"
 
 
-def list_usual_words(request: type[Request[Any]], run: Path, here: Path) -> list[object]:
-    """The same on the command line."""
+def list_usual_words(
+    request: type[Request[Any]], run: Path, here: Path, *, leave_out: str = ""
+) -> list[object]:
+    """The same on the command line, without the field `leave_out`."""
     values, words = list_usual_values(request, run, here), list[object]()
     for one in list_fields(request):
-        if one.name in values:
+        if one.name in values and one.name != leave_out:
             flag = [] if one.option.is_word else [one.flags[0]]
             words += [*flag, values[one.name]]
     return words

@@ -19,8 +19,9 @@ from genodiff.data.recipe import Source
 from genodiff.errors import DataError, MachineError
 from genodiff.io.identity import sha256_file
 from genodiff.models.opening import open_language
+from genodiff.runs.known_contigs import hash_letters
 from genodiff.runs.relative_lists import list_genomes, list_relative_recipes
-from genodiff.runs.relatives import hash_letters, read_genome_text
+from genodiff.runs.relatives import read_genome_text
 from tests.commands import SERVER, command
 from tests.data.many_genomes import read_tree, write_list
 from tests.runs.test_related_backbone import differ

@@ -1,0 +1,88 @@
+"""Words of each verb beside its name, in a folder that `write_inputs` has filled: for laws over all
+verbs. A verb that is not here is called with `list_usual_words`.
+"""
+
+import gzip
+from pathlib import Path
+
+from genodiff.jobs.verbs import list_verbs
+from tests.finetuning.motif_task import examples
+from tests.jobs.usual_words import list_usual_words
+from tests.related_genomes import differ
+from tests.tiny_run import genome_text
+
+HEAD = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+RELATED = ("--relatives", "r1.fa", "r2.fa", "--strains")
+GENOME = ("--fasta", "g.fa")
+CALLS: dict[str, tuple[str, ...]] = {
+    "score": ("{run}", "v.vcf", *GENOME, "-o", "o.vcf", *RELATED),
+    "tracks": ("{run}", *GENOME, "--region", "c1:1-900", "-o", "t", "--every", "16", *RELATED),
+    "ism": ("{run}", *GENOME, "--region", "c1:101-150", "-o", "i.tsv", *RELATED),
+    "dependencies": ("{run}", *GENOME, "--region", "c1:101-110", "-o", "d.tsv", *RELATED),
+    "embed": ("{run}", *GENOME, "--region", "c1:1-500", "-o", "e.csv", *RELATED),
+    "eval": ("{run}", *GENOME, *RELATED),
+    "sample": ("{run}", "-n", "2", "--length", "64", "-o", "n.fa", *RELATED),
+    "redesign": ("{run}", *GENOME, "--region", "c1:101-130", "-o", "r.fa", *RELATED),
+    "constraint": ("g.fa", "--region", "c1:1-900", "--relatives", "r1.fa", "r2.fa", "-o", "k"),
+    "compare": ("{run}", "other", "--out", "cmp"),
+    "predict": ("{fitted}", "s.fa", "-o", "p.csv", "--seed", "1"),
+    "finetune bases": (
+        "{run}", "g.fa", "--genes", "g.gff3", "-o", "b", "--core", "60", "--context", "20",
+        *RELATED,
+    ),
+    "finetune table": ("--train", "l.csv", "--test", "l2.csv", "-o", "f", "--model", "{run}"),
+    "train": ("own", *GENOME, "-o", "runs/t", "--preset", "caduceus-ps-tiny"),
+    "data relatives": ("l.tsv",),
+    "data genomes": ("l.tsv",),
+    "cache clean": ("--all",),
+    "checkpoint import": ("pub", "-o", "imported"),
+    "finetune *": ("--model", "{run}", "--data", "flies", "-o", "f"),
+}  # fmt: skip
+
+
+SUITE = "deepstarr-sample"
+"""The suite whose files `write_inputs` writes, for the verb "finetune *"."""
+
+
+def list_planned():
+    """The verbs that have a plan."""
+    from genodiff.jobs.request import list_fields
+
+    return [n for n, v in list_verbs().items() if "plan" in {f.name for f in list_fields(v.open())}]
+
+
+def find_words(verb, run, fitted=None):
+    """The words of a call of a verb in this folder."""
+    if verb in CALLS:
+        return [word.format(run=run, fitted=fitted) for word in CALLS[verb]]
+    return list_usual_words(list_verbs()[verb].open(), run, Path.cwd())
+
+
+def write_tables(home):
+    """Labelled sequences in two files."""
+    for name, seed in (("l", 1), ("l2", 2)):
+        some = examples(60, seed, (20, 30))
+        rows = zip(some.names, some.sequences, some.labels, strict=True)
+        text = "".join(f"{n},{s.decode()},{'no yes'.split()[y]}\n" for n, s, y in rows)
+        (home / f"{name}.csv").write_text("name,seq,label\n" + text)
+
+
+def write_inputs(text: str = "", variants: int = 1):
+    """A genome, two relatives, variants, genes and lists in this folder."""
+    text = text or genome_text()
+    Path("g.fa").write_text(text)
+    for i in (1, 2):
+        Path(f"r{i}.fa").write_text(differ(text, 0.1, i))
+    Path("l.tsv").write_text("path\tsplit\nr1.fa\ttrain\nr2.fa\ttrain\n")
+    Path("g.gff3").write_text("##gff-version 3\nc1\tx\tCDS\t31\t60\t.\t+\t0\tID=a\n")
+    row = f"c1\t50\t.\t{text.split()[1][49].upper()}\tG,C,T,A\t.\t.\t.\n"
+    Path("v.vcf").write_text(HEAD + variants * row)
+    Path("s.fa").write_text(f">s\n{text.split()[1][:25]}\n")
+    Path("flies").mkdir()
+    letters = "".join(text.split()[1::2]).upper().replace("N", "A")
+    for i, part in enumerate(("train", "val", "test")):
+        starts = range(1000 * i, 1000 * i + 900, 15)
+        rows = [f"{letters[at : at + 249]}\t{at % 7}\t{at % 5}\n" for at in starts]
+        head = "Sequence\tDev_log2_enrichment\tHk_log2_enrichment\n"
+        name = f"flies/deepstarr_sample_{part}.tsv.gz"
+        Path(name).write_bytes(gzip.compress((head + "".join(rows)).encode()))
