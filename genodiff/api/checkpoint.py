@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, format_count
 from genodiff.io.target import check_new_folder, check_target
 from genodiff.jobs.machine import choose_device
 from genodiff.jobs.options import OUT, RUN, RUN_NAMES, Device, Force, Offline, Run, Seed
@@ -155,6 +155,8 @@ class ImportRequest(Request[dict[str, Any]]):
             bits += " (a guess pays 2; of your genome it says nothing)"
         differ = "" if strands is None else f", strands differ by {strands:.0e}"
         made = f"{answer['parameters']:,} parameters of {answer['layout']} ({answer['digest']})"
+        if unused := answer.get("unused"):
+            made += f", {format_count(len(unused), 'tensor')} not read"
         return f"{self.out}: {made}; {bits}{differ}; next: genodiff embed {self.out} --fasta FILE"
 
 

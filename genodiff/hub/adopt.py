@@ -204,5 +204,6 @@ def adopt_network(
         "network": config.backbone.model_dump(mode="json"),
         "classes": None if source.score is None else source.score.shape[0],
         "files": source.files,
+        "unused": list(source.unused),
         "probe": summary(seen, alphabet.domain),
     }

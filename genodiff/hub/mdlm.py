@@ -33,9 +33,9 @@ from genodiff.hub.published_network import (
     PublishedNetwork,
     blame_file,
     find_culprit,
+    find_unused,
     judge_rows,
     log_dtypes,
-    log_unused,
     make_stand_ins,
     read_listed_tokens,
 )
@@ -70,7 +70,7 @@ def read_mdlm(
     """The network, every tensor judged before it is read. Raises `CheckpointError`."""
     file = find_culprit(weights, config_file or weights.files[0])
     names = [name for name in weights.entries if not _NOT_OURS.search(name)]
-    log_unused(weights, (*names, *filter(_BUFFER.search, weights.entries)))
+    unused = find_unused(weights, (*names, *filter(_BUFFER.search, weights.entries)))
     _judge_depth(weights, names)
     if config_file is None:
         config = read_hyper_parameters(weights.extra)
@@ -96,7 +96,7 @@ def read_mdlm(
     }
     length = config.get("model_length") or (config.get("model") or {}).get("length")
     return PublishedNetwork(
-        "mdlm", settings, ready, vocabulary, config, None, read, path, length, kind, files
+        "mdlm", settings, ready, vocabulary, config, None, read, path, length, kind, files, unused
     )
 
 

@@ -35,6 +35,7 @@ class PublishedNetwork(NamedTuple):
     seq_len: int | None = None  # where the source says what length it was trained at
     weights: str = "as published"  # "averaged" or "raw" where a file holds both
     tokenizer: dict[str, bytes] = {}  # noqa: RUF012
+    unused: tuple[str, ...] = ()  # tensors of the files that are no part of the network
 
     @property
     def digest(self) -> str:
@@ -52,6 +53,7 @@ class PublishedNetwork(NamedTuple):
             "vocabulary": self.vocabulary.name,
             "rows": self.vocabulary.size,
             "weights": self.weights,
+            **({"unused": list(self.unused)} if self.unused else {}),
         }
 
 
@@ -98,13 +100,14 @@ def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: st
         )
 
 
-def log_unused(weights: Weights, names: Collection[str]) -> None:
-    """Say how many tensors of a file are not among those that are read, which are `names`."""
+def find_unused(weights: Weights, names: Collection[str]) -> tuple[str, ...]:
+    """Return and log the tensors of a file that are not among `names`, which are read."""
     if left := sorted(weights.entries.keys() - set(names)):
         what = "%s: %s that are no part of the network are not read (%s%s)"
         more = ", ..." if len(left) > 3 else ""
         tensors = format_count(len(left), "tensor")
         _log.warning(what, weights.files[0], tensors, ", ".join(left[:3]), more)
+    return tuple(left)
 
 
 def log_dtypes(weights: Weights) -> None:

@@ -1,8 +1,9 @@
 """What a plan reads: the beginning of a large file, from which the rest is forecast by its size.
 
 While a block of `planning` runs, nothing is written for later: a genome without an index is held
-in memory as far as `genome_head` goes, of variants the first `VARIANTS` are read, and of other
-text (annotation, BED, tables) the first `TEXT_BYTES`.
+in memory as far as `genome_head` goes, of variants the first `VARIANTS` are read, and of annotation
+and intervals the first `TEXT_BYTES`. Tables of labels are read to their end: their classes, and so
+what is fitted, may stand anywhere.
 """
 
 import logging
@@ -18,7 +19,8 @@ GENOME_BYTES = 1 << 25
 """Read of a genome that has no index or store, as it lies on the disk."""
 VARIANTS = 5_000
 """Records."""
-TEXT_BYTES = 1 << 22
+TEXT_BYTES = 1 << 23
+_LONG = ("BED", "GFF3", "GenBank", "EMBL", "alignment")
 _planning: ContextVar[set[str] | None] = ContextVar("planning", default=None)
 _log = logging.getLogger("genodiff")
 
@@ -46,11 +48,11 @@ def is_cut(source: InputFile) -> bool:
 def cut_text(size: int, kind: str, shown: str) -> bool:
     """Whether a plan that has read `size` bytes of a text goes no further, which it says once.
 
-    Variants are counted by their reader, and GenBank and EMBL are genomes.
+    Variants are counted by their reader, and GenBank and EMBL are genomes, too.
     """
     cut = _planning.get()
     most = GENOME_BYTES if kind in ("GenBank", "EMBL") else TEXT_BYTES
-    if cut is None or size < most or kind in ("VCF", "JSON lines", "text"):
+    if cut is None or size < most or not any(name in kind for name in _LONG):
         return False
     if shown not in cut:
         cut.add(shown)

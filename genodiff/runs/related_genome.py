@@ -5,8 +5,9 @@ genome and cached under what decides them, so a second call finds them.
 
 Which relatives are strains of the genome that is judged: told by their bases.
 
-With the same species among them, the held-out answers are in the reference set. So windows of the target are drawn
-at even distances, searched in each relative, and their identities measured (`memory/identity.py`).
+With the same species among them, the held-out answers are in the reference set. So windows of the
+target are drawn at even distances, searched in each relative, and their identities measured
+(`memory/identity.py`).
 Where most windows are nearly identical, the relative is left out, unless strains are asked for.
 A relative with a contig that is the target's, base for base, is refused whatever is asked for.
 How near a relative is to a genome is kept in the cache folder.

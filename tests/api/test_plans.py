@@ -139,21 +139,17 @@ def test_of_a_large_genome_without_an_index_the_beginning_is_read(home, run, mon
 
 
 def test_of_long_texts_the_beginning_is_read(home, run, monkeypatch, caplog):
-    """Annotation, BED and tables, also where what is drawn stands behind what is read."""
+    """Annotation and BED, also where what is drawn stands behind what is read."""
     monkeypatch.setattr("genodiff.io.input_file.BLOCK", 1 << 12)
     monkeypatch.setattr(planning, "TEXT_BYTES", 1 << 12)
     row = "far\tx\tCDS\t31\t60\t.\t+\t0\tID=a{}\n"
     Path("g.gff3").write_text("##gff-version 3\n" + "".join(map(row.format, range(9_000))))
     Path("g.bed").write_text("".join(f"c1\t{i}\t{i + 10}\tx\n" for i in range(3_000)))
-    letters = "".join(genome_text().split()[1::2]).upper()
-    rows = (f"{letters[i : i + 20]},{i % 2}\n" for i in range(3_000))
-    Path("l.csv").write_text("seq,label\n" + "".join(rows))
     calls: dict[str, Any] = {
         "g.gff3": lambda: genodiff.tracks(
             run, "g.fa", region=["c1:1-500"], genes="g.gff3", out="t", plan=True
         ),
         "g.bed": lambda: genodiff.embed(run, "g.fa", bed="g.bed", out="e.npz", plan=True),
-        "l.csv": lambda: genodiff.finetune("l.csv", test="l2.csv", model=["cnn"], plan=True),
     }
     for name, call in calls.items():
         with watch() as opened:

@@ -293,3 +293,15 @@ def test_no_damage_to_a_lightning_file_makes_anything_but_a_clear_refusal_or_a_s
     except CheckpointError:
         return
     assert all(torch.isfinite(x).all() for x in found.tensors.values())
+
+
+def test_tensors_that_are_not_read_are_counted_and_named(tmp_path, capsys):
+    write(tmp_path / "hf", network(DIT))
+    weights = tmp_path / "hf" / "model.safetensors"
+    more = {"teacher.weight": torch.zeros(2), "teacher.bias": torch.ones(1)}
+    save_file(load_file(weights) | more, weights)
+    words = ["checkpoint", "import", str(tmp_path / "hf"), "--out", str(tmp_path / "run")]
+    assert_code(0, *words, "--threads", "1")
+    assert ", 2 tensors not read; sanity check" in capsys.readouterr().err
+    card = json.loads((tmp_path / "run" / "model.json").read_text())
+    assert card["data"]["source"]["unused"] == sorted(more)
