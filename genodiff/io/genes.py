@@ -63,6 +63,7 @@ def read_genes(
     kept = contigs if wanted is None else {name: contigs[name] for name in wanted}
     with open_text(path, "GFF3, GTF, BED or GenBank") as source:
         shown = source.shown
+        genes: Iterator[Gene]
         if source.flat:
             genes = (
                 gene

@@ -61,6 +61,7 @@ def read_transcripts(
     circular = set(genome.circular if genome else ())
     with open_text(path, _FORMATS) as source:
         shown = source.shown
+        rows: Iterator[Transcript]
         if source.flat:
             records = (
                 one._replace(name=find_contig(one.name, contigs, shown) or one.name)
