@@ -96,7 +96,7 @@ def parse_flat_records(
         raise _cut_short(kind, shown, start)
 
 
-class TextSource(NamedTuple):
+class RecordsOrLines(NamedTuple):
     """A text file whose head is read: the format of its records and these; "" for other lines."""
 
     flat: str
@@ -106,7 +106,7 @@ class TextSource(NamedTuple):
 
 
 @contextmanager
-def open_text(path: str | Path, kind: str) -> Iterator[TextSource]:
+def open_text(path: str | Path, kind: str) -> Iterator[RecordsOrLines]:
     """Open a file of GenBank, EMBL, or else lines of the `kind`. Raises `DataError`."""
     with open_input(path) as source:
         blocks = source.blocks()
@@ -114,7 +114,7 @@ def open_text(path: str | Path, kind: str) -> Iterator[TextSource]:
         flat = find_flat_format(head)
         lines = split_lines(chain([head], blocks), kind if flat is None else flat.name, shown)
         records = iter(()) if flat is None else parse_flat_records(lines, flat, shown)
-        yield TextSource("" if flat is None else flat.name, records, lines, shown)
+        yield RecordsOrLines("" if flat is None else flat.name, records, lines, shown)
 
 
 def _cut_short(kind: FlatFormat, shown: str, start: int) -> DataError:
