@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import genodiff
+from genodiff.io import atomic
 from genodiff.jobs.job import follow
 from genodiff.jobs.journal import Journal
 from tests.commands import command, exit_code
@@ -128,27 +129,58 @@ def read(out: str) -> dict[str, Any]:
     return {one.name: one.read_bytes() for one in files if one.suffix not in left_out}
 
 
-def test_stopped_after_each_entry_it_goes_on_to_the_same_bytes(job, run, capsys, monkeypatch):
-    assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0
-    whole, append, appended = read(job.out), Journal.append, []
+TORN = (b"\x05", b"\x05\0\0\0\1\2\3\4abc", b"\x03\0\0\0\1\2\3\4abc")
+"""What a crash leaves of the next entry: part of its head, part of it, or other bytes."""
+
+
+def test_stopped_torn_and_without_room_for_its_files_it_goes_on_to_the_same_bytes(
+    job, run, capsys, monkeypatch
+):
+    append, seal, appended = Journal.append, Journal.seal, list[bytes]()
 
     def stop(journal: Journal, entry: bytes) -> None:
         append(journal, entry)
         appended.append(entry)
         raise KeyboardInterrupt
 
-    again = f"again{job.ending}"
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", stop)
-        stops = 0
-        while (done := command(capsys, *job.words(run, again, *job.more)))[0] == 130:
-            stops += 1
-            assert f"{stops} finished " in done[2]
-            assert f" kept in {again}.partial; run the same command again to go on" in done[2]
-            assert Path(f"{again}.partial").exists()
-            assert not Path(again).exists()
-    assert done[0] == 0
-    assert stops == len(appended) > 1
+    def work(out: str, stops: bool, fault: int) -> tuple[int, str, int]:
+        """Stopped after the next entry; once all are there, one operation on files fails."""
+        count = 0
+
+        def count_operation() -> None:
+            nonlocal count
+            count += 1
+            if count == fault:
+                raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            if stops:
+                patch.setattr(Journal, "append", stop)
+            patch.setattr(
+                Journal,
+                "seal",
+                lambda it: (seal(it), patch.setattr(atomic, "crash_point", count_operation)),
+            )
+            code, _, err = command(capsys, *job.words(run, out, *job.more))
+        return code, err, count
+
+    code, err, operations = work(job.out, False, 0)
+    assert (code, operations > 1) == (0, True), err
+    whole, again, stops = read(job.out), f"again{job.ending}", 0
+    while (done := work(again, True, 1))[0] == 130:
+        stops += 1
+        assert f"{stops} finished " in done[1]
+        assert f" kept in {again}.partial; run the same command again to go on" in done[1]
+        with Path(f"{again}.partial").open("ab") as file:
+            file.write(TORN[stops % 3])
+    rows_alone = VCF.count("\nchr") if "--haplotypes" in job.more else 1
+    assert stops == len(appended) > rows_alone, "it was stopped within haplotypes too"
+    for fault in (0, operations // 2 + 1, operations):
+        assert (done[0], "No space left" in done[1]) == (5, True), done
+        assert Path(f"{again}.partial").exists()
+        assert fault or not Path(again).exists()
+        done = work(again, True, fault) if fault else done
+    assert work(again, True, 0)[0] == 0, "no entry is made again"
     assert read(again) == {name.replace(job.out, again): data for name, data in whole.items()}
     assert not Path(f"{again}.partial").exists()
 
