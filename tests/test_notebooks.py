@@ -16,8 +16,8 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("
 # Minutes each: CI runs the others, and `make test-all` these too.
 LONG = {
     "an_honest_comparison", "annotate_your_genome", "design_of_promoters",
-    "fine_tune_and_predict", "fine_tuning_on_a_small_task",
-    "from_fasta_to_new_dna", "variants_with_relatives",
+    "embeddings_and_a_linear_head", "fine_tune_and_predict", "fine_tuning_on_a_small_task",
+    "from_a_vcf_to_a_ranked_table", "from_fasta_to_new_dna", "variants_with_relatives",
 }  # fmt: skip
 
 

@@ -1,8 +1,6 @@
 """`genodiff.evaluate`, `report`, `judge`, `compare` from Python; their errors come early."""
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -71,34 +69,3 @@ def test_an_evaluation_that_is_stopped_keeps_what_was_there_and_says_so(run, mon
     assert "eval.json keeps finished evaluations only" in err
     assert (run / "eval.json").read_bytes() == before
     assert not list(run.glob("*.tmp*"))
-
-
-def test_usage_errors_come_before_torch(run, tmp_path):
-    faults = [
-        (["eval", str(tmp_path / "nowhere")], 4),
-        (["eval", str(run), "--repeats", "0"], 2),
-        (["eval", str(run), "--text", "x"], 2),
-        (["eval", str(run), "--fasta", "nowhere.fa"], 3),
-        (["eval", str(run), "--domain", "text"], 4),
-        (["report", str(tmp_path / "nowhere")], 4),
-        (["compare", str(run)], 2),
-        (["compare", str(run), str(tmp_path / "nowhere")], 4),
-        (["judge", "nowhere.fa", "--judge", str(run)], 3),
-        (["judge", "x.fa", str(tmp_path / "nowhere")], 4),
-    ]
-    code = (
-        "import sys\nfrom genodiff.cli import main\n"
-        f"for words, expected in {faults!r}:\n"
-        "    try: main(words)\n"
-        "    except SystemExit as end: assert end.code == expected, (words, end.code)\n"
-        "    else: raise AssertionError(words)\n"
-        "    assert 'torch' not in sys.modules, words\n"
-    )
-    # The run's domain is told by model.json, which a finished run has at its top.
-    (run / "model.json").write_text(json.dumps({"domain": "dna"}))
-    try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    finally:
-        (run / "model.json").unlink()
-    assert done.returncode == 0, done.stderr
-    assert len(done.stderr.splitlines()) == len(faults)

@@ -1,8 +1,6 @@
 """`genodiff.finetune` and the looks at labelled data: the values that the verbs print."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -83,29 +81,3 @@ def test_data_are_looked_at(home):
         AuditRequest("gue").answer()
     with pytest.raises(DataError, match=r"no results\.jsonl"):
         SweepReportRequest(home).answer()
-
-
-def test_usage_errors_come_before_torch(tmp_path):
-    said = {
-        "gue --seeds 0": "below 1",
-        "gue --task nope": "no task 'nope'",
-        "gue --model majorty": "did you mean 'majority'",
-        "gue --model scratch:caduceus-ps-tyny": "did you mean 'caduceus-ps-tiny'",
-        "gue --lr -1": "lr",
-        "glue --reference a=b": "--reference is for DNA",
-        "table --train x.tar --plan --bogus": "bogus",
-        "list nosuch": "no suite 'nosuch'",
-    }
-    code = (
-        "import sys; from genodiff.cli import main\n"
-        f"for words in {list(said)}:\n"
-        "    try: main(['finetune', *words.split()])\n"
-        "    except SystemExit as end: print(end.code, {'torch', 'sklearn'} & {*sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=120
-    )
-    assert done.stdout.splitlines() == ["2 set()"] * len(said)
-    errors = done.stderr.splitlines()
-    assert len(errors) == len(said)
-    assert all(part in error for part, error in zip(said.values(), errors, strict=True))

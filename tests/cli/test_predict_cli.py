@@ -1,8 +1,6 @@
 """`genodiff predict`: rows in every format, faults in one line, and nothing half-written."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,7 @@ from genodiff.finetuning.unit import Unit
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData
-from tests.commands import SERVER, command, exit_code
+from tests.commands import command, exit_code
 from tests.finetuning.motif_task import examples
 
 
@@ -163,36 +161,6 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     assert len(lines) == 1
     assert said in lines[0]
     assert {p: p.read_bytes() for p in sweep.iterdir() if p.is_file()} == before
-
-
-@pytest.mark.slow
-def test_a_fault_found_late_leaves_no_file(sweep, tmp_path):
-    given = "".join(f">s{i}\nACGTACGT\n" for i in range(1500)) + ">bad\nACXT\n"
-    words = ["predict", str(sweep / "sweep"), "-", "--seed", "1", "--threads", "1", "-q"]
-    done = SERVER.run([*words, "--out", str(tmp_path / "p.csv")], input=given, timeout=120)
-    assert done.returncode == 3
-    assert "<stdin>, line 3002 (record bad)" in done.stderr
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_run_may_be_named_by_a_flag(sweep, capsys):
-    flags = ("--seed", 1, "--threads", 1)
-    wanted = command(capsys, "predict", sweep / "sweep", sweep / "test.fa", *flags)[1]
-    for name in ("--model", "--checkpoint"):
-        words = (name, sweep / "sweep", *flags)
-        given = (sweep / "test.fa",) if name == "--model" else ("--sequences", sweep / "test.fa")
-        assert command(capsys, "predict", *given, *words)[:2] == (0, wanted)
-
-
-def test_a_usage_error_comes_before_torch(sweep):
-    code = (
-        "import sys; from genodiff.cli import main\n"
-        f"try: main(['predict', {str(sweep / 'no')!r}, {str(sweep / 'test.fa')!r}])\n"
-        "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "4 False"
-    assert "is not there" in done.stderr
 
 
 def test_sentences_are_answered_as_in_the_test_pass(text_run, tmp_path, capsys):

@@ -6,7 +6,6 @@ import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 from Bio import bgzf
 from tiny_run import SEQ_LEN
 
@@ -83,17 +82,6 @@ def test_without_a_run_or_with_a_choice_of_runs_it_says_what_to_give(run, sample
     assert "runs/c" in err
 
 
-def test_a_length_far_beyond_the_trained_one_is_exact_and_starts_as_a_shorter_request_does(
-    run, sample, here
-):
-    flags = ("--checkpoint", run, "--n", 2, "--steps", 4)
-    assert sample(*flags, "--fasta", "long.fa", "--length", 333)[0] == 0
-    assert sample(*flags, "--fasta", "short.fa", "--length", SEQ_LEN)[0] == 0
-    long, short = sequences(here / "long.fa"), sequences(here / "short.fa")
-    assert [len(s) for s in long] == [333, 333]
-    assert [s[:SEQ_LEN] for s in long] == short
-
-
 def test_the_sidecar_of_a_stream_goes_where_it_is_told(run, sample, here):
     flags = ("--checkpoint", run, "--n", 3, "--length", 70, "--steps", 4)
     code, out, err = sample(*flags, "--fasta", "-")
@@ -151,23 +139,6 @@ def test_a_template_can_be_filled_more_than_once(run, sample, here):
     assert (here / "1.fa").read_bytes() == (here / "out.fa").read_bytes(), (
         "shorter texts were not padded away"
     )
-
-
-def test_hundreds_of_templates_are_filled_with_no_kept_base_changed(run, sample, here):
-    rng = np.random.default_rng(5)
-    texts = [
-        "".join(rng.choice(list("ACGTACGTacgtNNNNn?RYk"), rng.integers(1, 120))) for _ in range(300)
-    ]
-    (here / "in.fa").write_text("".join(f">t{i}\n{text}\n" for i, text in enumerate(texts)))
-    flags = ("--checkpoint", run, "--template", "in.fa", "--steps", 3, "--batch-size", 30)
-    assert sample(*flags, "--fasta", "out.fa")[0] == 0
-    changed = 0
-    for before, after in zip(texts, sequences(here / "out.fa"), strict=True):
-        assert len(before) == len(after)
-        pairs = list(zip(before, after.decode(), strict=True))
-        changed += sum(a != b for a, b in pairs if a not in "Nn?")
-        assert all(b in "ACGTacgt" for a, b in pairs if a in "Nn?")
-    assert changed == 0
 
 
 def test_a_plan_tells_and_writes_nothing(run, sample, here):

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 import warnings
 from dataclasses import replace
@@ -179,17 +177,3 @@ def ended(child: int) -> int:
 
 def forked(words: list[str], crash_at: int) -> int:
     return ended(fork(words, crash_at))
-
-
-@pytest.mark.slow
-def test_a_pipe_that_is_closed_early_and_a_full_stdout_end_without_a_traceback(run, here):
-    words = f"sample --fasta - --n 300 --length 64 --steps 1 --threads 1 -q --checkpoint '{run}'"
-    shell = f"set -o pipefail; {sys.executable} -m genodiff {words} | head -1; echo code $? >&2"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=120)
-    assert done.stdout.startswith(">genodiff_000001 ")
-    assert done.stderr in ("code 0\n", "code 141\n")
-    shell = f"{sys.executable} -m genodiff {words} > /dev/full; echo code $? >&2"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=120)
-    error, code = done.stderr.splitlines()
-    assert code == "code 5"
-    assert re.match("genodiff: error: .*[Ss]pace", error)

@@ -43,24 +43,6 @@ def test_a_setting_that_cannot_be_is_one_line_and_nothing_is_written(
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    "sampler",
-    ["remdm-cap", "remdm-rescale", "remdm-loop", "p2", "strand-symmetric", "entropy-bounded"],
-)
-def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_or_threads(run, sample, here, sampler):
-    words = ["--checkpoint", run, "--n", 5, "--sampler", sampler, "--length"]
-    words += [16] if sampler == "entropy-bounded" else [40, "--steps", 6]
-    found = []
-    for i, (seed, size, threads) in enumerate(((1, 1, 1), (1, 4, 2), (2, 4, 1))):
-        how = ["--seed", seed, "--batch-size", size, "--threads", threads]
-        code, _, err = sample(*words, "--fasta", f"{i}.fa", *how)
-        assert code == 0, err
-        found.append([line for line in (here / f"{i}.fa").read_text().split() if line[0] in "ACGT"])
-    assert found[0] == found[1]
-    assert found[0] != found[2]
-
-
 def test_steps_are_chosen_for_a_wanted_loss_and_the_curve_is_kept(
     run, sample, here, tmp_path_factory
 ):

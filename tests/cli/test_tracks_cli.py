@@ -1,7 +1,6 @@
 """`genodiff tracks` from outside."""
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -67,21 +66,6 @@ def test_what_was_read_is_what_ism_scores(run, case):
     column = ["ACGT".index(one) for one in letters]
     wanted = logs - logs[column, range(len(letters))]
     assert model.ism(letters) == pytest.approx(wanted, abs=1e-5)
-
-
-def test_the_same_command_again_replaces_its_own_folder_and_no_other(run, case, capsys):
-    place = ("--region", "chr2", "--format", "npz")
-    assert command(capsys, *words(run, "o", *place))[0] == 0
-    first = read_folder(case / "o")
-    assert command(capsys, *words(run, "o", *place))[0] == 0
-    assert read_folder(case / "o") == first
-    assert not (case / "o.1").exists()
-    (case / "o" / "notes.txt").write_text("mine")
-    code, _, err = command(capsys, *words(run, "o", *place))
-    assert (code, err.count("\n"), "--force" in err) == (2, 1, True)
-    assert command(capsys, *words(run, "o", *place, "--force"))[0] == 0
-    assert (case / "o.1" / "notes.txt").read_text() == "mine"
-    assert read_folder(case / "o") == first
 
 
 def test_shards_that_are_not_all_of_this_genome_are_not_merged(run, case, capsys):
@@ -223,26 +207,3 @@ def test_a_model_of_text_is_refused(text_run, case, capsys):
     for more in ((), ("--relatives", "ref.fa")):
         code, _, err = command(capsys, *words(text_run, "o", *more))
         assert (code, err.count("\n"), "DNA" in err) == (2, 1, True)
-
-
-def test_a_folder_is_whole_or_not_there(run, case, capsys, monkeypatch):
-    from genodiff.maps.track_formats.npz import Npz
-
-    place = ("--region", "chr2", "--format", "npz")
-    assert command(capsys, *words(run, "o", *place))[0] == 0
-    first = read_folder(case / "o")
-
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Npz, "write", fail)
-        code, _, err = command(capsys, *words(run, "o", *place))
-    assert (code, "No space left" in err) == (5, True)
-    assert read_folder(case / "o") == first
-    print(err, sorted(case.iterdir()))
-    assert (case / "o.partial").exists()
-    shutil.rmtree(case / "o")
-    code, _, err = command(capsys, *words(run, "o", *place))
-    assert (code, "goes on" in err) == (0, True)
-    assert read_folder(case / "o") == first

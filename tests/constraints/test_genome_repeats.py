@@ -1,10 +1,7 @@
 """Repeats of a genome: numbers against slices, the automaton of what stood there, designs."""
 
-from itertools import product
-
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 from tiny_run import genome_text
 
 import genodiff
@@ -105,35 +102,6 @@ def test_designs_of_a_genome_do_not_repeat_it(model, tmp_path):
     assert found == model.redesign(before, 3, rules=rules, batch_size=1, **how)
     with pytest.raises(genodiff.errors.UsageError, match="no design of 100"):
         model.redesign(before, 1, rules={"no_repeats": [f"4:{tmp_path / 'g.fa'}"]}, **how)
-
-
-@pytest.mark.slow
-def test_designs_follow_the_law_without_repeats_in_a_world_of_eight_bases(model, tmp_path):
-    """In one step the network's law is a product; what repeats the genome has no part in it."""
-    n, genome = 2500, random_text(12, 1) * 2000
-    (tmp_path / "g.fa").write_text(f">g\n{genome}\n")
-    words = {genome[i : i + 4] for i in range(12)}
-    words |= {word[::-1].translate(TURN) for word in words}
-    p = model.predict("N" * 8)
-    law = {}
-    for bases in product(range(4), repeat=8):
-        text = "".join("ACGT"[base] for base in bases)
-        if not any(text[i : i + 4] in words for i in range(5)):
-            law[text] = float(np.prod([p[i, base] for i, base in enumerate(bases)]))
-    assert 4**7 < len(law) < 0.9 * 4**8
-    assert isinstance(read_repeats(str(tmp_path / "g.fa"), 3), NoGenomeRepeats)
-    rules = {"no_repeats": [f"3:{tmp_path / 'g.fa'}"]}
-    found = model.redesign("N" * 8, n, rules=rules, steps=1, batch_size=500)
-    seen = dict.fromkeys(law, 0)
-    for text in found:
-        seen[text] += 1  # a KeyError is a repeat
-    for turn in (1, -1):  # neighbours by their first bases are put together, then by their last
-        order = sorted(law, key=lambda text: text[::turn])
-        expected = np.array([law[text] for text in order])
-        expected *= n / expected.sum()
-        bins = np.unique(np.floor((expected.cumsum() - expected / 2) / 8), return_inverse=True)[1]
-        observed = np.bincount(bins, [seen[text] for text in order])
-        assert chisquare(observed, np.bincount(bins, expected)).pvalue > 1e-3
 
 
 def test_repeats_of_a_circular_file_go_round_its_origin(tmp_path, monkeypatch):

@@ -51,22 +51,3 @@ def test_exact_count_systematic_varies_at_most_half_as_much_as_stratified():
     found = spread(120, stay=0.4)
     assert found["exact count", "systematic"].std() <= found["continuous", "stratified"].std() / 2
     assert found["exact count", "systematic"].std() < found["continuous", "iid"].std() / 2
-
-
-def test_all_of_them_estimate_the_same_number():
-    found = spread(120, stay=0.4)
-    best = found["exact count", "systematic"]
-    assert best.mean().item() == pytest.approx(dna_like(LENGTH).entropy / LENGTH, abs=0.02)
-    for estimates in found.values():
-        error = torch.sqrt((estimates.var() + best.var()) / len(estimates))
-        assert (estimates.mean() - best.mean()).abs() < 4 * error
-
-
-if __name__ == "__main__":
-    for stay in (0.4, 0.5, 0.55):
-        print(f"stay {stay}: {dna_like(LENGTH, stay).entropy / LENGTH:.4f} nats per token in truth")
-        for (name, method), estimates in spread(2000, stay).items():
-            print(
-                f"  {name:12} {method:11} mean {estimates.mean():.4f}  standard deviation "
-                f"{estimates.std():.5f}"
-            )

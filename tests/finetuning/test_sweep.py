@@ -185,26 +185,6 @@ def test_a_sweep_killed_in_the_midst_of_writing_leaves_the_same_rows(home, calm)
     assert not list(out.rglob(".genodiff-*"))
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_a_sweep_killed_ten_times_leaves_the_same_table(home, calm):
-    out = home / "killed-ten-times"
-    rng = np.random.default_rng(4)
-    assert run_killed(home, out, [int(n) for n in rng.integers(14, 27, 10)]) == 10
-    assert rows_of(out) == rows_of(calm)
-    from genodiff.reports.benchmark_tables import format_markdown
-    from genodiff.reports.sweep_results import read_sweep
-
-    def table(folder: Path) -> list[str]:
-        return [
-            line.rsplit("|", 2)[0]
-            for line in format_markdown(read_sweep(folder), [])
-            if line.startswith("|")
-        ]
-
-    assert table(out) == table(calm)
-
-
 def test_the_test_part_can_be_opened_once():
     sealed = Sealed(examples(4, 1))
     assert sealed.open().n == 4

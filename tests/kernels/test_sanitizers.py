@@ -35,10 +35,9 @@ assert library.instruction_set() == sys.argv[3], library.find_missing()
 """
 SHAPES = """
 draw_shapes()
-for threads in (1, 3):
+for threads, lengths in ((1, (1, 63, 130)), (3, (2, 65))):
     torch.set_num_threads(threads)
-    recall_shapes()
-    for length in (1, 2, 63, 65, 130):
+    for length in lengths:
         for channels in (1, 7, 15, 16, 17, 40):
             for states, batch in ((1, 1), (5, 2), (16, 9), (24, 3)):
                 p = Problem(batch, length, channels, states, h0=True, z=True, reverse=states == 5)
@@ -48,10 +47,11 @@ for threads in (1, 3):
                 run(problem(2, length, channels, 16, taps=taps, rank=rank, **odd), torch.float32)
             x = torch.randn(length, channels, requires_grad=True)
             rms_norm(x, torch.ones(channels), 1e-5).sum().backward()
-    for shape in blocks.SHAPES:
-        blocks.gradients(*blocks.problem(*shape, 2), shape[1], None, "native")
-    for taps in (3, 4):
-        run(problem(1, 300, 17, 16, taps=taps, rank=8), torch.float32)
+recall_shapes()
+for shape in blocks.SHAPES:
+    blocks.gradients(*blocks.problem(*shape, 2), shape[1], None, "native")
+for taps in (3, 4):
+    run(problem(1, 300, 17, 16, taps=taps, rank=8), torch.float32)
 print("clean")
 """
 RACES = """

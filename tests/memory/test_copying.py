@@ -116,9 +116,9 @@ def test_with_all_diagonals_it_is_the_sum_over_all_paths(memory, pattern):
 
 
 @pytest.mark.slow
-def test_the_sum_over_all_paths_at_all_visible_patterns(memory):
-    """All 4,096 of a window of 12 bases."""
-    check_patterns(memory, range(2**LENGTH))
+def test_the_sum_over_all_paths_at_many_visible_patterns(memory):
+    """Each eleventh of the 4,096 of a window of 12 bases."""
+    check_patterns(memory, range(3, 2**LENGTH, 11))
 
 
 def check_patterns(memory: Memory, patterns: Sequence[int]) -> None:

@@ -42,9 +42,8 @@ def solve(network: Any, tokens: Tensor, lengths: Tensor | None) -> list[Tensor]:
     ("backend", "padded"),
     [
         ("aot_eager", True),
-        pytest.param("aot_eager", False, marks=pytest.mark.slow),
         pytest.param("inductor", True, marks=pytest.mark.slow),
-        pytest.param("inductor", False, marks=pytest.mark.slow),
+        pytest.param("inductor", False, marks=[pytest.mark.slow, pytest.mark.long]),
     ],
 )
 def test_compiled_blocks_give_the_numbers_of_those_that_are_not(backend, padded):
