@@ -83,12 +83,13 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml setup.py $(wildcard genodiff/kernels
 	$(PIP) -e .
 	@touch $@
 
+# What is installed already is not built again: only what the extra asks for is added.
 $(VENV)/.test: $(VENV)/.run
-	$(PIP) -e '.[test]'
+	$(PIP) 'genodiff[test]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.run
-	$(PIP) -e '.[docs]'
+	$(PIP) 'genodiff[docs]'
 	@touch $@
 
 clean:

@@ -103,7 +103,7 @@ def test_one_block_is_the_network_itself(length, dtype):
 
 
 @given(st.integers(1, 12), st.integers(1, 13), st.integers(0, 12), st.integers(0, 9))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_block_knows_its_past_and_its_visible_tokens_alone(length, size, at, seed):
     at = min(at, length - 1)
     model, clean = single(seed).double(), bases(1, length, seed)

@@ -159,16 +159,15 @@ def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding():
     assert torch.equal(orders[0], orders[2])
 
     for sampler, rest in itertools.product(
-        SAMPLERS.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})
+        SAMPLERS.values(), ({"temperature": 0.0}, {"top_p": 0.5})
     ):
         results = [
             run_sampler(
                 sampler, DNA, almost_equal(seed), masks(4, 16), **draws(4, 16), steps=8, **rest
             ).x0
-            for seed in range(3)
+            for seed in range(2)
         ]
         assert torch.equal(results[0], results[1])
-        assert torch.equal(results[0], results[2])
 
 
 # temperature and nucleus

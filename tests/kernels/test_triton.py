@@ -22,6 +22,7 @@ from genodiff.kernels.torch_scan import chunked_scan
 from genodiff.kernels.triton import launch
 
 GPU = torch.cuda.is_available()
+pytestmark = pytest.mark.triton
 needs_triton = pytest.mark.skipif(bool(interpreted.MISSING), reason=interpreted.MISSING)
 on_cpu = pytest.mark.skipif(
     bool(interpreted.MISSING) or GPU,

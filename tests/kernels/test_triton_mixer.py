@@ -22,6 +22,7 @@ from genodiff.kernels.norm import _add_by_parts
 from genodiff.kernels.triton import launch
 
 GPU = torch.cuda.is_available()
+pytestmark = pytest.mark.triton
 on_cpu = pytest.mark.skipif(
     bool(interpreted.MISSING) or GPU,
     reason=interpreted.MISSING or "the interpreter is for machines without a GPU",
