@@ -23,7 +23,7 @@ from yeast import read_fasta
 
 from genodiff.alphabet import DNA
 from genodiff.evaluation.generative import bound_nats
-from genodiff.quality.design_table import measure_gains
+from genodiff.quality.compared_designs import measure_gains
 from genodiff.quality.match_index import MatchIndex
 from genodiff.quality.measured_scorecard import open_train
 from genodiff.quality.scorecard import kmer_counts

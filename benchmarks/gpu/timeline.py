@@ -16,7 +16,7 @@ from step import training_step
 from torch.profiler import ProfilerActivity, profile
 
 from genodiff.backbones.backbone import PRESETS
-from genodiff.training.compiled import compile_blocks
+from genodiff.training.trainer import compile_blocks
 
 STEPS, SHOWN = 3, 40
 NETWORKS = [

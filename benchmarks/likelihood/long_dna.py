@@ -40,7 +40,7 @@ from genodiff.diffusion.objectives.block import mask_blocks
 from genodiff.evaluation.lines import count_train_words
 from genodiff.evaluation.markov import fit
 from genodiff.io.fasta import read_fasta
-from genodiff.quality.open_frames import measure_genes
+from genodiff.quality.sample_quality import measure_genes
 from genodiff.quality.scorecard import gc_fractions, js_distance, kmer_spectrum
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.model import load_model

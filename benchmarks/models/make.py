@@ -20,8 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from commands import genodiff, last_session
 from measure import Kept, Sources, measure
 
-from genodiff.api.models import FACTS, describe_model, seal_facts
-from genodiff.api.ready_card import format_facts
+from genodiff.api.models import FACTS, describe_model, format_facts, seal_facts
 from genodiff.errors import UsageError
 from genodiff.hub.model_card import format_front
 from genodiff.io import atomic

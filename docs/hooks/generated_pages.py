@@ -16,8 +16,7 @@ from mkdocs.structure.files import File, Files
 from nbconvert import MarkdownExporter
 
 import genodiff
-from genodiff.api.models import describe_model
-from genodiff.api.ready_card import format_facts
+from genodiff.api.models import describe_model, format_facts
 from genodiff.jobs.verbs import list_functions
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,7 +4,7 @@
     labels         `base_labels.py`: one label a base, unknown where nothing is said
     states         `codon_states.py`: coding genes of both strands as a graph
     path           `state_chain.py`: sums, marginals and the best path
-    genes          `gene_decoding.py`: a path as gene models
+    genes          `codon_states.py`: a path as gene models
 
-Read `base_labels.py`, `state_chain.py`, `gene_decoding.py`.
+Read `base_labels.py`, `state_chain.py`, `codon_states.py`.
 """

@@ -1,5 +1,6 @@
 """A loaded model and what it does: `genodiff.Model`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -10,34 +11,56 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.api.bits import Bits, measure_sequences, measure_split
-from genodiff.api.model_maps import ModelMaps
-from genodiff.api.model_samples import ModelSamples
-from genodiff.api.model_scores import ModelScores
 from genodiff.api.network import Network
 from genodiff.data.tokenizer import Tokenizer
+from genodiff.design.request import HeldDesignsRequest
 from genodiff.diffusion.objective import Objective
 from genodiff.embedding.request import HeldEmbeddingRequest
 from genodiff.errors import UsageError
+from genodiff.evaluation.evaluate import evaluate
+from genodiff.evaluation.exact_order import score_sequences
+from genodiff.evaluation.likelihood_request import LikelihoodRequest
 from genodiff.generate.infill import Template
+from genodiff.generate.request import HeldSampleRequest, InfillRequest
 from genodiff.io.sequences import is_single, read_records, read_texts
 from genodiff.jobs.request import method
 from genodiff.kernels.defaults import own_defaults
+from genodiff.maps.request import DependencyRequest, HeldTracksRequest, SaturationRequest
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import open_model_tokenizer
 from genodiff.scoring.probabilities import Ids, Probabilities, fill_probabilities
 from genodiff.scoring.probabilities import leave_one_out as find_each
+from genodiff.variants.request import HeldScoreRequest
 
 if TYPE_CHECKING:
     from genodiff.finetuning.fitted_model import FittedModel
+
 
 _MARK = b"?"  # a gap, as well as N
 
 Array = NDArray[np.float32]
 
 
-class Model(ModelScores, ModelMaps, ModelSamples):
+@dataclass(frozen=True)
+class Bits:
+    """Bits per base (of text: per byte): lower is better; 2 is a guess among A, C, G, T."""
+
+    value: float
+    ci95: tuple[float, float] | None
+    """95 % interval; None for fewer than five windows."""
+    windows: int
+    """Windows that were scored."""
+    tokens: int
+    """Bases (or tokens) that were scored."""
+    figure: Literal["exact", "bound"]
+    """The likelihood itself, or an upper bound on its bits."""
+
+    def __float__(self) -> float:
+        return self.value
+
+
+class Model:
     """A trained model, as `genodiff.load` gives it.
 
     Sequences are given as strings, `Bio.Seq` and `Bio.SeqRecord` objects, lists or mappings of
@@ -206,6 +229,15 @@ class Model(ModelScores, ModelMaps, ModelSamples):
         return found[0] if is_single(sequences, _MARK) else found
 
     embed = method("embed", HeldEmbeddingRequest)
+    score = method("score", HeldScoreRequest)
+    score_variants = method("score_variants", HeldScoreRequest)
+    log_likelihood = method("log_likelihood", LikelihoodRequest)
+    ism = method("ism", SaturationRequest)
+    dependencies = method("dependencies", DependencyRequest)
+    tracks = method("tracks", HeldTracksRequest)
+    sample = method("sample", HeldSampleRequest)
+    infill = method("infill", InfillRequest)
+    redesign = method("redesign", HeldDesignsRequest)
 
     @own_defaults()
     def bits(
@@ -260,3 +292,24 @@ def _with_known(ids: Ids, rows: Probabilities, model: TrainedModel) -> Probabili
         found[here] = 0.0
         found[here, column] = 1.0
     return found
+
+
+def measure_split(model: TrainedModel, split: str, **options: Any) -> Bits:
+    """The figure of a split of the run's own data.
+
+    `options` and errors are those of `evaluate`.
+    """
+    found = evaluate(model, split, baselines=False, **options)
+    value = found["bits_per_byte" if "bits_per_byte" in found else "bits_per_base"]
+    ci95 = None if found["ci95_bits"] is None else (found["ci95_bits"][0], found["ci95_bits"][1])
+    return Bits(value, ci95, found["windows"], found["tokens"], found["figure"])
+
+
+def measure_sequences(model: TrainedModel, sequences: Any, **options: Any) -> Bits:
+    """The figure of `sequences`; `options` are those of `score_sequences`. Raises as it does."""
+    records = read_records(sequences) if model.alphabet.domain == "dna" else []
+    found = score_sequences(model, records, **options)
+    figure = model.objective.figure
+    ends = found.bits.ends(least=0)
+    ci95 = None if ends is None else (ends[0], ends[1])
+    return Bits(found.bits.value, ci95, found.windows, found.bases, figure)

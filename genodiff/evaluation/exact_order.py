@@ -7,9 +7,12 @@ evenly spread from a random start: the sum is then estimated without bias, and t
 windows covers that too. An order that reads the network is walked, and ties go to the leftmost
 base. What rounding could decide is decided in float64, as in `sample`: so no batch size and no
 number of threads changes an order.
+
+Bits per base of sequences in memory, as an evaluation finds those of a split.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,18 +31,21 @@ from genodiff.diffusion.order_likelihood import (
     score_steps,
 )
 from genodiff.diffusion.sampler import Sampler, SamplerOptions, revealed_share
-from genodiff.errors import GenodiffError, UsageError, did_you_mean
+from genodiff.errors import DataError, GenodiffError, UsageError, did_you_mean
+from genodiff.evaluation.bound import Progress, measure_bound
 from genodiff.evaluation.eval_options import RANDOM, EvalOptions
 from genodiff.evaluation.likelihood_request import LikelihoodRequest
-from genodiff.evaluation.sequence_bits import name_apart, open_sequence_memory
 from genodiff.evaluation.window_memory import WindowMemory
+from genodiff.io.fasta import Record
 from genodiff.io.sequences import read_records
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.models.opening import refuse_fitted
 from genodiff.runs.denoiser import ExactNetwork, make_denoiser
 from genodiff.runs.model import TrainedModel
-from genodiff.statistics.interval import BITS, ratio
+from genodiff.runs.training_memory import open_loci
+from genodiff.scoring.variant_windows import HeldContigs
+from genodiff.statistics.interval import BITS, Interval, ratio
 
 STEPS = "steps"
 Floats = NDArray[np.float64]
@@ -254,3 +260,58 @@ def describe_order(
         "ci95": found.ends(0.0),
         "minus_model_bits": {"bits": gap.value, "ci95": gap.ends()},
     }
+
+
+class SequenceBits(NamedTuple):
+    """Bits per base of windows, and how many bases and windows there were."""
+
+    bits: Interval
+    bases: int
+    windows: int
+
+
+def score_sequences(
+    model: TrainedModel,
+    records: Sequence[Record],
+    *,
+    seed: int = 1,
+    repeats: int = 1,
+    batch_size: int = 32,
+    memory: str | None = None,
+    progress: Progress | None = None,
+) -> SequenceBits:
+    """The bound (or likelihood) of `records`, each cut into windows of the trained length.
+
+    Only A, C, G and T count. `memory` is that of `open_loci`. Raises `DataError` where there is no
+    base to count, `UsageError` for text.
+    """
+    if model.alphabet.domain != "dna":
+        what = f"the model is of {model.alphabet.domain}, and these are sequences of DNA"
+        raise UsageError(what, fix="leave the sequences out, for the run's own test split")
+    records = name_apart(records)
+    windows = SequenceWindows(records, model.config.data.seq_len)
+    device = next(model.backbone.parameters()).device
+    batches = EvalBatches(windows, batch_size, seed, repeats)
+    kept = open_sequence_memory(model, records, windows, memory)
+    found = measure_bound(model.objective, model.backbone, batches, device, progress, kept)
+    tokens = found.tokens.sum(0)
+    if not tokens.any():
+        raise DataError("there is no A, C, G or T to score", fix="give sequences with known bases")
+    bits = ratio(found.nats.sum(0).mean(0), tokens).scaled(1 / log(2))
+    return SequenceBits(bits, int(tokens.sum()), len(windows))
+
+
+def name_apart(records: Sequence[Record]) -> Sequence[Record]:
+    """`records`, none of which has the name of another: a memory looks them up by name."""
+    if len({one.name for one in records}) == len(records):
+        return records
+    return [one._replace(name=f"{i}_{one.name}") for i, one in enumerate(records)]
+
+
+def open_sequence_memory(
+    model: TrainedModel, records: Sequence[Record], windows: SequenceWindows, memory: str | None
+) -> WindowMemory | None:
+    """The memory of `open_loci` for the windows of `records`; None without one."""
+    letters = HeldContigs({one.name: one.sequence for one in records})
+    loci = open_loci(model, letters, memory, longest=windows.seq_len)
+    return None if loci is None else WindowMemory(loci, windows)

@@ -34,8 +34,14 @@ from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted
 from genodiff.finetuning.batches import EncodedPart, shuffle_batches, split_passes
-from genodiff.finetuning.fit_state import SAVE_SECONDS, STATE, FitState, read_state, write_state
-from genodiff.finetuning.work_clock import WorkClock
+from genodiff.finetuning.fit_state import (
+    SAVE_SECONDS,
+    STATE,
+    FitState,
+    WorkClock,
+    read_state,
+    write_state,
+)
 from genodiff.io import atomic
 from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_json, stamp_time

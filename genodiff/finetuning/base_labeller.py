@@ -27,7 +27,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from genodiff.annotation.gene_decoding import decode_path
+from genodiff.annotation.codon_states import decode_path
 from genodiff.annotation.gene_grammar import (
     N_STATES,
     UNKNOWN,

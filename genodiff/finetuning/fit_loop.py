@@ -25,10 +25,9 @@ from torch.optim import AdamW
 
 from genodiff.errors import GenodiffError, Interrupted
 from genodiff.finetuning.batches import draw_turned, shuffle_batches
-from genodiff.finetuning.fit_state import SAVE_SECONDS, FitState, read_state, write_state
+from genodiff.finetuning.fit_state import SAVE_SECONDS, FitState, WorkClock, read_state, write_state
 from genodiff.finetuning.head import FeatureReader
 from genodiff.finetuning.protocol import FitSettings
-from genodiff.finetuning.work_clock import WorkClock
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.tasks.metrics import is_better
 from genodiff.training.optimizer import WeightAverage, has_weight_decay, read_moments, set_moments

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import BackboneSettings
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
-from genodiff.finetuning.batches import EncodedPart, Encoder, encode, split_passes
+from genodiff.finetuning.batches import EncodedPart, Encoder, SentenceEncoder, encode, split_passes
 from genodiff.finetuning.cnn import CnnPredictor
 from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fit import count_outputs, probabilities
@@ -30,7 +30,6 @@ from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictions import make_frame
 from genodiff.finetuning.predictor_files import PredictorCard, read_predictor
 from genodiff.finetuning.probe import FittedProbe
-from genodiff.finetuning.sentences import SentenceEncoder
 from genodiff.finetuning.unit import MODEL
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io.sequences import Sequences

@@ -19,9 +19,8 @@ from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetuning.adaptation import AdaptationPlan, adapt_network, describe_adaptation
 from genodiff.finetuning.adapters.adapter import adapted_weights
-from genodiff.finetuning.baseline_choice import find_choice
-from genodiff.finetuning.baselines import fit_baseline, fit_chosen
-from genodiff.finetuning.batches import EncodedPart, Encoder, encode
+from genodiff.finetuning.baselines import find_choice, fit_baseline, fit_chosen
+from genodiff.finetuning.batches import EncodedPart, Encoder, count_texts, encode
 from genodiff.finetuning.cnn import CnnPredictor
 from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fit import (
@@ -34,7 +33,7 @@ from genodiff.finetuning.fit import (
     probabilities,
     raw_scores,
 )
-from genodiff.finetuning.fit_state import STATE
+from genodiff.finetuning.fit_state import STATE, WorkClock
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
 from genodiff.finetuning.model_words import BASELINES
@@ -43,9 +42,7 @@ from genodiff.finetuning.predictor_files import KeptFit
 from genodiff.finetuning.probe import compute_embeddings, fit_probe
 from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.saliency import explain_sequence
-from genodiff.finetuning.sentences import count_texts
 from genodiff.finetuning.unit import FITTED, MODEL, Unit
-from genodiff.finetuning.work_clock import WorkClock
 from genodiff.io import atomic
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors

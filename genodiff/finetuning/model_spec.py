@@ -26,9 +26,8 @@ from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.diffusion.objective import Objective
 from genodiff.domain import DOMAINS, TEXT, DomainName
 from genodiff.errors import CheckpointError, UsageError, did_you_mean, printable
-from genodiff.finetuning.batches import Encoder
+from genodiff.finetuning.batches import Encoder, SentenceEncoder
 from genodiff.finetuning.model_words import ADAPTED, SCRATCH, is_path, split_words
-from genodiff.finetuning.sentences import SentenceEncoder
 from genodiff.io.identity import canonical_json
 from genodiff.runs.model import (
     TrainedModel,

@@ -36,9 +36,8 @@ from genodiff.finetuning.protocol import (
 )
 from genodiff.finetuning.results import add_rows, hash_data, read_results
 from genodiff.finetuning.scored_unit import Keep
-from genodiff.finetuning.search import Search
 from genodiff.finetuning.seen_tests import SeenTests, measure_seen_tests
-from genodiff.finetuning.selection import HeadSelector
+from genodiff.finetuning.selection import HeadSelector, Search
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
@@ -48,7 +47,7 @@ from genodiff.runs import lock
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.examples import count_classes
-from genodiff.tasks.near_duplicates import list_test_clusters
+from genodiff.tasks.homology import list_test_clusters
 from genodiff.tasks.split_names import Level
 from genodiff.tasks.suite import Task
 from genodiff.version import __version__, name_revision

@@ -34,9 +34,9 @@ from genodiff.finetuning.feature_regression import (
     fit_logistic,
     fit_machine,
 )
+from genodiff.finetuning.fit_state import WorkClock
 from genodiff.finetuning.gapped_kmers import count_gap_patterns
 from genodiff.finetuning.motif_cnn import MotifSettings, fit_motif_cnn
-from genodiff.finetuning.work_clock import WorkClock
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import align_columns, measure
 from genodiff.tasks.suite import Task

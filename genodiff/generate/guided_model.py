@@ -8,8 +8,7 @@ from genodiff.diffusion.registries import GUIDANCES
 from genodiff.errors import UsageError
 from genodiff.generate.guide_settings import GuideSettings, check_guide, is_unit
 from genodiff.generate.guiding import Guiding
-from genodiff.generate.oracle import Oracle, load_oracle
-from genodiff.generate.oracle_source import hash_callable
+from genodiff.generate.oracle import Oracle, hash_callable, load_oracle
 from genodiff.jobs.request import find_named
 from genodiff.models.opening import open_language, open_model
 from genodiff.runs.model import TrainedModel

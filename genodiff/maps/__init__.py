@@ -6,5 +6,5 @@
     track          `track_values.py`: information, entropy, surprisal
     file           `track_formats/`, `map_files.py`: for browsers and programs
 
-Read `ism.py`, `saturation.py`, `tracks.py`, `track_reader.py`.
+Read `ism.py`, `tracks.py`, `track_reader.py`.
 """

@@ -7,7 +7,7 @@
 
 A network that reads one strand is asked about both, and their logarithms are averaged; the result
 is made to sum to 1 again. So log p(alt) − log p(ref) of a base is what `genodiff score` gives for a
-substitution in the same window. The naive form is in `naive_tracks.py`.
+substitution in the same window. The naive form is in `naive_maps.py`.
 
 The bases of one request for tracks, read into a journal or taken from shards.
 """

@@ -1,12 +1,32 @@
-"""Designs by several methods side by side: the work of `compare_designs`."""
+"""Designs by several methods side by side: the work of `compare_designs`.
+
+Designs by several methods side by side: what counts is not the score that guided them.
+
+    guided       the oracle that a method could ask: it may have been hacked
+    judge        an oracle that no method asked
+    bits         bits per base under a model that was not guided: lower is more natural
+    difference   the share of bases in which a design differs from the nearest other one of its set
+    match        the longest stretch that train has as well
+
+Gains are in standard deviations of real sequence. `transfer` is the judge's gain over the oracle's:
+1 where the judge agrees, 0 where the oracle alone was pleased. A method whose transfer is below 0.5
+with 95 % certainty, while the oracle's gain is sure, is said to have hacked the oracle.
+
+A method is on the Pareto front if no other one is as good in all of judge, bits, difference and
+match, and better in one. In the last three nothing beyond what real sequence has is better: dull
+sequence has few bits. The front is of point estimates: it has no interval.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from genodiff.counter import Purpose, generator
 from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.generative import bound_nats, check_judge, token_nats
@@ -17,12 +37,165 @@ from genodiff.io.progress import ProgressDisplay, say_slow
 from genodiff.io.target import seal_page
 from genodiff.jobs.machine import choose_device
 from genodiff.jobs.request import find_named
-from genodiff.quality.design_table import DesignJudges, Score, compare_methods
+from genodiff.quality.diversity import MOST, count_duplicates, measure_effective_number
+from genodiff.quality.match_index import MatchIndex
 from genodiff.quality.measured_scorecard import open_train, read_ids
 from genodiff.quality.real_sequence import cut_windows, draw_some
 from genodiff.quality.requests import DesignsRequest, OracleName, is_run, name_oracle
+from genodiff.quality.sample_quality import LONG_MATCH, NEAR
+from genodiff.quality.scorecard import Ids, kmer_counts
+from genodiff.quality.train_text import TrainMatches, TrainText
 from genodiff.runs.model import load_model
+from genodiff.statistics.jackknife import describe_share, jackknife, sum_groups
 from genodiff.version import __version__
+
+Floats = NDArray[np.float64]
+Score = Callable[[Sequence[Ids]], Floats]
+"""A number for each sequence."""
+_RESAMPLED = 2000
+_HACKED = 0.5
+_WORD = 6
+
+
+class DesignJudges(NamedTuple):
+    """What designs are measured by; `sign` is -1 where small scores are wanted."""
+
+    guided: Score | None = None
+    judge: Score | None = None
+    bits: Score | None = None
+    train: TrainText | None = None
+    sign: int = 1
+    seed: int = 1
+
+
+def compare_methods(
+    designs: Mapping[str, Sequence[Ids]], real: Sequence[Ids], by: DesignJudges
+) -> list[dict[str, Any]]:
+    """A row for each method, and one for real sequence, "real", which comes last."""
+    sets = {**designs, "real": real}
+    matches: list[TrainMatches | None] = [None] * len(sets)
+    if by.train is not None:
+        matches = list(by.train.search(list(sets.values())))
+    scores = {
+        name: [None if score is None else score(some) for score in (by.guided, by.judge)]
+        for name, some in sets.items()
+    }
+    rows = []
+    for (name, some), match in zip(sets.items(), matches, strict=True):
+        guided, judge = scores[name]
+        row = {
+            "method": name,
+            "n": len(some),
+            "guided": _describe(guided),
+            "judge": _describe(judge),
+            "bits": _describe(None if by.bits is None else by.bits(some)),
+            **_measure_variety(some),
+            "words": jackknife(_count_words(some), _count_words(real), _correlate),
+            "match": None if match is None else _describe_matches(match),
+            "gains": None,
+        }
+        if name != "real" and guided is not None and judge is not None:
+            floor = scores["real"]
+            assert floor[0] is not None
+            assert floor[1] is not None
+            pairs = (np.stack([guided, judge]), np.stack([floor[0], floor[1]]))
+            row["gains"] = measure_gains(*pairs, sign=by.sign, seed=by.seed)
+        rows.append(row)
+    goals = [_list_goals(row, rows[-1], by.sign) for row in rows[:-1]]
+    for row, is_best in zip(rows, [*find_front(goals), False], strict=True):
+        row["front"] = bool(is_best)
+    return rows
+
+
+def find_front(goals: Sequence[Sequence[float]]) -> list[bool]:
+    """Which rows no other row dominates; in each column more is better."""
+    table = np.array(goals, float)
+    found = []
+    for row in table:
+        as_good, better = (table >= row).all(1), (table > row).any(1)
+        found.append(not bool((as_good & better).any()))
+    return found
+
+
+def measure_gains(made: Floats, real: Floats, *, sign: int = 1, seed: int = 1) -> dict[str, Any]:
+    """Gains of scores (2, n), guided and judge, over real ones (2, m), and the transfer.
+
+    Intervals are a bootstrap over designs and over real sequences.
+    """
+    draws = generator(seed, Purpose.BOOTSTRAP)
+
+    def find(a: Floats, b: Floats) -> Floats:
+        spread = np.maximum(b.std(1, ddof=1), 1e-12) if b.shape[1] > 1 else np.ones(2)
+        gain: Floats = sign * (a.mean(1) - b.mean(1)) / spread
+        return gain
+
+    guided, judge = find(made, real)
+    again = np.stack(
+        [
+            find(*(part[:, draws.integers(part.shape[1], size=part.shape[1])] for part in pair))
+            for pair in repeat((made, real), _RESAMPLED)
+        ]
+    )
+    ends = np.quantile(again, [0.025, 0.975], axis=0)
+    found = {
+        "guided": {"value": float(guided), "ci95": ends[:, 0].tolist()},
+        "judge": {"value": float(judge), "ci95": ends[:, 1].tolist()},
+        "transfer": None,
+        "hacked": False,
+    }
+    if ends[0, 0] > 0:  # a ratio means something where the oracle's gain is sure
+        ratio = again[:, 1] / np.maximum(again[:, 0], 1e-12)
+        low, high = np.quantile(ratio, [0.025, 0.975]).tolist()
+        found["transfer"] = {"value": float(judge / guided), "ci95": [low, high]}
+        found["hacked"] = high < _HACKED
+    return found
+
+
+def _describe(values: Floats | None) -> dict[str, Any] | None:
+    if values is None:
+        return None
+    se = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    return {"mean": float(values.mean()), "median": float(np.median(values)), "se": se}
+
+
+def _measure_variety(some: Sequence[Ids]) -> dict[str, Any]:
+    within = MatchIndex(some).measure_identity(some, skip_own=True)
+    return {
+        "difference": _describe(1 - within),
+        **describe_share("near", int((within >= NEAR).sum()), len(within)),
+        "effective": measure_effective_number(some) / min(len(some), MOST),
+        "duplicates": count_duplicates(some),
+    }
+
+
+def _describe_matches(found: TrainMatches) -> dict[str, Any]:
+    longest = found.longest
+    return {
+        "median": float(np.median(longest)),
+        "max": int(longest.max()),
+        **describe_share("long", int((longest >= LONG_MATCH).sum()), len(longest)),
+        **describe_share("near", int((found.identity >= NEAR).sum()), len(longest)),
+    }
+
+
+def _count_words(some: Sequence[Ids]) -> Floats:
+    return sum_groups(some, lambda part: kmer_counts(part, _WORD))
+
+
+def _correlate(one: Floats, other: Floats) -> float:
+    return float(np.nan_to_num(np.corrcoef(one, other)[0, 1]))
+
+
+def _list_goals(row: Mapping[str, Any], real: Mapping[str, Any], sign: int) -> list[float]:
+    goals = [min(row["difference"]["mean"], real["difference"]["mean"])]
+    if row["judge"] is not None:
+        goals.append(sign * row["judge"]["mean"])
+    if row["bits"] is not None:
+        goals.append(-max(row["bits"]["mean"], real["bits"]["mean"]))
+    if row["match"] is not None:
+        goals.append(-max(row["match"]["median"], real["match"]["median"]))
+    return goals
+
 
 _PAGE = "genodiff.reports.design_page:render_designs"
 

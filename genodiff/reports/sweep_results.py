@@ -35,8 +35,8 @@ from genodiff.runs.sealed_files import read_json
 from genodiff.statistics.comparisons import JudgedDifference, judge_differences, show_p
 from genodiff.statistics.seeds import ONE_SEED, JointEstimate
 from genodiff.tasks import metrics
+from genodiff.tasks.homology import number_clusters
 from genodiff.tasks.metrics import measure
-from genodiff.tasks.near_duplicates import number_clusters
 from genodiff.tasks.paired_bootstrap import ModelPredictions, ResampledScores, resample_scores
 from genodiff.tasks.published_scores import PublishedValue, find_published
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from genodiff.data.kmers import K, shared_kmer_fractions
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.tasks.examples import Examples, count_classes, fingerprint_sequences
-from genodiff.tasks.near_duplicates import fingerprint_texts
+from genodiff.tasks.homology import fingerprint_texts
 from genodiff.tasks.overlap import count_equal, count_overlaps
 from genodiff.tasks.task import TaskData, seed_split
 from genodiff.tasks.trivial_predictors import (

@@ -21,8 +21,7 @@ from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.tasks.examples import Examples, Parts, count_classes
-from genodiff.tasks.groups import draw_groups
-from genodiff.tasks.resplit import resplit
+from genodiff.tasks.resplit import draw_groups, resplit
 from genodiff.tasks.split_names import (
     RESPLITS,
     SPLITS,

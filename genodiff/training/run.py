@@ -55,7 +55,6 @@ from genodiff.runs.lock import forget_locks, hold_lock
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective, fill_module
 from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.training.callbacks import Boundary, Counters, RunLoggers
-from genodiff.training.compiled import compile_blocks, find_obstacle
 from genodiff.training.faults import keep_batches, name_fault
 from genodiff.training.horizon import open_plan
 from genodiff.training.memory import open_run_memory
@@ -65,8 +64,7 @@ from genodiff.training.ranks import TIMEOUT, World, end_process_group, join_rank
 from genodiff.training.settle import count_workers, set_gpu_arithmetic, settle_config
 from genodiff.training.signals import Signals, ignore_signals
 from genodiff.training.start import WarmStart, start_from_weights
-from genodiff.training.trainer import make_trainer
-from genodiff.training.validation import validate
+from genodiff.training.trainer import compile_blocks, find_obstacle, make_trainer, validate
 
 try:
     import resource

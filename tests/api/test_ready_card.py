@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import genodiff
-from genodiff.api.models import describe_model
-from genodiff.api.ready_card import format_facts, list_facts
+from genodiff.api.models import describe_model, format_facts, list_facts
 from genodiff.hub.model_card import format_front
 from tests.commands import command
 from tests.tiny_run import write_run

@@ -3,11 +3,17 @@
 import numpy as np
 import pytest
 
-from genodiff.constraints import gc_windows
-from genodiff.constraints.bases import KeepBases, MaxEdits
+from genodiff.constraints import composition
 from genodiff.constraints.check import find_violations
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.constraint import AllOf, Constraint, DesignSpace, free_space
+from genodiff.constraints.constraint import (
+    AllOf,
+    Constraint,
+    DesignSpace,
+    KeepBases,
+    MaxEdits,
+    free_space,
+)
 from genodiff.constraints.layers import compile_constraints
 from genodiff.errors import UsageError
 from tests.constraints.enumerated_designs import enumerate_designs, list_accepted
@@ -60,13 +66,13 @@ def test_limits_of_edits_keep_the_law(most, span):
 
 def test_rows_whose_numbers_collide_are_still_told_apart(monkeypatch):
     rows = np.random.default_rng(1).integers(-1, 3, (200, 4)).astype(np.int32)
-    first, ids = gc_windows._merge_rows(rows, np.zeros(4, np.int64))
+    first, ids = composition._merge_rows(rows, np.zeros(4, np.int64))
     assert (first[ids] == rows).all()
     assert len(np.unique(first, axis=0)) == len(first)
 
 
 def test_what_needs_too_many_states_is_refused_with_its_size(monkeypatch):
-    monkeypatch.setattr(gc_windows, "MOST_NUMBERS", 1 << 17)
+    monkeypatch.setattr(composition, "MOST_NUMBERS", 1 << 17)
     with pytest.raises(UsageError, match=r"windows of 40 every 1 needs more than [0-9,]+ states"):
         compile_constraints(GcContent(0.3, 0.7, window=40), free_space(60))
     before = free_space(60).letters.decode()

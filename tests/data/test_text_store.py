@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 from genodiff.data import text_build
-from genodiff.data.archive import unpack
 from genodiff.data.recipe import SPLITS
 from genodiff.data.splits import Intervals
+from genodiff.data.text_build import unpack
 from genodiff.data.text_recipe import (
     TextRecipe,
     find_domain,

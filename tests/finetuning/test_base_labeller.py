@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from genodiff.alphabet import DNA
 from genodiff.annotation.base_labels import BaseLabels, mirror_names
-from genodiff.annotation.gene_decoding import decode_path
+from genodiff.annotation.codon_states import decode_path
 from genodiff.annotation.gene_grammar import STATES, UNKNOWN, allow_steps, mirror_states
 from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.base_heads import BASE_HEADS

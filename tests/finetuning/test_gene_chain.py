@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from genodiff.annotation.base_labels import BaseLabels
-from genodiff.annotation.gene_decoding import decode_path
+from genodiff.annotation.codon_states import decode_path
 from genodiff.annotation.gene_grammar import (
     INTRON,
     N_STATES,

@@ -17,8 +17,7 @@ from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.results import read_results, strip_variable_keys
 from genodiff.finetuning.scored_unit import Sealed
-from genodiff.finetuning.search import FILE
-from genodiff.finetuning.selection import list_head_candidates, shorten
+from genodiff.finetuning.selection import FILE, list_head_candidates, shorten
 from genodiff.finetuning.sweep import SweepPlan, sweep
 from genodiff.finetuning.unit import MODEL, PREDICTOR, README, UNITS
 from genodiff.finetuning.unit_selection import UnitChoice

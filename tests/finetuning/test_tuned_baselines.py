@@ -9,7 +9,7 @@ import torch
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import UsageError
-from genodiff.finetuning import baseline_choice, choosing, tuned_baselines
+from genodiff.finetuning import baselines, choosing, tuned_baselines
 from genodiff.finetuning.baselines import fit_baseline, fit_predict, make_given
 from genodiff.finetuning.choosing import list_choosing_seeds
 from genodiff.finetuning.feature_regression import FeaturePredictor, count_bins, position_features
@@ -157,7 +157,7 @@ def test_settings_are_chosen_once_on_seed_1_and_frozen_for_the_others(tmp_path, 
         seen.append((name, one.seed, set(one.valid.names)))
         return choose_options(name, given)
 
-    monkeypatch.setattr(baseline_choice, "choose_options", choose)
+    monkeypatch.setattr(baselines, "choose_options", choose)
     rows = [run_unit(unit_of("gkm-svm", s, data.task), data, tmp_path) for s in (3, 1, 2)]
     assert len(seen) == 1
     assert seen[0][:2] == ("gkm-svm", 1)

@@ -15,8 +15,7 @@ import genodiff
 from genodiff.alphabet import DNA
 from genodiff.errors import UsageError
 from genodiff.generate.guiding import Guiding
-from genodiff.generate.oracle import Oracle, load_oracle
-from genodiff.generate.oracle_source import hash_callable
+from genodiff.generate.oracle import Oracle, hash_callable, load_oracle
 from genodiff.generate.sample import Sample, Sampling, infill
 from genodiff.runs.model import TrainedModel
 

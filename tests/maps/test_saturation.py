@@ -12,6 +12,7 @@ import genodiff
 from genodiff.errors import UsageError
 from genodiff.io.variants import Allele
 from genodiff.jobs.journal import Journal
+from genodiff.maps.ism import count_saturation, list_substitutions, score_oracle
 from genodiff.maps.map_files import (
     SaturationMap,
     make_pair_frame,
@@ -20,7 +21,6 @@ from genodiff.maps.map_files import (
 )
 from genodiff.maps.map_regions import MapRegion, list_map_regions
 from genodiff.maps.naive_maps import naive_saturation
-from genodiff.maps.saturation import count_saturation, list_substitutions, score_oracle
 from genodiff.reports.ism_page import render_ism_page
 from genodiff.reports.logo import list_ticks
 from genodiff.scoring.variant_windows import HeldContigs

@@ -12,7 +12,7 @@ import torch
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError, UsageError
 from genodiff.jobs.machine import time_steps
-from genodiff.maps.naive_tracks import naive_tracks
+from genodiff.maps.naive_maps import naive_tracks
 from genodiff.maps.request import HeldTracksRequest
 from genodiff.maps.track_reader import TrackReading, find_information, measure_company, read_pieces
 from genodiff.scoring.masked_reader import MaskedReader

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genodiff.quality.design_table import DesignJudges, compare_methods, find_front, measure_gains
+from genodiff.quality.compared_designs import (
+    DesignJudges,
+    compare_methods,
+    find_front,
+    measure_gains,
+)
 from genodiff.quality.train_text import TrainText
 from tests.quality.test_scorecard import ids, random_text
 

@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genodiff.quality.open_frames import STOPS, count_codons, measure_genes, measure_open_frames
+from genodiff.quality.sample_quality import STOPS, count_codons, measure_genes, measure_open_frames
 from tests.quality.test_scorecard import ids
 
 CODONS = ["".join(word) for word in product("ACGT", repeat=3)]

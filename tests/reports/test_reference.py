@@ -10,7 +10,7 @@ from genodiff.data.recipe import load_recipe
 from genodiff.data.toy import ToySource
 from genodiff.reports import html
 from genodiff.reports.folder import read_folder
-from genodiff.reports.reference import measure_source_bits, open_reference
+from genodiff.reports.html import measure_source_bits, open_reference
 
 
 def test_a_toy_run_is_compared_with_held_out_toy_sequence_and_judged_by_its_source(tmp_path):

@@ -17,10 +17,9 @@ from genodiff.backbones.dit import DiTSettings
 from genodiff.cli import main
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import DataError
-from genodiff.finetuning.batches import encode
+from genodiff.finetuning.batches import SentenceEncoder, encode, shorten
 from genodiff.finetuning.fit import raw_scores
 from genodiff.finetuning.head import Classifier
-from genodiff.finetuning.sentences import SentenceEncoder, shorten
 from genodiff.finetuning.text_baselines import fit_text
 from genodiff.runs.resolve import resolve_config
 from genodiff.tasks.audit import audit

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks import homology
 from genodiff.tasks.examples import Coordinates, Examples, Parts
-from genodiff.tasks.groups import FITTED
 from genodiff.tasks.homology import find_clusters
 from genodiff.tasks.own_data import load_own_data
-from genodiff.tasks.resplit import chrom_holdout, split_by_homology
+from genodiff.tasks.resplit import FITTED, chrom_holdout, split_by_homology
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, load_task, seed_split, subsample_train
 from tests.folders import SHARED

@@ -4,7 +4,7 @@ import numpy as np
 
 from genodiff.alphabet import reverse_complement
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.near_duplicates import list_test_clusters, number_clusters
+from genodiff.tasks.homology import list_test_clusters, number_clusters
 
 
 def examples(sequences: list[bytes]) -> Examples:

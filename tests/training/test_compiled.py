@@ -11,9 +11,9 @@ from torch import Tensor
 
 from genodiff.backbones.backbone import PRESETS
 from genodiff.runs.resolve import resolve_config
-from genodiff.training import compiled, run
-from genodiff.training.compiled import compile_blocks, find_obstacle
+from genodiff.training import run, trainer
 from genodiff.training.run import train
+from genodiff.training.trainer import compile_blocks, find_obstacle
 
 # Dynamo asks each tensor whether it has a gradient.
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
@@ -61,7 +61,7 @@ def test_compiled_blocks_give_the_numbers_of_those_that_are_not(backend, padded)
 
 
 def test_where_blocks_are_not_compiled_the_reason_is_said(monkeypatch):
-    monkeypatch.setattr(compiled, "find_spec", lambda name: name)
+    monkeypatch.setattr(trainer, "find_spec", lambda name: name)
     network = build()
     assert find_obstacle(network, "cuda:0") == ""
     assert "for a GPU" in find_obstacle(network, "cpu")
@@ -69,7 +69,7 @@ def test_where_blocks_are_not_compiled_the_reason_is_said(monkeypatch):
     assert "LayerNorm" in find_obstacle(PRESETS["caduceus-ph-tiny"].build(16, None), "cuda")
     monkeypatch.delattr("torch._inductor.config.deterministic")
     assert "timing" in find_obstacle(network, "cuda")
-    monkeypatch.setattr(compiled, "find_spec", lambda name: None)
+    monkeypatch.setattr(trainer, "find_spec", lambda name: None)
     assert find_obstacle(network, "cuda") == "triton is not installed"
 
 

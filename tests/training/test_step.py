@@ -27,7 +27,7 @@ from genodiff.runs.model import (
 )
 from genodiff.training import module as module_file
 from genodiff.training.module import batch_loss
-from genodiff.training.validation import validate
+from genodiff.training.trainer import validate
 
 
 def batch(rows: int, length: int, seed: int = 0, pad: int = 0) -> Batch:
