@@ -17,7 +17,6 @@ import torch
 
 from genodiff.domain import DOMAINS
 from genodiff.errors import DataError, format_count
-from genodiff.finetuning.adaptation import STEP_BASES
 from genodiff.finetuning.batches import encode, split_passes
 from genodiff.finetuning.choosing import FINALISTS, count_choosing_seeds, find_shares
 from genodiff.finetuning.cnn import count_weights
@@ -194,9 +193,8 @@ def _of_network(
     found["steps"] = steps
     each = pace * (1.0 if settings.method == "full" else _FORWARD)  # frozen: no pass back
     fit = epochs * (each * size.length * n_fit + ahead * (size.n_train - n_fit))
-    adapting = pace * settings.adapt * STEP_BASES  # once a seed, whatever is tried
     found["choice_seconds"] = fit * (tries - 1)
-    found["seconds"] = fit * tries + adapting + ahead * size.n_test
+    found["seconds"] = fit * tries + ahead * size.n_test
     return found
 
 

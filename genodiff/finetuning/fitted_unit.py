@@ -13,11 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import Alphabet
-from genodiff.backbones.backbone import Backbone
 from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
-from genodiff.finetuning.adaptation import AdaptationPlan, adapt_network, describe_adaptation
 from genodiff.finetuning.adapters.adapter import adapted_weights
 from genodiff.finetuning.baselines import find_choice, fit_baseline, fit_chosen
 from genodiff.finetuning.batches import EncodedPart, Encoder, count_texts, encode
@@ -26,7 +23,6 @@ from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fit import (
     FitOptions,
     FitResult,
-    Tick,
     Watch,
     count_outputs,
     fit,
@@ -41,7 +37,6 @@ from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictor_files import KeptFit
 from genodiff.finetuning.probe import compute_embeddings, fit_probe
 from genodiff.finetuning.results import null_nonfinite
-from genodiff.finetuning.saliency import explain_sequence
 from genodiff.finetuning.unit import FITTED, MODEL, Unit
 from genodiff.io import atomic
 from genodiff.runs.model import collect_tensors, fill_module
@@ -59,13 +54,12 @@ Rows = NDArray[np.int64]
 class FittedUnit(NamedTuple):
     """A unit after its fit: how it predicts, and what is known of it without any test.
 
-    `explain` is `explain_sequence` of a DNA network; `count_cut` counts examples it would shorten.
+    `count_cut` counts examples it would shorten.
     `keep` gives what is kept for prediction, None for a baseline that cannot be kept.
     """
 
     predict: Predict
     found: dict[str, Any]
-    explain: Callable[[bytes, int, float], dict[str, Any]] | None = None
     count_cut: Callable[[Examples], int] = lambda examples: 0
     keep: Callable[[], KeptFit] | None = None
 
@@ -81,13 +75,9 @@ class _EncodedUnit(NamedTuple):
     counts: dict[str, int]
     max_length: int
     n_texts: int = 1
-    adapted: dict[str, Any] | None = None
 
     def encode(self, examples: Examples) -> EncodedPart:
         return encode(examples, self.encoder, self.max_length)
-
-    def tell_adapted(self) -> dict[str, Any]:
-        return {} if self.adapted is None else {"adapted": self.adapted}
 
     def count_cut(self, examples: Examples) -> int:
         return self.encode(examples).cut
@@ -113,13 +103,9 @@ def fit_unit(
     whole = encode(data.train, encoder, max_length)
     counts |= {"cut_train": whole.cut, "max_length": max_length}
     train = whole.take(rows)
-    adapted = None
-    if settings.adapt and not (folder / FITTED).exists():
-        record = adapt_backbone(unit, task, classifier, train, out, watch)
-        adapted = describe_adaptation(record)
     inputs = _EncodedUnit(
         task, classifier, encoder, train, whole.take(valid_rows), counts, max_length,
-        count_texts(data.train.sequences) if task.domain == TEXT.name else 1, adapted
+        count_texts(data.train.sequences) if task.domain == TEXT.name else 1
     )  # fmt: skip
     if settings.method == "probe":
         return _fit_probe(unit, inputs)
@@ -137,28 +123,6 @@ def build_classifier(unit: Unit, task: Task, device: str) -> tuple[Classifier, E
         seed=unit.seed,
     )
     return classifier.to(device), unit.model.encoder()
-
-
-def adapt_backbone(
-    unit: Unit,
-    task: Task,
-    classifier: Classifier,
-    train: EncodedPart,
-    out: Path,
-    watch: Watch | None = None,
-) -> dict[str, Any]:
-    """Adapt the network of a unit to its train rows, or read the weights; returns the record."""
-    complement = unit.model.shape()[1].complement
-    source = f"{unit.model.kind} {unit.model.digest}"
-    plan = AdaptationPlan(unit.settings.adapt, unit.seed, not task.oriented, source)
-
-    def tell(step: int, steps: int, seconds: float) -> None:
-        if watch is not None:
-            watch(Tick(0, unit.settings.epochs, 0, 1, seconds, None))
-
-    backbone, objective = classifier.backbone, unit.model.find_objective()
-    assert isinstance(backbone, Backbone)
-    return adapt_network(backbone, objective, train, plan, out, complement, tell)
 
 
 def null_nonfinite_key(values: dict[str, Any], key: str) -> dict[str, Any]:
@@ -234,7 +198,6 @@ def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
 
     found = {
         **inputs.counts,
-        **inputs.tell_adapted(),
         "valid": probe.valid,
         "probe_c": probe.c,
         "tried": null_nonfinite(probe.tried),
@@ -255,11 +218,11 @@ def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
             "probe", network | probe.tensors(), max_length=inputs.max_length, n_texts=inputs.n_texts
         )
 
-    return FittedUnit(predict, found, None, inputs.count_cut, keep)
+    return FittedUnit(predict, found, inputs.count_cut, keep)
 
 
 def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | None) -> FittedUnit:
-    task, classifier, encoder = inputs.task, inputs.classifier, inputs.encoder
+    task, classifier = inputs.task, inputs.classifier
     here = folder / FITTED
     if here.exists() and (folder / MODEL).exists():
         found = read_json(here)
@@ -271,7 +234,6 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
         weights = encode_tensors(collect_tensors(classifier))
         found = {
             **inputs.counts,
-            **inputs.tell_adapted(),
             "valid": result.valid,
             "best_epoch": result.best_epoch,
             "epochs": len(result.history),
@@ -291,13 +253,6 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
         part, bf16 = inputs.encode(examples), unit.settings.precision == "bf16"
         return probabilities(task.kind, raw_scores(classifier, part, bf16=bf16), scale)
 
-    def explain(sequence: bytes, label: int, probability: float) -> dict[str, Any]:
-        assert isinstance(encoder, Alphabet)
-        cut = sequence[: inputs.max_length]
-        return explain_sequence(classifier, encoder, cut, label, probability)
-
-    can_explain = isinstance(encoder, Alphabet)
-
     def keep() -> KeptFit:
         return KeptFit(
             "network",
@@ -308,7 +263,7 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
             n_texts=inputs.n_texts,
         )
 
-    return FittedUnit(predict, found, explain if can_explain else None, inputs.count_cut, keep)
+    return FittedUnit(predict, found, inputs.count_cut, keep)
 
 
 def _fit_or_begin_again(

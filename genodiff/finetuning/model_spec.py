@@ -8,7 +8,6 @@ A word of `--model` is one of
     scratch                random weights: the network of the first checkpoint named, or else of the
                            default preset
     scratch:PRESET         random weights of a preset
-    adapted:RUN, adapted:scratch   the same, first trained on the task's own train sequences
     a baseline's name      or `baselines` for all of them
 """
 
@@ -23,19 +22,15 @@ from genodiff.alphabet import DNA as DNA_ALPHABET
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import PRESETS
 from genodiff.data.tokenizer import ByteTokenizer
-from genodiff.diffusion.objective import Objective
 from genodiff.domain import DOMAINS, TEXT, DomainName
 from genodiff.errors import CheckpointError, UsageError, did_you_mean, printable
 from genodiff.finetuning.batches import Encoder, SentenceEncoder
-from genodiff.finetuning.model_words import ADAPTED, SCRATCH, is_path, split_words
+from genodiff.finetuning.model_words import SCRATCH, is_path, split_words
 from genodiff.io.identity import canonical_json
 from genodiff.runs.model import (
     TrainedModel,
-    build_diffusion,
-    build_objective,
     load_model,
 )
-from genodiff.runs.resolve import resolve_config
 from genodiff.runs.run_paths import locate
 from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
 from genodiff.settings import Settings
@@ -47,8 +42,7 @@ _ALPHABETS: dict[str, Alphabet] = {alphabet.domain: alphabet for alphabet in (DN
 class ModelSpec(Settings):
     """One model of a sweep.
 
-    `path` is the checkpoint that gives the weights or, for random weights, the shape. With
-    `adapted`, masked diffusion on the task's own train sequences goes before every fit.
+    `path` is the checkpoint that gives the weights or, for random weights, the shape.
     """
 
     name: str
@@ -57,7 +51,6 @@ class ModelSpec(Settings):
     preset: str | None = None
     digest: str = ""
     domain: DomainName = "dna"
-    adapted: bool = False
 
     def shape(self) -> tuple[Any, Alphabet]:
         """The settings of the network and its alphabet."""
@@ -85,16 +78,6 @@ class ModelSpec(Settings):
         return settings.build(alphabet.padded_size, alphabet.complement, seed=seed).to(
             device
         ), alphabet
-
-    def find_objective(self) -> Objective:
-        """What the network was pretrained with; of random weights, the usual one."""
-        if self.path is not None:
-            return open_model(self.path).objective
-        preset = self.preset or DOMAINS[self.domain].preset
-        name = "ar" if PRESETS[preset].causal else "mdlm"
-        given = {"recipe": "toy", "preset": preset, "diffusion": {"objective": name}}
-        config = resolve_config(given)
-        return build_objective(config, build_diffusion(config, _ALPHABETS[self.domain]))
 
     def describe(self) -> dict[str, Any]:
         """What a row says of the network: kind, parameters, training; nothing for a baseline."""
@@ -138,7 +121,7 @@ def parse_models(
     Raises `UsageError` or `CheckpointError`.
     """
     named = split_words(words, baselines)
-    paths = (word.removeprefix(ADAPTED) for _, word in named if is_path(word, baselines))
+    paths = (word for _, word in named if is_path(word, baselines))
     first = next(paths, None)
     found: list[ModelSpec] = []
     for called, word in named:
@@ -155,11 +138,6 @@ def parse_models(
 def _parse_model(
     alias: str | None, word: str, first: str | None, baselines: Sequence[str], domain: DomainName
 ) -> ModelSpec:
-    if word.startswith(ADAPTED):
-        inner = _parse_model(None, word.removeprefix(ADAPTED), first, baselines, domain)
-        if domain == TEXT.name:
-            raise UsageError(f"'{word}': adapting is for DNA tasks", fix="leave it out")
-        return inner.model_copy(update={"name": alias or f"{ADAPTED}{inner.name}", "adapted": True})
     if word in baselines:
         return ModelSpec(name=alias or word, kind="baseline", preset=word, domain=domain)
     if word == SCRATCH:

@@ -9,8 +9,6 @@ from genodiff.registry import Registry
 from genodiff.runs.run_paths import list_ready_models, locate
 
 SCRATCH = "scratch"
-ADAPTED = "adapted:"
-"""Before a run or `scratch`: first trained on the task's own train sequences, without labels."""
 EVERY_BASELINE = "baselines"
 EVERY_TUNED = "tuned-baselines"
 
@@ -80,13 +78,7 @@ def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[st
         name, equals, rest = word.partition("=")
         named = bool(equals) and "/" not in name and bool(rest)
         found.append((name, rest) if named else (None, word))
-    for _, given in found:
-        word = given.removeprefix(ADAPTED)
-        if word != given and word in (*baselines, EVERY_BASELINE, EVERY_TUNED):
-            raise UsageError(
-                f"'{given}': a baseline has no pretraining to go on with",
-                fix=f"give {ADAPTED}RUN or {ADAPTED}{SCRATCH}",
-            )
+    for _, word in found:
         if is_path(word, baselines) and "/" not in word and not locate(word, there=False).exists():
             known = [*baselines, SCRATCH, EVERY_BASELINE, EVERY_TUNED, *list_ready_models()]
             what = f"no model '{word}': neither a path, a ready model nor a baseline"
@@ -98,5 +90,4 @@ def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[st
 
 def is_path(word: str, baselines: Sequence[str]) -> bool:
     """Whether a word names a run or a checkpoint."""
-    word = word.removeprefix(ADAPTED)
     return word not in baselines and word != SCRATCH and not word.startswith(f"{SCRATCH}:")

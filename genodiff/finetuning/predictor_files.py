@@ -94,8 +94,6 @@ def _what(card: PredictorCard) -> str:
     if card.pretraining.get("pretrained_on"):
         about = card.pretraining
         rows["pre-trained on"] = f"{about['pretrained_on']} ({about['checkpoint']})"
-    if card.settings is not None and card.settings.adapt:
-        rows["adapted"] = f"{card.settings.adapt:,} steps on the train sequences, without labels"
     rows["weights"] = f"{card.weights_sha256[:12]} (first 12 hex digits of their sha256)"
     rows["written by"] = f"genodiff {__version__}"
     lines = "\n".join(f"| {key} | {printable(value)} |" for key, value in rows.items())

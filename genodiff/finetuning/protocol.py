@@ -97,10 +97,6 @@ class FitSettings(Settings):
         str | None,
         Field(description="few weights in the place of all: lora, or lora:r=8,on=in_proj+out_proj"),
     ] = None
-    adapt: Annotated[
-        int,
-        Field(ge=0, description="steps of masked diffusion on the train sequences, before the fit"),
-    ] = 0
     probe_c: Annotated[tuple[float, ...],
         Field(description="strengths (inverse) that a probe's regularisation tries")] = (
         0.01, 0.1, 1.0, 10.0,
@@ -112,7 +108,8 @@ class FitSettings(Settings):
         """More than one part means the head `parts`, which has `PARTS` where none are given."""
         if not isinstance(values, dict):
             return values
-        values = {k: v for k, v in values.items() if k != "budget"}  # older versions had one
+        old = ("budget", "adapt")  # of older versions
+        values = {k: v for k, v in values.items() if k not in old}
         many = values.get("parts", 1) not in (1, None)
         if many and "head" not in values:
             return values | {"head": "parts"}
@@ -142,7 +139,7 @@ class FitSettings(Settings):
     def _without_what_is_off(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """What is off is not written: rows and keys of before it stay as they are."""
         written: dict[str, Any] = dump(self)
-        for name in ("adapt", "adapter", "ema", "mask_share"):
+        for name in ("adapter", "ema", "mask_share"):
             if not getattr(self, name):
                 written.pop(name, None)
         return written

@@ -166,34 +166,10 @@ def score_unit(
     history: dict[str, Any] = {
         k: fitted.found[k] for k in ("history", "tried") if k in fitted.found
     }
-    history |= _example(unit, task, fitted, test, predicted)
     if keep and fitted.keep is not None:
         write_predictor(unit, task, fitted.keep(), row, folder)
     atomic.write_json(folder / RESULT, {"row": null_nonfinite_key(row, "value"), **history})
     return row
-
-
-def _example(
-    unit: Unit, task: Task, fitted: FittedUnit, test: Examples, predicted: Floats
-) -> dict[str, Any]:
-    """The saliency of one test example, for the first seed's network.
-
-    It is the example of the last class that the network is surest of.
-    """
-    last = len(task.classes) - 1
-    if (
-        unit.seed != 1
-        or fitted.explain is None
-        or task.kind not in ("binary", "multiclass")
-        or not (test.labels == last).any()
-    ):
-        return {}
-    of_class = np.flatnonzero(test.labels == last)
-    at = of_class[predicted[of_class, last].argmax()]
-    return {
-        "saliency": fitted.explain(test.sequences[at], last, float(predicted[at, last]))
-        | {"example": test.names[at]}
-    }
 
 
 def _truth(labels: NDArray[Any]) -> torch.Tensor:

@@ -20,8 +20,6 @@ from typing import Any, NamedTuple
 import torch
 
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.adaptation import STEP_BASES
-from genodiff.finetuning.adaptation import STEPS as ADAPT_STEPS
 from genodiff.finetuning.baselines import list_allowed_baselines
 from genodiff.finetuning.choosing import take_best
 from genodiff.finetuning.head import choose_strands
@@ -111,9 +109,7 @@ def choose_settings(
         "rc": rc,
         "parts": task.parts,
     }
-    if model.adapted:
-        own["adapt"] = ADAPT_STEPS
-    left_out = {"rc"} if model.adapted else {"rc", "adapt"}
+    left_out = {"rc"}
     if method != "full" or model.kind != "checkpoint":
         left_out.add("adapter")  # it is for the weights of a trained network
     over = {k: v for k, v in plan.over.items() if k not in left_out}
@@ -308,8 +304,7 @@ def _cost(unit: Unit, known: TaskSummary) -> float:
         else 1.0
     )
     share = 1.0 if unit.method == "full" else 0.4  # a pass forward alone
-    bases = known.bases * epochs * share + unit.settings.adapt * STEP_BASES
-    return float(bases * settings.n_parameters(alphabet.padded_size) ** 0.5)
+    return float(known.bases * epochs * share * settings.n_parameters(alphabet.padded_size) ** 0.5)
 
 
 def _remember(out: Path, about: dict[str, Any]) -> None:

@@ -93,7 +93,6 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
         "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks,
         drawn).items()},
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),
-        "saliency": _first_saliency(networks),
         "classes": panel.about["classes"], "official": panel.split == "official",
     }  # fmt: skip
 
@@ -109,7 +108,7 @@ def _figures(
     panel: TaskResult, name: str, networks: list[ModelResult], drawn: list[str]
 ) -> dict[str, str]:
     metric, kind = panel.about["metric"], panel.about["kind"]
-    found = dict.fromkeys(("dots", "learning", "calibration", "length", "logo"), "")
+    found = dict.fromkeys(("dots", "learning", "calibration", "length"), "")
     dots = [_make_dot(x, metric) for x in panel.lines if np.isfinite(x.mean)]
     if dots:
         dots += [
@@ -141,15 +140,7 @@ def _figures(
             found["length"] = figures.draw_by_length(
                 name, metric, groups, DOMAINS[panel.about.get("domain", DNA.name)].size_units
             )
-    if saliency := _first_saliency(networks):
-        found["logo"] = figures.draw_logo(
-            name, saliency["bases"], saliency["cost"], saliency["start"]
-        )
     return found
-
-
-def _first_saliency(networks: list[ModelResult]) -> dict[str, Any] | None:
-    return next((u["saliency"] for line in networks for u in line.units if "saliency" in u), None)
 
 
 def _confusions(panel: TaskResult, names: Sequence[str]) -> list[dict[str, Any]]:

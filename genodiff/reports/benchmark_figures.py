@@ -6,9 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
-from matplotlib.patches import PathPatch
-from matplotlib.textpath import TextPath
-from matplotlib.transforms import Affine2D
 
 from genodiff.reports.figures import NARROW, TALL, WIDE
 from genodiff.reports.svg import (
@@ -185,38 +182,3 @@ def draw_by_length(
         ax.set_ylabel(metric)
         _name_below(ax)
         return to_svg(figure, f"{name}-length", f"{metric} by length of " + ", ".join(models))
-
-
-def draw_logo(name: str, bases: str, cost: Sequence[float], start: int) -> str:
-    """Each base as tall as the mean cost of a change there, in the score of the class.
-
-    Changes that gain are drawn below the line.
-    """
-    with open_canvas(WIDE, 1.7) as figure:
-        ax = figure.add_subplot()
-        for i, (base, height) in enumerate(zip(bases, cost, strict=True)):
-            _letter(ax, base, i, height)
-        reach = max(1e-9, *(abs(c) for c in cost))
-        ax.axhline(0, color=MUTED, linewidth=0.7)
-        ax.set_xlim(0, len(bases))
-        ax.set_ylim(min(0.0, *cost) - 0.05 * reach, max(0.0, *cost) + 0.05 * reach)
-        ticks = list(range(0, len(bases), 20))
-        ax.set_xticks([t + 0.5 for t in ticks], [f"{start + t + 1}" for t in ticks])
-        ax.set_xlabel("base")
-        ax.set_ylabel("cost of a change")
-        ax.grid(False)
-        return to_svg(figure, f"{name}-logo", f"What each base contributes, {bases}")
-
-
-def _letter(ax: Axes, base: str, at: int, height: float) -> None:
-    path = TextPath((0, 0), base, size=1, prop=_LETTERS)
-    box = path.get_extents()
-    flat = (
-        Affine2D()
-        .translate(-box.x0, -box.y0)
-        .scale(0.9 / box.width, height / box.height)
-        .translate(at + 0.05, 0)
-    )
-    ax.add_patch(
-        PathPatch(flat.transform_path(path), facecolor=_BASES.get(base, MUTED), linewidth=0)
-    )

@@ -172,8 +172,6 @@ def _setting(row: dict[str, Any], domain: str) -> str:
     what += f" ({row['trained']:,} by {s['adapter']})" if s.get("adapter") else ""
     what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
     what += f", {s['head']}" if s.get("head", "mean") not in ("mean", "parts") else ""
-    if adapted := row.get("adapted"):
-        what += f", adapted in {adapted['steps']:,} steps ({describe_duration(adapted['seconds'])})"
     if row["method"] == "probe":
         return f"{what}, frozen"
     length = f"{s['max_steps']:,} steps" if s["max_steps"] else f"{s['epochs']} epochs"

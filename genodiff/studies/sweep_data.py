@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from genodiff.backbones.settings import PRESETS
 from genodiff.errors import UsageError, did_you_mean, printable
-from genodiff.finetuning.model_words import ADAPTED, SCRATCH, list_baselines, split_words
+from genodiff.finetuning.model_words import SCRATCH, list_baselines, split_words
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.jobs.request import list_fields
 from genodiff.studies.sweep_request import OwnData, SweepRequest
@@ -29,7 +29,6 @@ class Judged(NamedTuple):
 
 def judge(asked: SweepRequest) -> Judged:
     """What is meant. Raises `UsageError` for what does not go together."""
-    _check_adapt(asked)
     if asked.is_suite:
         choose_tasks(str(asked.what), asked.task)
     data = _read_suite(asked) if asked.is_suite else _read_own(asked)
@@ -39,8 +38,7 @@ def judge(asked: SweepRequest) -> Judged:
         refuse_archive(data.data)
     tasks = data.names(asked.task)
     FitSettings.parse(asked.over)
-    for _, given in split_words(asked.words, list_baselines(data.domain)):
-        word = given.removeprefix(ADAPTED)
+    for _, word in split_words(asked.words, list_baselines(data.domain)):
         preset = word.removeprefix(f"{SCRATCH}:")
         if preset != word and preset not in PRESETS:
             raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
@@ -48,16 +46,6 @@ def judge(asked: SweepRequest) -> Judged:
     folder = Path("runs") / f"finetune-{name}" if asked.out is None else Path(asked.out)
     asked.check_out(folder)
     return Judged(data, tasks, folder)
-
-
-def _check_adapt(asked: SweepRequest) -> None:
-    """Raises `UsageError` for steps of adapting that no model has."""
-    parts = [part for word in asked.words for part in (word, word.partition("=")[2])]
-    if asked.adapt is not None and not any(part.startswith(ADAPTED) for part in parts):
-        raise UsageError(
-            "--adapt is for adapted models, and none is named",
-            fix=f"give --model {ADAPTED}RUN too",
-        )
 
 
 def _read_suite(asked: SweepRequest) -> DataRequest:

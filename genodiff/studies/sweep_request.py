@@ -181,14 +181,6 @@ class FitFlags:
             "dora, or with options, lora:r=8,alpha=16,on=in_proj+out_proj. What is kept is merged."
         ),
     ] = None
-    adapt: Annotated[
-        int | None,
-        Ge(1),
-        Option(
-            "Models adapted:RUN: steps of masked diffusion on the task's train sequences, without "
-            "labels, before each fit [500]."
-        ),
-    ] = None
     precision: Annotated[
         Literal["fp32", "bf16"] | None, Option("Number format; bf16 uses autocast.")
     ] = None
@@ -205,7 +197,7 @@ class SweepOptions:
     model: Annotated[
         Sequence[str],
         Option(
-            "Repeatable: RUN or NAME=RUN, scratch, scratch:PRESET, adapted:RUN, a baseline's name, "
+            "Repeatable: RUN or NAME=RUN, scratch, scratch:PRESET, a baseline's name, "
             "or baselines [baselines, scratch]."
         ),
     ] = ("baselines", "scratch")

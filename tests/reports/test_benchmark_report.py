@@ -38,15 +38,6 @@ AUDIT = {
     "repeats": {"train": 0, "test": 0}, "blank": {"train": 0, "test": 0}, "conflicts": 0,
     "accuracy": {"majority": 0.5, "lookup_overlap": 0.775}, "notes": ["<b>note</b>"],
 }  # fmt: skip
-SALIENCY = {
-    "start": 7,
-    "length": 20,
-    "bases": "ACGTN",
-    "cost": [0.1, -0.2, 0.3, 0.0, 0.1],
-    "label": 1,
-    "probability": 0.9,
-    "example": "t3",
-}
 
 
 def write_sweep(out: Path, split: str = "official") -> None:
@@ -90,11 +81,7 @@ def write_sweep(out: Path, split: str = "official") -> None:
                 epoch | {"epoch": 0, "valid_loss": 0.6},
                 epoch | {"epoch": 1, "valid_loss": 0.5, "valid": None},
             ]
-            result = (
-                {"row": row}
-                | ({"history": history} if network else {})
-                | ({"saliency": SALIENCY} if kind == "checkpoint" else {})
-            )
+            result = {"row": row} | ({"history": history} if network else {})
             atomic.write_json(folder / RESULT, result)
     add_rows(out, rows)
     about = {
@@ -122,8 +109,8 @@ def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given
     assert "http" not in re.sub(r"http-equiv", "", text)
     assert "<b>note</b>" not in text
     assert "a &amp; &lt;b&gt;" in text
-    # places, learning, calibration, lengths, logo; the first two also for phones
-    assert text.count("<svg") == 7
+    # places, learning, calibration, lengths; the first two also for phones
+    assert text.count("<svg") == 6
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     assert write_benchmark(out)[0][1].read_text() == text
