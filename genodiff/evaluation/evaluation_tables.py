@@ -11,7 +11,7 @@ from rich.table import Table
 from genodiff.domain import DOMAINS
 from genodiff.evaluation.request import EvalRequest
 from genodiff.io.progress import format_duration
-from genodiff.jobs.plan_text import print_relatives
+from genodiff.jobs.options import print_relatives
 from genodiff.statistics.counted_lines import LINES, find_best_line, markov_line
 from genodiff.statistics.reasons import TOO_FEW
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from genodiff.alphabet import LETTER_CODES
 from genodiff.counter import Purpose, uniforms
-from genodiff.finetuning.fit import probabilities
+from genodiff.finetuning.fit import measure_scale, probabilities
 from genodiff.tasks.examples import Examples
 
 EPOCHS, BATCH, RATE = 10, 64, 1e-3
@@ -164,7 +164,7 @@ def fit_cnn(
     """A predictor: the network of the epoch with the least `loss(labels, predicted)` on `valid`."""
     length = max(SHORTEST, min(max_length, int(train.lengths.max())))
     network = Cnn(length, n_out, seed)
-    shape = CnnShape(kind, n_out, length, max_length, *measure_scale(kind, train))
+    shape = CnnShape(kind, n_out, length, max_length, *measure_scale(kind, train.labels))
     predict = CnnPredictor(network, shape)
     x = predict.encode(train.sequences)
     keep_best_epoch(
@@ -173,13 +173,6 @@ def fit_cnn(
         batch=BATCH,
     )  # fmt: skip
     return predict
-
-
-def measure_scale(kind: str, train: Examples) -> tuple[float, float]:
-    """Mean and standard deviation of the values in train; (0, 1) of classes."""
-    if kind != "regression":
-        return 0.0, 1.0
-    return float(train.labels.mean()), float(train.labels.std()) or 1.0
 
 
 def keep_best_epoch(

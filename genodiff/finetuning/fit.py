@@ -64,6 +64,13 @@ def count_outputs(kind: str, classes: tuple[str, ...]) -> int:
     return 1 if kind == "regression" else len(classes)
 
 
+def measure_scale(kind: str, labels: NDArray[Any]) -> tuple[float, float]:
+    """Mean and standard deviation of a value in the train part; (0, 1) for classes."""
+    if kind != "regression":
+        return 0.0, 1.0
+    return float(labels.mean()), float(labels.std()) or 1.0
+
+
 def probabilities(kind: str, scores: Floats, scale: tuple[float, float] = (0.0, 1.0)) -> Floats:
     """Raw scores as predictions: probabilities, or values in their own unit."""
     if kind == "regression":
@@ -124,7 +131,7 @@ class _SequenceLesson(Lesson):
         super().__init__(classifier, options.settings, options.seed)
         self.kind, self.metric = options.kind, options.metric
         self.train, self.valid, self.lengths = train, valid, train.lengths
-        self.scale = _scale(options.kind, train.labels)
+        self.scale = measure_scale(options.kind, train.labels)
 
     def begin_epoch(self, epoch: int) -> None:
         """See `Lesson`: with `shift`, the examples are cut anew."""
@@ -197,13 +204,6 @@ def fit(
         lesson.scale,
         loop.trained,
     )
-
-
-def _scale(kind: str, labels: NDArray[Any]) -> tuple[float, float]:
-    """Mean and standard deviation of a value in the train part; (0, 1) for classes."""
-    if kind != "regression":
-        return 0.0, 1.0
-    return float(labels.mean()), float(labels.std()) or 1.0
 
 
 def _targets(kind: str, labels: NDArray[Any], scale: tuple[float, float]) -> Tensor:

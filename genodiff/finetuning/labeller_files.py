@@ -31,11 +31,9 @@ from genodiff.runs.model import fill_module
 from genodiff.runs.sealed_files import (
     AGAIN,
     FORMAT_VERSION,
-    check_version,
     encode_tensors,
-    read_json,
+    read_sealed,
     read_tensors,
-    refuse_pickles,
     seal,
     to_utf8,
 )
@@ -103,26 +101,9 @@ def write_labeller(
     return whole
 
 
-def read_card(folder: Path) -> LabellerCard:
-    """What the model in a folder is, after every check. Raises `CheckpointError`."""
-    path = folder / LABELLER
-    refuse_pickles(folder)
-    values = read_json(path)
-    check_version(values, path)
-    if seal(values) != values:
-        what = "was changed after it was written (checksum differs)"
-        raise CheckpointError(what, file=path, fix=AGAIN)
-    beside = ("format_version", "genodiff", "seal", "files")
-    own = {key: value for key, value in values.items() if key not in beside}
-    try:
-        return LabellerCard.parse(own, file=path, error=CheckpointError)
-    except GenodiffError as fault:
-        raise CheckpointError(fault.what, file=path, fix=AGAIN) from None
-
-
 def read_labeller(folder: Path, device: str) -> tuple[LabellerCard, BaseLabeller]:
     """The model in a folder. Raises `CheckpointError`."""
-    card = read_card(folder)
+    card = read_sealed(folder / LABELLER, LabellerCard)
     tensors = read_tensors(folder / MODEL, None, card.weights_sha256)
     try:
         network = card.build()

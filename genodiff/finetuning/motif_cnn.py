@@ -22,7 +22,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
-from genodiff.finetuning.cnn import CnnPredictor, CnnShape, keep_best_epoch, measure_scale
+from genodiff.finetuning.cnn import CnnPredictor, CnnShape, keep_best_epoch
+from genodiff.finetuning.fit import measure_scale
 from genodiff.settings import Settings
 from genodiff.tasks.examples import Examples
 
@@ -121,7 +122,7 @@ def fit_motif_cnn(
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=settings.rate, weight_decay=settings.decay
     )
-    shape = CnnShape(kind, n_out, length, length, *measure_scale(kind, train))
+    shape = CnnShape(kind, n_out, length, length, *measure_scale(kind, train.labels))
     predict = MotifPredictor(network, shape)
     x = predict.encode(train.sequences)
     epochs = max(1, round(settings.epochs * share))

@@ -28,7 +28,7 @@ from torch import Tensor
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import BACKBONES, BackboneSettings
 from genodiff.domain import DOMAINS, DomainName
-from genodiff.errors import CheckpointError, GenodiffError, printable
+from genodiff.errors import CheckpointError, printable
 from genodiff.finetuning.choosing import describe_choice
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.model_words import list_baselines
@@ -38,10 +38,8 @@ from genodiff.io import atomic
 from genodiff.runs.sealed_files import (
     AGAIN,
     FORMAT_VERSION,
-    check_version,
     encode_tensors,
-    read_json,
-    refuse_pickles,
+    read_sealed,
     seal,
     to_utf8,
 )
@@ -315,16 +313,4 @@ def read_predictor(folder: Path) -> PredictorCard:
 
     Raises `CheckpointError`, naming the file and the fault.
     """
-    path = folder / PREDICTOR
-    refuse_pickles(folder)
-    values = read_json(path)
-    check_version(values, path)
-    if seal(values) != values:
-        raise CheckpointError(
-            "was changed after it was written (checksum differs)", file=path, fix=AGAIN
-        )
-    own = {k: v for k, v in values.items() if k not in ("format_version", "genodiff", "seal")}
-    try:
-        return PredictorCard.parse(own, file=path, error=CheckpointError)
-    except GenodiffError as fault:
-        raise CheckpointError(fault.what, file=path, fix=AGAIN) from None
+    return read_sealed(folder / PREDICTOR, PredictorCard)

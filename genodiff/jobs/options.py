@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge
 
 from genodiff.errors import UsageError
+from genodiff.io.progress import format_duration
 from genodiff.io.target import check_target, is_own_file, is_stream
 from genodiff.jobs.journal import SUFFIX, Journal
 from genodiff.jobs.request import Option, Request, find_named, list_fields
@@ -142,7 +143,7 @@ OptionalRun = Annotated[
     str | Path | None, Option(ONLY_RUN, RUN_NAMES, is_word=True, is_opened=True)
 ]
 OUT = ("--out", "-o")
-_TEXT = "genodiff.jobs.plan_text"
+_TEXT = "genodiff.jobs.options"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,3 +274,45 @@ def check_file(run: Path, file: str | None, usage: str) -> None:
     if Path(file).is_dir() and not run.is_dir():
         what = f"{file} is a folder, and {run} is none: they stand the other way round"
         raise UsageError(what, fix=f"give genodiff {usage}")
+
+
+def print_plan(told: Mapping[str, Any]) -> None:
+    """A plan as lines, a key and its value each; a time is told in words."""
+    shown = {}
+    for key, value in told.items():
+        most = told.get(f"{key}_at_most")
+        if key == "seconds":
+            shown["time"] = _say_time(value, most, told.get("device"))
+        elif key != "device" and not key.endswith("_at_most"):
+            shown[key] = _say(value) + (f" to {_say(most)}" if most is not None else "")
+    wide = max(map(len, shown))
+    print("\n".join(f"{key:<{wide}} {value}" for key, value in shown.items()))
+
+
+def print_relatives(told: Mapping[str, Any]) -> None:
+    """What relatives of a plan take, below lines of its own."""
+    if "seconds_of_relatives" in told:
+        print(f"relatives {told['relatives']}")
+
+
+def describe_end(told: Mapping[str, Any], out: object, summary: str) -> str:
+    """Where an output is, its summary, and how long it took."""
+    took = f", in {format_duration(told['seconds'])}" if "seconds" in told else ""
+    return f"{told.get('out', out)}: {summary}{took}"
+
+
+def _say_time(seconds: float | None, most: float | None, device: str | None) -> str:
+    if seconds is None:
+        return "not known: the run is not there"
+    upto = "" if most is None else f" to {format_duration(most)}"
+    return f"about {format_duration(seconds)}{upto} on {device}"
+
+
+def _say(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return ", ".join(f"{n:,} {name}" for name, n in value.items()) or "none"
+    if isinstance(value, list):
+        return " ".join(value) if all(isinstance(one, str) for one in value) else str(value)
+    return f"{value:,}"

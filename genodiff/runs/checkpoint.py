@@ -30,6 +30,7 @@ from genodiff.runs.sealed_files import (
     FLOAT,
     FORMAT_VERSION,
     HALF,
+    check_seal,
     check_version,
     encode_tensors,
     read_bytes,
@@ -134,10 +135,7 @@ def read_card(folder: Path) -> Card:
     if dtype not in (FLOAT, HALF):
         what = f"{_DTYPE} is {dtype!r}: must be {FLOAT} or {HALF}"
         raise CheckpointError(what, file=path, fix=AGAIN)
-    if seal(values) != values:
-        raise CheckpointError(
-            "was changed after it was written (checksum differs)", file=path, fix=AGAIN
-        )
+    check_seal(values, path)
     return Card(step, alphabet, config, digest, data, dtype)
 
 

@@ -37,7 +37,7 @@ from genodiff.memory.search import Effort, is_effort
 from genodiff.memory.tables import MOST_TABLE_K
 from genodiff.memory.text import NONE, PAD, MemoryText
 from genodiff.runs.known_contigs import KnownContigs
-from genodiff.runs.sealed_files import FORMAT_VERSION, check_version, read_json, seal
+from genodiff.runs.sealed_files import FORMAT_VERSION, check_seal, check_version, read_json, seal
 from genodiff.version import __version__
 
 FOLDER, CARD, BASES = "memory", "memory.json", "memory.safetensors"
@@ -114,9 +114,7 @@ def read_embedded(folder: Path, *, verify: bool = False) -> dict[str, Any]:
     if card.keys() != _KEYS:
         odd = sorted(card.keys() ^ _KEYS)[0]
         raise CheckpointError(f"the key '{odd}' is missing or unknown", file=path, fix=_AGAIN)
-    if seal(card) != card:
-        what = "was changed after it was written (checksum differs)"
-        raise CheckpointError(what, file=path, fix=_AGAIN)
+    check_seal(card, path, _AGAIN)
     if not _is_sane(card):
         raise CheckpointError("holds a value that cannot be meant", file=path, fix=_AGAIN)
     if sha256_json(card["manifest"], compact=True) != card["fingerprint"]:

@@ -1,11 +1,11 @@
-"""The classes of a run: from its file of labels to its settings, and a model of one class."""
+"""The classes of a run: from its file of labels to its settings."""
 
 import logging
 from typing import Any
 
 from genodiff.data.genomes.store import read_species
 from genodiff.data.labels import read_labels
-from genodiff.errors import UsageError, did_you_mean
+from genodiff.errors import UsageError
 from genodiff.runs.resolve import expand_names, merge_settings
 from genodiff.runs.sections import LABEL_SETTINGS, SPECIES, DataSettings
 
@@ -56,13 +56,3 @@ def read_label_settings(path: str | None, given: Any, over: dict[str, Any]) -> d
         "classes": list(table.classes),
         "backbone.n_classes": len(table.classes),
     }
-
-
-def find_class(classes: tuple[str, ...], label: str, run: Any) -> int:
-    """The number of a class. Raises `UsageError` for a label that the run has not learnt."""
-    if not classes:
-        what = f"label '{label}', and the run was trained without labels"
-        raise UsageError(what, file=run, fix="train one with --labels FILE")
-    if label not in classes:
-        raise UsageError(f"no label '{label}'; {did_you_mean(label, list(classes))}", file=run)
-    return classes.index(label)

@@ -17,7 +17,7 @@ from genodiff.backbones.backbone import Backbone
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Objective, objective
 from genodiff.diffusion.schedule import schedule
-from genodiff.errors import CheckpointError, UsageError
+from genodiff.errors import CheckpointError, UsageError, did_you_mean
 from genodiff.memory.text import Codes
 from genodiff.runs.checkpoint import (
     CARD,
@@ -32,7 +32,6 @@ from genodiff.runs.checkpoint import (
     verify_folder,
 )
 from genodiff.runs.config import DiffusionSettings, RunConfig
-from genodiff.runs.labels import find_class
 from genodiff.runs.no_network import (
     BaseComposition,
     describe_composition,
@@ -343,3 +342,13 @@ def fill_module(module: nn.Module, tensors: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in mine.items():
             tensor.copy_(tensors[name])
+
+
+def find_class(classes: tuple[str, ...], label: str, run: Any) -> int:
+    """The number of a class. Raises `UsageError` for a label that the run has not learnt."""
+    if not classes:
+        what = f"label '{label}', and the run was trained without labels"
+        raise UsageError(what, file=run, fix="train one with --labels FILE")
+    if label not in classes:
+        raise UsageError(f"no label '{label}'; {did_you_mean(label, list(classes))}", file=run)
+    return classes.index(label)

@@ -9,17 +9,20 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from genodiff.errors import CheckpointError
+from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.io.diagnosis import find_page, find_stand_in
 from genodiff.io.file_kinds import HEAD, find_plain_path, find_raw_format
 from genodiff.io.identity import sha256_json
+from genodiff.settings import Settings
+
+Sealed = TypeVar("Sealed", bound=Settings)
 
 FORMAT_VERSION = 1
 AGAIN = "use an undamaged checkpoint"
@@ -116,6 +119,30 @@ def seal(values: dict[str, Any]) -> dict[str, Any]:
     """`values` with the sha256 of their canonical JSON under `seal`."""
     body = {k: v for k, v in values.items() if k != "seal"}
     return body | {"seal": sha256_json(body)}
+
+
+def check_seal(values: dict[str, Any], path: Path, fix: str = AGAIN) -> None:
+    """Raises `CheckpointError` for values that are not as they were sealed."""
+    if seal(values) != values:
+        what = "was changed after it was written (checksum differs)"
+        raise CheckpointError(what, file=path, fix=fix)
+
+
+def read_sealed(path: Path, kind: type[Sealed]) -> Sealed:
+    """The settings in a sealed file, after every check; no pickle may lie beside it.
+
+    Raises `CheckpointError`, naming the file and the fault.
+    """
+    refuse_pickles(path.parent)
+    values = read_json(path)
+    check_version(values, path)
+    check_seal(values, path)
+    beside = ("format_version", "genodiff", "seal", "files")
+    own = {key: value for key, value in values.items() if key not in beside}
+    try:
+        return kind.parse(own, file=path, error=CheckpointError)
+    except GenodiffError as fault:
+        raise CheckpointError(fault.what, file=path, fix=AGAIN) from None
 
 
 def check_version(values: dict[str, Any], path: Path) -> None:
