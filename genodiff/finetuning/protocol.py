@@ -15,7 +15,7 @@ its own are --lr 3e-5 --epochs 3.
 import math
 from collections.abc import Iterator
 from itertools import product
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import (
     Field,
@@ -38,69 +38,39 @@ Strands = Literal["auto", "conjoin", "average", "augment", "none"]
 
 
 class FitSettings(Settings):
-    """Everything that decides a fit but its data, its network and its seed."""
+    """Everything that decides a fit but its data, its network and its seed.
 
-    method: Annotated[
-        Literal["full", "frozen", "probe"],
-        Field(description="all weights, the head alone, or a regression on frozen embeddings"),
-    ] = "full"
-    rc: Annotated[Strands, Field(description="what is done about the reverse complement")] = "auto"
-    epochs: Annotated[int, Field(ge=1, le=10_000, description="passes over the train part")] = 10
-    max_steps: Annotated[
-        int | None, Field(ge=1, description="steps at most, in place of epochs")
-    ] = None
-    batch_size: Annotated[int, Field(ge=1, le=1 << 20, description="examples per step")] = 256
-    lr: Annotated[float, Field(gt=0, le=10, description="highest learning rate")] = 1e-3
-    warmup_share: Annotated[
-        float, Field(ge=0, le=1, description="share of the steps that warm up")
-    ] = 0.01
-    warmup_lr: Annotated[float, Field(ge=0, description="learning rate of the first step")] = 1e-6
-    lr_min_ratio: Annotated[
-        float, Field(ge=0, le=1, description="the cosine ends at lr times this")
-    ] = 0.1
-    weight_decay: Annotated[
-        float, Field(ge=0, le=10, description="not applied to norms, biases, A_log, D")
-    ] = 0.1
+    Settings that are flags of `finetune` are explained in its request (`FitFlags`).
+    """
+
+    method: Literal["full", "frozen", "probe"] = "full"
+    rc: Strands = "auto"
+    epochs: int = Field(default=10, ge=1, le=10_000)
+    max_steps: int | None = Field(default=None, ge=1)
+    batch_size: int = Field(default=256, ge=1, le=1 << 20)
+    lr: float = Field(default=1e-3, gt=0, le=10)
+    warmup_share: float = Field(default=0.01, ge=0, le=1)
+    """Share of the steps in which the rate rises from `warmup_lr`."""
+    warmup_lr: float = Field(default=1e-6, ge=0)
+    lr_min_ratio: float = Field(default=0.1, ge=0, le=1)
+    """The cosine ends at `lr` times this."""
+    weight_decay: float = Field(default=0.1, ge=0, le=10)
+    """Not applied to norms, biases, A_log and D."""
     betas: Betas = (0.9, 0.999)
-    clip: Annotated[float, Field(gt=0, description="largest gradient norm")] = 1.0
-    dropout: Annotated[
-        float, Field(ge=0, lt=1, description="share of pooled features dropped in training")
-    ] = 0.0
-    head: Annotated[str, Field(description="how the features of positions are pooled")] = "mean"
-    parts: Annotated[
-        int,
-        Field(ge=1, le=64, description="stretches of a sequence that the head reads the means of"),
-    ] = 1
-    shift: Annotated[
-        int,
-        Field(ge=0, le=1000, description="bases at most that training leaves out at each end"),
-    ] = 0
-    mask_share: Annotated[
-        float,
-        Field(ge=0, lt=1, description="share of the bases that training hides, anew each epoch"),
-    ] = 0.0
-    patience: Annotated[
-        int | None, Field(ge=1, description="stop after so many epochs without a better validation")
-    ] = None
-    ema: Annotated[
-        float,
-        Field(ge=0, lt=1, description="decay of the average of weights that is judged and kept"),
-    ] = 0.0
-    precision: Annotated[Literal["fp32", "bf16"], Field(description="bf16: autocast on a GPU")] = (
-        "fp32"
-    )
-    max_length: Annotated[
-        int | None,
-        Field(ge=1, description="bases that are read of a sequence, if fewer than the task's"),
-    ] = None
-    adapter: Annotated[
-        str | None,
-        Field(description="few weights in the place of all: lora, or lora:r=8,on=in_proj+out_proj"),
-    ] = None
-    probe_c: Annotated[tuple[float, ...],
-        Field(description="strengths (inverse) that a probe's regularisation tries")] = (
-        0.01, 0.1, 1.0, 10.0,
-    )  # fmt: skip
+    clip: float = Field(default=1.0, gt=0)
+    """Largest norm of the gradient."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    head: str = "mean"
+    parts: int = Field(default=1, ge=1, le=64)
+    shift: int = Field(default=0, ge=0, le=1000)
+    mask_share: float = Field(default=0.0, ge=0, lt=1)
+    patience: int | None = Field(default=None, ge=1)
+    ema: float = Field(default=0.0, ge=0, lt=1)
+    precision: Literal["fp32", "bf16"] = "fp32"
+    max_length: int | None = Field(default=None, ge=1)
+    adapter: str | None = None
+    probe_c: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
+    """Strengths (inverse) of regularisation that a probe tries."""
 
     @model_validator(mode="before")
     @classmethod
