@@ -39,8 +39,7 @@ class DependencyReader(MapReader):
     forms = MapForms(
         make_pair_frame,
         stack_pairs,
-        "genodiff.reports.dependency_page:list_dependency_picture",
-        "genodiff.reports.dependency_page:render_dependency_page",
+        "genodiff.reports.dependency_page:DEPENDENCIES",
     )
 
     def __init__(

@@ -155,8 +155,7 @@ class SaturationReader(MapReader):
     forms = MapForms(
         make_saturation_frame,
         stack_saturation,
-        "genodiff.reports.ism_page:list_ism_picture",
-        "genodiff.reports.ism_page:render_ism_page",
+        "genodiff.reports.ism_page:ISM",
     )
 
     def __init__(

@@ -40,12 +40,11 @@ if TYPE_CHECKING:
 
 
 class MapForms(NamedTuple):
-    """A kind of map as a table and as arrays; and what draws it, named: a picture, a page."""
+    """A kind of map as a table and as arrays; and what draws it, by name."""
 
     frame: Callable[[Sequence[Any]], pl.DataFrame]
     arrays: Callable[[Sequence[Any]], dict[str, Any]]
-    picture: str
-    page: str
+    drawer: str
 
 
 class MapReader(ABC):
@@ -158,10 +157,12 @@ class MapJob(Job[MapFileRequest]):
         elif asked.ending in (".tsv", ".parquet"):
             write_frame(asked.out, forms.frame(maps))
         elif asked.ending in PICTURES:
-            picture = find_named(forms.picture)(maps, summary, self.genes)
+            picture = find_named(forms.drawer).list_picture(maps, summary, self.genes)
             find_named(WRITE_PICTURE)(asked.out, asked.ending, *picture)
         else:
-            atomic.write_text(asked.out, find_named(forms.page)(maps, summary, self.genes))
+            atomic.write_text(
+                asked.out, find_named(forms.drawer).render_page(maps, summary, self.genes)
+            )
         path = str(asked.sequences) if is_file(asked.sequences) else None
         names = ("name", "contig", "start", "end", "strand")
         return summary | {

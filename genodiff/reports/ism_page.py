@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff.io.genes import Gene
@@ -13,48 +12,11 @@ from genodiff.maps.map_regions import BASES, MapRegion
 from genodiff.reports.gene_rows import draw_region_genes
 from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.logo import list_logo_shapes
-from genodiff.reports.map_page import encode_numbers, explain_strand, put_head, render_map_page
-from genodiff.reports.shapes import Disc, PlacedText, Shape, find_frame, move, write_svg
+from genodiff.reports.map_page import MapDrawer, encode_numbers
+from genodiff.reports.shapes import Disc, PlacedText, Shape, find_frame, move
 
 _CELL, _ROW = 12.0, 16.0  # of a column, of a row
 _LOGO_HEIGHT, _LOGO_EDGES = 80.0, 26.0
-
-
-def list_ism_picture(
-    maps: Sequence[SaturationMap], told: Mapping[str, Any], genes: Sequence[Sequence[Gene]]
-) -> tuple[list[Shape], str]:
-    """The shapes of one region, with a line above that says what they are, and a title."""
-    (one,) = maps
-    head = f"{one.region.label} · {told['score']}"
-    title = f"Saturation mutagenesis of {one.region.label}"
-    return put_head(_list_shapes(one, told, genes[0]), head), title
-
-
-def render_ism_page(
-    maps: Sequence[SaturationMap], told: Mapping[str, Any], genes: Sequence[Sequence[Gene]]
-) -> str:
-    """All regions on a page that needs no network; `genes` are those of each region."""
-    sections = []
-    for number, (one, beside) in enumerate(zip(maps, genes, strict=True), 1):
-        shapes = _list_shapes(one, told, beside)
-        name, title = f"region-{number}", f"Saturation mutagenesis of {one.region.label}"
-        sections.append(
-            {
-                "id": name,
-                "region": one.region,
-                "figure": Markup(write_svg(shapes, name, title)),
-                "width": f"{find_frame(shapes).width:g}",
-                "caption": _explain(told) + explain_strand(one.region),
-                "kind": "ism",
-                "numbers": {
-                    "contig": one.region.contig,
-                    "first": one.region.first,
-                    "letters": one.region.letters,
-                    "scores": encode_numbers(one.score.T.astype("<f4")),
-                },
-            }
-        )
-    return render_map_page("ism", told, sections)
 
 
 def find_heights(one: SaturationMap, is_oracle: bool) -> NDArray[np.float64]:
@@ -136,3 +98,12 @@ def _explain(told: Mapping[str, Any]) -> str:
         f"Above: {above}. Below: {told['score']}, in {told['unit']}. Blue is above 0, orange "
         "below, a dot is the reference, grey is N."
     )
+
+
+def _pack(one: SaturationMap) -> dict[str, Any]:
+    return {"scores": encode_numbers(one.score.T.astype("<f4"))}
+
+
+ISM = MapDrawer(
+    "ism", "Saturation mutagenesis", lambda told: told["score"], _list_shapes, _explain, _pack
+)

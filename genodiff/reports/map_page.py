@@ -2,19 +2,20 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from genodiff.maps.map_regions import MapRegion
-from genodiff.reports.shapes import PlacedText, Shape, find_frame
+from genodiff.io.genes import Gene
+from genodiff.reports.shapes import PlacedText, Shape, find_frame, write_svg
 from genodiff.reports.template import render_template
 from genodiff.version import __version__
 
-_TITLES = {"ism": "saturation mutagenesis", "dependencies": "dependency map"}
+_TURNED = " The region is read on the - strand: as its reverse complement, from right to left."
+Told = Mapping[str, Any]
 
 
 def encode_numbers(values: NDArray[Any]) -> str:
@@ -28,17 +29,53 @@ def put_head(shapes: list[Shape], head: str) -> list[Shape]:
     return [PlacedText(frame.left + 4, frame.top - 6, head, 11, "ink", "start"), *shapes]
 
 
-def explain_strand(region: MapRegion) -> str:
-    """What a caption says of a region on the - strand."""
-    if region.strand == "+":
-        return ""
-    return " The region is read on the - strand: as its reverse complement, from right to left."
+class MapDrawer(NamedTuple):
+    """How the maps of a verb are drawn, by themselves or on a page; `told` is of their sidecar.
+
+    `head` is a line above a picture, `draw` the shapes of a map with the genes of its region,
+    `explain` the caption, and `pack` what the page's script reads.
+    """
+
+    verb: str
+    title: str
+    head: Callable[[Told], str]
+    draw: Callable[[Any, Told, Sequence[Gene]], list[Shape]]
+    explain: Callable[[Told], str]
+    pack: Callable[[Any], dict[str, Any]]
+
+    def list_picture(
+        self, maps: Sequence[Any], told: Told, genes: Sequence[Sequence[Gene]]
+    ) -> tuple[list[Shape], str]:
+        """The shapes of one region, with a line above that says what they are, and a title."""
+        (one,) = maps
+        shapes, head = self.draw(one, told, genes[0]), f"{one.region.label} · {self.head(told)}"
+        return put_head(shapes, head), f"{self.title} of {one.region.label}"
+
+    def render_page(self, maps: Sequence[Any], told: Told, genes: Sequence[Sequence[Gene]]) -> str:
+        """All regions on a page that needs no network; `genes` are those of each region."""
+        sections, numbers = [], {}
+        for number, (one, beside) in enumerate(zip(maps, genes, strict=True), 1):
+            region, name = one.region, f"region-{number}"
+            shapes = self.draw(one, told, beside)
+            figure = write_svg(shapes, name, f"{self.title} of {region.label}")
+            place = {"contig": region.contig, "first": region.first, "letters": region.letters}
+            numbers[name] = {**place, **self.pack(one)}
+            sections.append(
+                {
+                    "id": name, "region": region, "figure": Markup(figure), "kind": self.verb,
+                    "width": f"{find_frame(shapes).width:g}",
+                    "caption": self.explain(told) + _TURNED * (region.strand == "-"),
+                }
+            )  # fmt: skip
+        return _render_page(self, told, sections, numbers)
 
 
-def render_map_page(
-    verb: str, told: Mapping[str, Any], sections: Sequence[Mapping[str, Any]]
+def _render_page(
+    drawer: MapDrawer,
+    told: Told,
+    sections: Sequence[Mapping[str, Any]],
+    numbers: Mapping[str, Any],
 ) -> str:
-    """A page with a picture for each region; nothing in it asks the network."""
     facts = [
         ("model", f"{Path(told['model']).name} ({told['checkpoint']})"),
         ("score", f"{told['score']}, in {told['unit']}"),
@@ -62,15 +99,14 @@ def render_map_page(
         )
     if told.get("genes"):
         facts.append(("genes", Path(told["genes"]).name))
-    numbers = {section["id"]: section["numbers"] for section in sections}
     # "<" would end the script early
     data = json.dumps({"unit": told["unit"], "maps": numbers}).replace("<", "\\u003c")
     return render_template(
         "map.html.jinja",
         {
             "version": __version__,
-            "verb": verb,
-            "title": _TITLES[verb],
+            "verb": drawer.verb,
+            "title": drawer.title.lower(),
             "name": sections[0]["region"].title
             if len(sections) == 1
             else f"{len(sections)} regions",

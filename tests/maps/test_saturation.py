@@ -21,7 +21,7 @@ from genodiff.maps.map_files import (
 )
 from genodiff.maps.map_regions import MapRegion, list_map_regions
 from genodiff.maps.naive_maps import naive_saturation
-from genodiff.reports.ism_page import render_ism_page
+from genodiff.reports.ism_page import ISM
 from genodiff.reports.logo import list_ticks
 from genodiff.scoring.variant_windows import HeldContigs
 
@@ -157,7 +157,7 @@ def test_numbers_below_a_row_on_minus_fall():
     ]  # fmt: skip
     told = {"unit": "nats", "context": 20, "score": "s", "checkpoint": "x", "evaluations": 1}
     told["model"] = "run"
-    page = render_ism_page([SaturationMap(one, np.zeros((4, 40)))], told, [[]])
+    page = ISM.render_page([SaturationMap(one, np.zeros((4, 40)))], told, [[]])
     assert "c:91-130 (-)" in page
     assert "read on the - strand" in page
     ticks = re.findall(r'<text x="([0-9.]+)" [^>]*>([0-9]+)</text>', page.split("</svg>")[0])

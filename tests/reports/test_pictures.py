@@ -15,9 +15,9 @@ from genodiff.io.genes import Gene
 from genodiff.maps.map_files import PairMap, SaturationMap
 from genodiff.maps.map_regions import MapRegion
 from genodiff.maps.track_values import BaseTracks
-from genodiff.reports.dependency_page import list_dependency_picture, render_dependency_page
+from genodiff.reports.dependency_page import DEPENDENCIES
 from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_genes
-from genodiff.reports.ism_page import list_ism_picture, render_ism_page
+from genodiff.reports.ism_page import ISM
 from genodiff.reports.logo import draw_logo
 from genodiff.reports.paint import read_outline, render_picture
 from genodiff.reports.shapes import Box, Line, PlacedText, Shape, write_svg
@@ -55,15 +55,15 @@ def pairs() -> PairMap:
 
 def pictures() -> dict[str, str]:
     drawn = {
-        "ism": list_ism_picture([saturation()], TOLD, [GENES]),
-        "dependencies": list_dependency_picture([pairs()], TOLD, [GENES]),
+        "ism": ISM.list_picture([saturation()], TOLD, [GENES]),
+        "dependencies": DEPENDENCIES.list_picture([pairs()], TOLD, [GENES]),
         "tracks": list_track_picture(tracks(), TOLD, GENES),
     }
     found = {name: write_svg(*one[:1], "x", one[1], alone=True) for name, one in drawn.items()}
     p = np.full((18, 4), 0.163)
     found["logo"] = draw_logo(p, name="x", title="t", first=248_956_405, unit="mean effect")
-    found["ism page"] = render_ism_page([saturation()], TOLD, [GENES])
-    found["dependencies page"] = render_dependency_page([pairs()], TOLD, [GENES])
+    found["ism page"] = ISM.render_page([saturation()], TOLD, [GENES])
+    found["dependencies page"] = DEPENDENCIES.render_page([pairs()], TOLD, [GENES])
     return {
         name: re.search(r"<svg.*</svg>", text, re.S)[0]  # type: ignore[index]
         for name, text in found.items()
@@ -115,7 +115,7 @@ def test_no_label_covers_another(name):
         region = MapRegion("chrI", 499_799, 499_830, "chrI:499800-499830", LETTERS[:31])
         cut = PairMap(region, np.ones((31, 4, 31), np.float32), np.zeros((31, 4, 31), np.int8),
                       np.full((4, 31), 0.25), (0, 9))  # fmt: skip
-        svg = write_svg(*list_dependency_picture([cut], TOLD, [[]])[:1], "x", "t", alone=True)
+        svg = write_svg(*DEPENDENCIES.list_picture([cut], TOLD, [[]])[:1], "x", "t", alone=True)
     boxes = [box for box in text_boxes(ET.fromstring(svg)) if box[0].strip()]
     for (one, *a), (other, *b) in itertools.combinations(boxes, 2):
         apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
@@ -169,12 +169,12 @@ def test_letters_of_a_logo_fill_their_box():
 
 
 def test_a_page_of_one_region_names_it_once_and_a_named_region_keeps_its_name():
-    page = render_ism_page([saturation()], TOLD, [[]])
+    page = ISM.render_page([saturation()], TOLD, [[]])
     body = re.sub(r"<svg.*?</svg>|<script.*?</script>", "", page.split("<body>")[1], flags=re.S)
     assert body.count("chrI:") == 1
     assert "chrI:499,801-499,840" in body
     named = SaturationMap(REGION._replace(name="promoter"), saturation().score)
-    two = render_ism_page([named, saturation()], TOLD, [[], []])
+    two = ISM.render_page([named, saturation()], TOLD, [[], []])
     assert "<h2>promoter, chrI:499,801-499,840</h2>" in two
     assert "<h2>chrI:499,801-499,840</h2>" in two
 
