@@ -21,7 +21,7 @@ from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.loss import decompose
 from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
-from genodiff.runs.inputs import make_inputs
+from genodiff.runs.denoiser import make_inputs
 from genodiff.runs.model import TrainedModel
 from genodiff.statistics.interval import BITS, Interval, ratio
 

@@ -41,7 +41,7 @@ from genodiff.evaluation.step_chain import (
     make_chain,
     mean_powers,
 )
-from genodiff.runs.inputs import make_inputs
+from genodiff.runs.denoiser import make_inputs
 from genodiff.runs.model import TrainedModel
 from genodiff.statistics.interval import BITS, Interval, ratio
 

@@ -69,10 +69,8 @@ class GuideSettings:
     ] = None
 
 
-def check_guide(guide: Mapping[str, Any] | None) -> None:
+def check_guide(guide: Mapping[str, Any]) -> None:
     """Raises `UsageError` for unknown names, and for settings of a guidance that is not there."""
-    if guide is None:
-        return
     known = [one.name for one in list_fields(GuideSettings)]
     for name in guide:
         if name not in known:

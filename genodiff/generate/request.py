@@ -138,7 +138,8 @@ class DrawRequest(FileRequest):
             raise UsageError(what, fix=f"give {Path(str(self.out)).stem}.fa")
         if is_genbank(str(self.out)) and self.screen is not None:
             raise UsageError("--screen reads FASTA", fix="give --out NAME.fa, or no --screen")
-        check_guide(self.guide)
+        if self.guide is not None:
+            check_guide(self.guide)
         self.open_screener()
         if self.line_width < 0:
             what = f"--line-width {self.line_width} is negative"

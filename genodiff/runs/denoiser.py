@@ -2,15 +2,16 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from genodiff.data.loader import Batch
+from genodiff.diffusion.masked import Clean, Denoiser
+from genodiff.diffusion.objective import Draws
 from genodiff.kernels.captured import Captured, Recorder, find_recorder
 from genodiff.memory.remembering import reads_memory
-
-Denoiser = Callable[..., Tensor]
 
 
 def make_denoiser(
@@ -101,3 +102,33 @@ class ExactNetwork:
             self.exact = make_denoiser(copy.deepcopy(self.backbone).double(), self.pad_id)
         more = {} if recalled is None else {"recalled": recalled}
         return self.exact(xt, None if sigma is None else sigma.double(), **more)
+
+
+class Inputs(NamedTuple):
+    """The arguments of `Objective.loss` and `Objective.bound`."""
+
+    denoiser: Denoiser
+    clean: Clean
+    draws: Draws
+
+
+def make_inputs(
+    batch: Batch,
+    backbone: Callable[..., Tensor],
+    device: torch.device | str,
+    soft_weight: float | None = None,
+) -> Inputs:
+    """`batch` on `device`; its lengths only where a window is padded.
+
+    With `soft_weight`, maskable tokens weigh that much where soft-masked, else 1.
+    """
+    # Lengths that stay on the host are read without waiting for a GPU.
+    padded = not bool((batch.lengths == batch.x0.shape[1]).all())
+    moved = (batch.x0, batch.maskable, batch.u_mask, batch.u_time, batch.slot, batch.soft)
+    x0, maskable, u_mask, u_time, slot, soft = (part.to(device) for part in moved)
+    weight = None if soft_weight is None else torch.where(soft, soft_weight, 1.0) * maskable
+    return Inputs(
+        batch.denoiser(backbone),
+        Clean(x0, maskable, weight, batch.lengths.to(device) if padded else None),
+        Draws(u_mask, u_time, batch.u_shared, slot, batch.n_slots),
+    )

@@ -42,7 +42,7 @@ from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
 from genodiff.kernels.captured import Captured, Recorder, keep_no_casts
 from genodiff.runs.config import RunConfig
-from genodiff.runs.inputs import make_inputs
+from genodiff.runs.denoiser import make_inputs
 from genodiff.training.memory import Remember
 from genodiff.training.optimizer import adamw
 from genodiff.training.sharding import all_finite, gather, shard_network

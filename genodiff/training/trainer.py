@@ -22,7 +22,7 @@ from genodiff.backbones.dit import DiT
 from genodiff.data.loader import EvalBatches
 from genodiff.diffusion.objective import Objective
 from genodiff.runs.config import RunConfig
-from genodiff.runs.inputs import make_inputs
+from genodiff.runs.denoiser import make_inputs
 from genodiff.training.memory import Remember
 from genodiff.training.ranks import TIMEOUT, World
 

@@ -25,7 +25,7 @@ from genodiff.data.loader import (
     golden_stride,
 )
 from genodiff.errors import UsageError
-from genodiff.runs.inputs import make_inputs
+from genodiff.runs.denoiser import make_inputs
 
 CONTIGS = {
     "a": random_dna(1000),

@@ -17,7 +17,7 @@ from genodiff.diffusion import loss
 from genodiff.diffusion.masked import Clean, MaskedDiffusion, counts
 from genodiff.diffusion.objective import Draws, objective
 from genodiff.diffusion.schedule import Linear
-from genodiff.runs.inputs import make_inputs
+from genodiff.runs.denoiser import make_inputs
 
 V = 11
 DIFFUSION = MaskedDiffusion(Linear(), V - 1, tuple(range(1, V - 1)))

@@ -20,8 +20,8 @@ from genodiff.memory.remembering import remembering
 from genodiff.runs import training_memory
 from genodiff.runs.checkpoint import locate_checkpoint
 from genodiff.runs.config import RunConfig
+from genodiff.runs.denoiser import make_inputs
 from genodiff.runs.feed import open_feed, open_train_batches
-from genodiff.runs.inputs import make_inputs
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective, load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.runs.training_memory import open_memory_of_run, open_train_memory
