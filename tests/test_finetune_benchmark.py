@@ -14,8 +14,6 @@ def run(monkeypatch):
     """benchmarks/finetune/run.py under a name of its own: other benchmarks have a run.py too."""
     monkeypatch.setattr(sys, "path", list(sys.path))  # the script puts its folder there
     spec = importlib.util.spec_from_file_location("finetune_run", FOLDER / "run.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -42,7 +40,6 @@ def test_the_line_of_a_table_is_picked_by_validation_not_by_test(run):
         Line("d", "scratch", 1.0, None, float("nan"), 1, 0, 1, 5),
     ]
     picked = pick_by_validation(lines, ("model", "scratch"))
-    assert picked is not None
     assert picked.name == "b"
     assert pick_by_validation(lines[3:], ("scratch",)) is None
 

@@ -87,7 +87,6 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
         for member in archive.getmembers():
             if member.name.endswith((".json", ".jsonl")):
                 content = archive.extractfile(member)
-                assert content is not None
                 yield f"{name}: {member.name}", content.read().decode()
 
 

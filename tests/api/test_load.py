@@ -106,7 +106,6 @@ def test_a_model_of_text_samples_fills_and_is_scored(text_run, tmp_path):
     assert filled.endswith(" idle")
     assert model.infill(["a [[2]] b", "The mill [[4]] idle"], seed=3)[0][:2] == "a "
     found = model.bits()
-    assert found.ci95 is not None
     assert found.ci95[0] < found.value < found.ci95[1]
     ids, lengths = model.encode([SONG[:9], "abc"])
     assert ids.shape == (2, 9)

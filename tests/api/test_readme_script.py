@@ -12,7 +12,6 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 def read_script() -> str:
     section = README.read_text().split("## In Python\n")[1].split("\n## ")[0]
     found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
-    assert found is not None
     return found[1]
 
 

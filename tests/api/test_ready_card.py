@@ -80,8 +80,6 @@ def make():
     for name in ("models", ""):
         sys.path.insert(0, str(ROOT / "benchmarks" / name))
     spec = importlib.util.spec_from_file_location("make", ROOT / "benchmarks/models/make.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

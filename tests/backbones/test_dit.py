@@ -214,8 +214,6 @@ def test_a_fresh_published_network_gives_every_token_the_same_chance_and_learns_
     logits = model(ids(2, 5))
     assert not logits.any()
     logits.log_softmax(-1)[..., 0].sum().backward()
-    assert model.head_bias is not None
-    assert model.head_bias.grad is not None
     assert model.head_bias.grad.abs().sum() > 0
 
 
@@ -228,7 +226,6 @@ def test_without_adaln_the_first_gradient_reaches_every_weight():
     assert float((logp.detach() + np.log(V)).abs().max()) < 2.5
     torch.nn.functional.nll_loss(logp.flatten(0, 1), x.flatten()).backward()
     for name, parameter in model.named_parameters():
-        assert parameter.grad is not None
         assert parameter.grad.abs().sum() > 0, name
 
 

@@ -243,7 +243,6 @@ def test_a_terminal_that_says_stop_twice_is_obeyed_at_once(tmp_path):
         text=True,
         env=env,
     )
-    assert process.stderr is not None
     while not (run / "checkpoints" / "step_00000002").exists():
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)

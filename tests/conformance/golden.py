@@ -116,8 +116,6 @@ def load_comparer(shared: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(
         "golden_comparer", shared / "conformance" / "compare.py"
     )
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -267,7 +267,6 @@ LONG = {
 def test_runs_of_known_bases_cut_a_draw_without_changing_it(name, weighed):
     n = 120
     layers = compile_constraints(LONG[name], free_space(n))
-    assert layers is not None
     rng = np.random.default_rng(5)
     if weighed:
         gains = [rng.uniform(0.1, 1, table.shape) for table in layers.moves]
@@ -324,7 +323,6 @@ def find_worst(layers: Layers, logp: np.ndarray, f: int) -> np.ndarray:
 
 def test_equal_layers_are_one_table():
     layers = compile_constraints(Avoid(("GAATTC", "TATA")), free_space(200))
-    assert layers is not None
     assert len({id(moves) for moves in layers.moves}) < 20
     packed = layers.packed
     for f, moves in enumerate(layers.moves):
@@ -367,7 +365,6 @@ def test_nothing_free_and_nothing_there():
     assert find_conflict(Require(("A",)), free_space(0)) == [Require(("A",))]
     space = DesignSpace(b"ACGT", np.zeros(4, bool), 0, 4)
     layers = compile_constraints(Avoid(("TTT",)), space)
-    assert layers is not None
     assert layers.states == 0
     drawn = draw_bases(layers, np.zeros((0, 4)), np.zeros(0, bool), np.zeros(0))
     assert len(drawn.symbols) == 0

@@ -184,12 +184,3 @@ def test_what_cannot_be_met_is_named_before_any_evaluation(name, model, tmp_path
     )
     assert head.startswith("c:")
     assert sorted(parts.split("; ")) == sorted(asked.parts)
-
-
-def test_there_are_30_and_each_kind_of_constraint_is_in_some():
-    assert len(REQUESTS) >= 30
-    kinds = {name for asked in REQUESTS.values() for name in asked.rules}
-    assert kinds >= {
-        "avoid", "require", "enzymes", "gc", "max_run", "max_edits", "keep", "no_repeats",
-        "protein", "no_stop",
-    }  # fmt: skip

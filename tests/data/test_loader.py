@@ -203,7 +203,6 @@ def test_soft_masked_bases_weigh_what_they_are_told_to(windows):
     assert batch.soft.any()
     assert make_inputs(batch, torch.nn.Identity(), "cpu").clean.weight is None
     weight = make_inputs(batch, torch.nn.Identity(), "cpu", 0.1).clean.weight
-    assert weight is not None
     assert weight.dtype == torch.float32
     assert torch.equal(weight == 1, ~batch.soft & batch.maskable)
     assert torch.equal(weight == 0, ~batch.maskable)

@@ -147,7 +147,6 @@ def test_a_memory_is_a_denoiser_to_constraints_and_guidance(model, genome, guida
     for place in (TRAINED, COPY):
         request = ask(model, genome, [place], RULES, 3, made, memory="on", steps=4)
         ((start, end),) = request.designer.groups[0].rounds
-        assert request.memory is not None
         held, own = request.memory.memory, request.memory.leave_out(("c1", start, end))
         assert (own != NOWHERE) == (place == TRAINED)
         whole, other = (

@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import torch
@@ -22,7 +21,7 @@ from genodiff.diffusion.order_likelihood import (
     order_likelihood,
     score_steps,
 )
-from genodiff.diffusion.sampler import SAMPLERS, Filling, Sampled, Sampler, SamplerOptions
+from genodiff.diffusion.sampler import SAMPLERS, Sampler, SamplerOptions
 from genodiff.diffusion.samplers.path_planning import path_planning
 from genodiff.errors import UsageError
 
@@ -186,43 +185,6 @@ def peeks(sampler: Sampler, network: Network, settings: dict, steps: int = 9) ->
 @each_case
 def test_no_order_peeks(name, steps, settings):
     assert not peeks(SAMPLERS[name], wrong(), settings, steps)
-
-
-def rank_by_drawn(diffusion, denoiser, xt, options) -> Sampled:  # type: ignore[no-untyped-def]
-    """MaskGIT: the position whose drawn token is likeliest comes first."""
-    filling = Filling(diffusion, denoiser, xt, options)
-    while filling.is_masked(torch.arange(len(xt))).any():
-        rows = torch.arange(len(xt))
-        masked = filling.is_masked(rows)
-        logits, sigma = filling.evaluate(rows, options.u_order[:, 0])
-        drawn = torch.full_like(xt, 7)
-        drawn[masked] = filling.choose(rows, masked, logits, sigma, options.u_token[masked])
-        own = logits.log_softmax(-1).gather(-1, drawn[..., None])[..., 0]
-        best = own.masked_fill(~masked, -torch.inf).argmax(-1)
-        due = torch.zeros_like(masked)
-        due[rows, best] = True
-        filling.reveal(rows, due, logits, sigma)
-    return filling.done()
-
-
-def rank_by_truth(diffusion, denoiser, xt, options) -> Sampled:  # type: ignore[no-untyped-def]
-    """The oracle's order: small tokens first."""
-    u = options.steer.x0 + torch.arange(xt.shape[1]) / 100
-    return SAMPLERS["first-hitting"].draw(
-        diffusion, denoiser, xt, replace(options, u_order=(u - 7).double() / 5)
-    )
-
-
-@pytest.mark.parametrize("draw", [rank_by_drawn, rank_by_truth])
-def test_an_order_that_peeks_is_caught(draw):
-    sampler = replace(SAMPLERS["first-hitting"], draw=draw)
-    assert peeks(sampler, wrong(), {})
-
-
-def test_the_order_of_an_oracle_has_no_law():
-    sampler = replace(SAMPLERS["first-hitting"], draw=rank_by_truth)
-    total = score(sampler, wrong(), WORLD.sequences).total
-    assert abs((-total).exp().sum().item() - 1) > 0.01
 
 
 def test_a_sampler_that_judges_or_takes_back_tokens_is_refused():

@@ -69,7 +69,6 @@ def test_an_exhaustive_memory_tries_every_place_of_the_genome(model):
     told = EvalOptions(memory="exhaustive")
     data = open_data(model)
     known = open_window_memory(model, told, data)
-    assert known is not None
     assert known.told["effort"] == {**open_it(model).told["effort"], "scored": None}
     every = known.memory.with_effort(Effort(scored=None, most=1000, least_odds=-50.0))
     batches = EvalBatches(data.windows, 4, 1, 2)
@@ -121,7 +120,6 @@ def test_the_training_genome_in_another_file_is_known_by_its_bases(model, tmp_pa
     other.write_text(text.replace("> ", ">") + ">new\n" + "acgtt" * 40 + "\n")
     options = EvalOptions(split="all", fasta=str(other), memory="on")
     known = open_window_memory(model, options, open_data(model, options))
-    assert known is not None
     told = {name: known.loci.find_name(name) for name in known.windows.store.names}
     assert told == {"one": "c1", "c3": "c2", "c2": "c3", "four": "c4", "new": None}
     found = evaluate(model, "all", fasta=str(other), memory="on", baselines=False, max_windows=40)

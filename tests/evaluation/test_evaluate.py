@@ -262,7 +262,6 @@ def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_
     store = build_dna_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
     windows = DnaWindows(store, recipe, "test", 1024).spread(200)
     found = markov_lines(windows)
-    assert found.fitted is not None
     assert found.fitted.sum() < found.fixed.sum((1, 2)).min()
     chosen = fit_pseudo(count_train_words(store, 10), count(split_stretches(store, "valid"), 10))
     assert chosen == found.pseudo

@@ -46,8 +46,6 @@ def test_what_was_counted_serves_any_windows_of_the_same_intervals(windows, monk
     monkeypatch.setattr(lines, "mixture_nats", refuse)
     monkeypatch.setattr(lines, "adaptive_mixture_nats", refuse)
     again = markov_lines(windows, True)
-    assert again.mixture is not None
-    assert again.adaptive is not None
     assert np.array_equal(again.mixture[:, [1, 5, 7, 9]], first.mixture)
     assert np.array_equal(again.adaptive[:, [1, 5, 7, 9]], first.adaptive)
 

@@ -84,7 +84,6 @@ def test_a_head_sees_as_far_as_it_says(head, reach):
     model = BASE_HEADS[head](6, 4, InitialValues(2), **SMALL[head])
     h = torch.randn(1, 61, 6, generator=torch.Generator().manual_seed(3), requires_grad=True)
     model(h, torch.tensor([61]))[0, 30].sum().backward()
-    assert h.grad is not None
     seen = h.grad[0].abs().sum(1).nonzero()[:, 0]
     if reach is None:  # levels see twice as far each
         assert seen.min() <= 30 - 8

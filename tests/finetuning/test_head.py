@@ -139,7 +139,6 @@ def test_the_bases_of_a_sequence_alone_have_gradients(strands, head):
     lengths = torch.tensor([20, 9, 1])
     pooled = network.pool(h, lengths)
     (pooled * torch.randn_like(pooled)).sum().backward()
-    assert h.grad is not None
     for row, n in enumerate(lengths.tolist()):
         assert (h.grad[row, n:] == 0).all()
         assert (h.grad[row, :n].abs().sum(1) > 0).all()

@@ -121,7 +121,6 @@ def test_a_choice_stands_in_the_rows_and_the_card(calm):
     weights = {path.parent.name for path in (calm / UNITS).glob(f"*/{MODEL}")}
     assert weights == {row["key"] for row in rows}  # those of trials are removed
     model = load_fitted(calm, UnitChoice(seed=1))
-    assert model.card.settings is not None
     assert model.card.settings.head == rows[0]["settings"]["head"]
 
 

@@ -142,7 +142,6 @@ def test_an_adapter_is_for_the_weights_of_a_run_and_what_is_kept_is_merged(home)
     assert "adapter" not in scratch["settings"]
     assert scratch["trained"] == scratch["parameters"] == ours["parameters"]
     kept = load_fitted(home / "adapted", UnitChoice(model="ours"))
-    assert kept.network is not None
     assert not any("parametrizations" in name for name in kept.network.state_dict())
     assert len(kept.predict(["ACGT" * 9])) == 1
 

@@ -93,7 +93,6 @@ def test_gradients_of_the_fused_kernels_are_those_of_the_plain_ones(model, reque
     plain = gradients(adapted)
     assert fused.keys() == plain.keys()
     for name, gradient in plain.items():
-        assert gradient is not None, name
         assert gradient.abs().max() > 0, name
         torch.testing.assert_close(fused[name], gradient, atol=1e-5, rtol=1e-4)
 

@@ -67,7 +67,6 @@ def state_of(
         for here, p in model.named_parameters()
     }
     if paired:
-        assert model.complement is not None
         state[f"{prefix}embeddings.word_embeddings.complement_map"] = model.complement.clone()
         if prefix.startswith("caduceus."):
             state["lm_head.complement_map"] = model.complement.clone()

@@ -69,7 +69,6 @@ def test_the_average_begins_from_the_weights_too(tmp_path, fasta):
     theirs = write_published(tmp_path / "hf")
     begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "1")
     state = restore_state(tmp_path / "run")
-    assert state is not None
     moved = collect_tensors(theirs)["embedding"]
     raw, average = state.tensors["weights.embedding"], state.weights["embedding"]
     share = (average - moved).abs().sum() / (raw - moved).abs().sum()

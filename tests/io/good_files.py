@@ -89,7 +89,6 @@ def find_values(text: str, wanted: list[tuple[str, Kind]]) -> list[tuple[int, in
     found = []
     for word, kind in wanted:
         at = re.search(rf"(?<![\w.]){re.escape(word)}(?![\w.])", text)
-        assert at is not None, word
         found.append((at.start(), at.end(), kind))
     return found
 
@@ -326,7 +325,6 @@ def make_jaspar(rng: Rng) -> GoodText:
     wanted: list[tuple[str, Kind]] = [(made[0][0], "name"), (made[-1][1], "name")]
     at = text.index("[") + 1
     digits = re.compile(r"\d+").search(text, at)
-    assert digits is not None
     values = [*find_values(text, wanted), (digits.start(), digits.end(), "position")]
     return GoodText(text, motif_content(made), values, cut_motifs)  # type: ignore[arg-type]
 

@@ -275,7 +275,6 @@ def choose_allele(line: Line, record: VariantRecord, samples: list[str]) -> int 
         return 1 if record.alts else None
     named = next((i for i, name in enumerate(samples) if f"-s {name}'" in line.arguments), 0)
     genotype = read_genotype(record, named)
-    assert genotype is not None
     if "pIu" in line.arguments and not genotype.phased:
         return max(one or 0 for one in genotype.alleles)  # both alleles make one code: `blend`
     if "-H A" in line.arguments or "-H" not in line.arguments:

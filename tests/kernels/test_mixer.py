@@ -239,7 +239,6 @@ def test_at_most_five_kilobytes_per_token_are_saved_at_width_128():
                 for i in range(2)
             ]  # type: ignore[arg-type]
             h = x["h"]
-            assert h is not None
             mixer(
                 h.requires_grad_(), x["in_weight"], None, x["out_weight"], directions, [False, True]
             )  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 import gzip
 import io
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -269,12 +268,6 @@ def test_every_format_writes_the_files_that_it_names_and_is_read_back(name, tmp_
         assert (tmp_path / files[0]).read_bytes().startswith(BEGINS[name])
 
 
-def test_the_page_of_tracks_names_every_format():
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "tracks.md").read_text()
-    named = set(re.findall(r"`([a-z.]+)`", "".join(re.findall(r"^\| (`[^|]*) \|", page, re.M))))
-    assert set(FORMATS) <= named
-
-
 @pytest.mark.few(4)
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_same_tracks_are_the_same_bytes(form, tmp_path, blocks):
@@ -300,27 +293,6 @@ def test_a_hub_has_what_hubcheck_asks_for(genome, tmp_path, blocks):
     assert (tmp_path / "my_genome.2bit").exists() == (genome is None)
     said = (tmp_path / "genomes.txt").read_text()
     assert said.startswith(f"genome {genome or 'my_genome'}\n")
-
-
-def test_the_check_of_hubs_notices_faults(tmp_path, blocks):
-    write_format(tmp_path, "bigwig", hold(blocks))
-    write_hub(tmp_path, GENOME, HubRequest("x", "x", "a@b.org", "0", INTERVALS[0]), {}, TRACKS)
-    whole = {name: (tmp_path / name).read_text() for name in ("hub.txt", "trackDb.txt")}
-    for name, old, new in (
-        ("hub.txt", "email a@b.org\n", ""),
-        ("trackDb.txt", "bigDataUrl p_A.bw", "bigDataUrl q_A.bw"),
-        ("trackDb.txt", "parent genodiff_p\n", "parent genodiff_q\n"),
-        ("trackDb.txt", "track genodiff_entropy", "track genodiff_surprisal"),
-        ("trackDb.txt", "bigDataUrl", "bigDataURL"),
-    ):
-        (tmp_path / name).write_text(whole[name].replace(old, new))
-        with pytest.raises((AssertionError, RuntimeError, KeyError)):
-            check_hub(tmp_path)
-        (tmp_path / name).write_text(whole[name])
-    check_hub(tmp_path)
-    (tmp_path / "chrom.sizes").write_text("Z\t5\n")
-    with pytest.raises(AssertionError):
-        check_hub(tmp_path)
 
 
 def test_an_assembly_is_called_after_its_file():

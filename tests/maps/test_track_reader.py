@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_networks
 import torch
 
 from genodiff.alphabet import DNA
@@ -182,12 +181,10 @@ def test_the_difference_of_every_to_leave_one_out_is_that_of_all_bases():
         found = measure_company(reader, genome, DNA, spans, TrackReading(CONTEXT, every))
         one, other = (read(reader, contig, every=m).astype(np.float64) for m in (None, every))
         nats = np.ptp(np.log(one) - np.log(other), axis=1)
-        assert found is not None
         assert found.sites == 60
         assert 0 < found.nats[0] <= found.nats[1] <= nats.max() + 1e-9
         assert found.nats[1] > np.median(nats)
     alone = measure_company(reader, genome, DNA, spans, TrackReading(CONTEXT, 16))
-    assert alone is not None
     assert alone.nats == (0, 0)
     assert measure_company(reader, HeldContigs({"c": b"NNN"}), DNA, [("c", 0, 3)],
                            TrackReading(CONTEXT, 2)) is None  # fmt: skip
@@ -204,10 +201,6 @@ def test_settings_and_letters_that_cannot_be_meant_are_refused():
             HeldTracksRequest("ACGT", **how)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"between 1 and 12: 'x' at position 3"):
         read(read_network(), b"ACxTACGTACGT")
-
-
-def test_tests_share_the_ids_of_the_networks():
-    assert tuple(COMPLEMENT) == tiny_networks.COMPLEMENT == DNA.complement
 
 
 def test_a_step_is_timed_without_the_first_for_about_a_second(monkeypatch):

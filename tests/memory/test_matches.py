@@ -51,7 +51,6 @@ def test_it_says_where(turned):
     x = draw_bases(100, 2)
     x[30:70] = turn_codes(text[200:240]) if turned else text[200:240]
     found = find_longest_match(memory, x)
-    assert found is not None
     assert found.length >= 40
     assert found == TrainMatch(found.length, found.at, "c", found.start, "-" if turned else "+")
     assert found.at <= 30

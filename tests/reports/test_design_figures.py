@@ -24,7 +24,6 @@ def test_labels_of_near_points_stand_beside_one_another():
     boxes = [one.get_window_extent() for one in found]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     axes = found[0].axes
-    assert axes is not None
     points = axes.transData.transform([(x, y) for _, x, y, _ in near])
     assert not any(box.contains(*point) for box in boxes for point in points)
 

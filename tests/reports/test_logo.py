@@ -16,7 +16,6 @@ def letters_of(svg: str) -> list[tuple[str, float, float, float]]:
         numbers = re.fullmatch(
             r"translate\((\S+) (\S+)\) scale\(\S+ (\S+)\)", use.attrib["transform"]
         )
-        assert numbers is not None
         x, top, scale = map(float, numbers.groups())
         found.append((use.attrib["href"][-1], x, top, 100 * scale))
     return found

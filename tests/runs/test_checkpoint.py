@@ -53,7 +53,6 @@ def edit(path: Path, change: Callable[[dict[str, Any]], Any], *, sealed: bool = 
 def test_a_checkpoint_gives_back_every_bit(tmp_path):
     write(tmp_path, 20)
     state = restore_state(tmp_path)
-    assert state is not None
     assert (state.step, state.counters) == (20, {"step": 20, "seconds": 0.1, "tokens": 20})
     for name, tensor in collect_tensors(build_backbone(tiny(), DNA)).items():
         assert torch.equal(state.weights[name], tensor)
@@ -66,7 +65,6 @@ def test_the_newest_is_chosen_by_step_not_by_name_or_time(tmp_path):
     (tmp_path / "checkpoints" / "step_0000003x").mkdir()
     assert list_steps(tmp_path) == [100000000, 99999999, 20, 7]
     state = restore_state(tmp_path)
-    assert state is not None
     assert state.step == 100000000
 
 
@@ -137,7 +135,6 @@ def test_a_damaged_newest_checkpoint_is_set_aside_and_the_one_before_it_taken(
     newest = write(tmp_path, 20)
     damage(newest)
     state = restore_state(tmp_path)
-    assert state is not None
     assert state.step == 10
     assert newest.with_name("step_00000020.corrupt").is_dir()
     assert "step_00000020" in caplog.text
@@ -202,7 +199,6 @@ def test_a_damaged_byte_in_the_version_is_damage_and_no_later_version(tmp_path, 
     path = write(tmp_path, 20) / "manifest.json"
     path.write_bytes(path.read_bytes().replace(*damage))
     state = restore_state(tmp_path)
-    assert state is not None
     assert state.step == 10
     assert (tmp_path / "checkpoints" / "step_00000020.corrupt").is_dir()
 

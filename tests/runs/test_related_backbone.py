@@ -62,7 +62,6 @@ def test_relatives_are_part_of_the_model_that_is_opened(run, folder):
     assert isinstance(model.backbone, RelatedBackbone)
     assert alone.backbone.relatives is None
     relatives = model.backbone.relatives
-    assert relatives is not None
     window, clean = draw_window(folder)
     hidden = window == DNA.mask_id
     mine, related = ask(alone, window), ask(model, window)
@@ -117,11 +116,9 @@ def test_a_genome_that_is_no_relative_says_next_to_nothing(run, folder):
 
 def test_strains_are_left_out_unless_they_are_wanted(run, folder, caplog):
     model = open_language(run, "cpu", [folder / "strain.fa", folder / "near.fa"])
-    assert model.relatives is not None
     assert [one["name"] for one in model.relatives["genomes"]] == ["near"]
     assert "strain is left out" in caplog.text
     model = open_language(run, "cpu", [folder / "strain.fa", folder / "near.fa"], strains=True)
-    assert model.relatives is not None
     assert [one["strain"] for one in model.relatives["genomes"]] == [False, True]
     with pytest.raises(DataError, match="every relative is a strain"):
         open_language(run, "cpu", [folder / "strain.fa"])
@@ -251,7 +248,6 @@ def test_a_run_of_many_genomes_has_relatives_too(tmp_path, folder):
         preset="caduceus-ps-tiny", seq_len=64, batch_size=2, validate_windows=2,
     )  # fmt: skip
     model = open_language(tmp_path / "run", "cpu", [tmp_path / "near.fa"])
-    assert model.relatives is not None
     assert [one["name"] for one in model.relatives["genomes"]] == ["near"]
     with pytest.raises(DataError, match=r"the relative one holds .* of the genome itself"):
         open_language(tmp_path / "run", "cpu", [tmp_path / "one.fa"])
@@ -270,7 +266,6 @@ def test_weights_alone_take_the_genome_that_a_verb_reads(tmp_path, folder, monke
         open_language(tmp_path / "weights", "cpu", given)
     assert "\n" not in str(fault.value)
     model = open_language(tmp_path / "weights", "cpu", given, fasta=fasta)
-    assert model.relatives is not None
     assert [one["name"] for one in model.relatives["genomes"]] == ["near"]
     assert "strain is left out" in caplog.text
     assert "as the target genome" not in caplog.text  # it is the model's own
@@ -285,7 +280,6 @@ def test_weights_alone_take_the_genome_that_a_verb_reads(tmp_path, folder, monke
         monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / cache))
         found.append(open_language(tmp_path / "weights", "cpu", words, fasta=other))
         assert f"Using {other} as the target genome for the relatives" in caplog.text
-        assert found[-1].relatives is not None
         assert [one["name"] for one in found[-1].relatives["genomes"]] == ["near", "strain"]
     assert found[0].digest == found[1].digest
     with pytest.raises(DataError, match="again holds r7_c1 of the genome itself"):

@@ -86,7 +86,6 @@ def test_a_network_of_paired_strands_is_read_once(run):
     reader = open_reader(model)
     assert model.backbone.paired
     assert not reader.both_strands
-    assert reader.complement is not None
     ids = cut_window(GENOME, DNA, SITES[:1], SEQ_LEN).pair.ref.copy()
     ids[[5, 20, 41]] = DNA.mask_id
     turned = np.ascontiguousarray(reader.complement[ids[::-1]])
@@ -156,7 +155,6 @@ def test_a_headcount_is_that_of_relatives_one_by_one(ask, model):
 
 def test_profiles_are_those_of_the_columns_around_a_masked_site(ask, model):
     relatives = model.backbone.relatives
-    assert relatives.columns is not None
     numbers = model.backbone.fit_profiles()
     scores = ProfileScores(relatives.columns.tree, relatives.columns.gc, numbers)
     exact = ask(SITES[:20], method="profiles", exact=True)
@@ -194,7 +192,6 @@ def test_profiles_score_indels_by_all_alignments(ask, model):
         compared = compare_spellings(model.backbone.relatives, *codes)
         weights = np.array(model.backbone.votes.weights)
         mean = compared.log_ratio.clip(-BOUND, BOUND) @ weights / weights.sum()
-        assert one.value is not None
         assert one.value <= mean
         assert one.value > mean - 25
     turned = [x.value for x in ask(some[:1], GENOME, method="profiles")]

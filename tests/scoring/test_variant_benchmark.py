@@ -19,8 +19,6 @@ FOLDER = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "variant
 
 def load(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_networks
 import torch
 from made_variants import change
 from tiny_run import SEQ_LEN, write_run
@@ -291,10 +290,6 @@ def test_memory_does_not_grow_with_the_number(model, genome):
 def test_options_are_judged(options):
     with pytest.raises(UsageError):
         ScoreOptions(**options)
-
-
-def test_complements_are_those_of_the_alphabet():
-    assert DNA.complement == tiny_networks.COMPLEMENT
 
 
 def test_a_spacing_is_measured_once_and_each_time_where_it_cannot_be_kept(tmp_path, monkeypatch):

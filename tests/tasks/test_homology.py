@@ -147,9 +147,7 @@ def test_the_split_is_the_same_each_time_and_subsampling_keeps_the_groups():
     sequences = draw_families(5, families=40)
     first, second = (split_by_homology(make_parts(sequences, 30)) for _ in range(2))
     assert first.test.names == second.test.names
-    assert first.groups is not None
     fewer = subsample_train(as_task(first), 50)
-    assert fewer.groups is not None
     assert len(fewer.groups) == fewer.train.n == 50
     of = dict(zip(first.train.names, first.groups.tolist(), strict=True))
     assert [of[name] for name in fewer.train.names] == fewer.groups.tolist()
@@ -174,7 +172,6 @@ def test_chrom_holdout_validates_on_chromosomes_that_are_not_fitted():
     for seed in (1, 2, 3):
         train, valid = seed_split(as_task(parts), seed)
         of = parts.train.coordinates
-        assert of is not None
         assert not set(of.contig[train]) & set(of.contig[valid])
         assert 0.05 * parts.train.n <= len(valid) <= 0.15 * parts.train.n
         chosen.add(frozenset(of.contig[valid].tolist()))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 from scipy.stats import binom
 
 from genodiff.statistics.comparisons import judge_differences
@@ -58,7 +58,6 @@ def test_the_interval_over_examples_is_that_of_the_bootstrap(kind, metric):
     known = measure_spread(metric, kind, truth, [predicted], resamples=1000)
     assert found.value == pytest.approx(known.mean)
     assert found.ci95 is not None
-    assert known.ci95 is not None
     width = known.ci95[1] - known.ci95[0]
     assert found.ci95 == pytest.approx(known.ci95, abs=0.15 * width)
 
@@ -130,14 +129,6 @@ class SimulatedTask:
             numbers = tuple(range(1, seeds + 1))
             models[name] = ModelPredictions(numbers, [np.eye(2)[s] for s in said])
         return truth, models, of
-
-
-def test_the_simulated_task_has_the_accuracy_that_it_claims():
-    task, rng = SimulatedTask(0.1, 2, 4000), np.random.default_rng(1)
-    truth, models, _ = task.draw(rng, [0.8], 40)
-    found = np.mean([(p.argmax(1) == truth).mean() for p in models["a"].predicted])
-    assert found == pytest.approx(0.8, abs=0.03)
-    assert ndtr(ndtri(0.8)) == pytest.approx(0.8)
 
 
 WORLDS = [

@@ -107,7 +107,6 @@ def test_the_real_tables_are_read_and_split(suite, task, folder, n):
     assert 0.19 < data.test.n / n < 0.21
     assert data.train.labels.min() >= (0 if task == "ecoli_tss" else -10)
     train, valid = seed_split(data, 1)
-    assert data.groups is not None
     assert not set(data.groups[train]) & set(data.groups[valid])
 
 

@@ -62,7 +62,6 @@ def make_genome(seed: int = 1, length: int = 40_000) -> HeldContigs:
 def find_law(allele: Allele, genome: HeldContigs) -> tuple[float, float]:
     """Mean and deviation of the made-up score of a variant: of its stratum alone."""
     size = find_class(len(allele.ref), len(allele.alt))
-    assert size is not None
     strata = list_strata(allele, size, genome)
     name = strata[-1] if strata else ""
     code = sum(map(ord, name)) % 7
@@ -141,7 +140,6 @@ def test_matching_takes_out_what_the_kind_of_mutation_does():
             if {allele.ref, allele.alt} == {"C", "T"} or {allele.ref, allele.alt} == {"G", "A"}:
                 value = next(score([allele])).value
                 rank, other = known.rank(allele, value), plain.rank(["snv"], value)
-                assert other is not None
                 if rank is None:
                     continue
                 found.append(rank.percentile / 100)
@@ -258,7 +256,6 @@ def score_runs(genome: HeldContigs) -> Any:
 def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(sizes):
     """Fresh random variants of each kind by itself, whatever the kind's own scores are."""
     genome, size = make_genome(), find_class(*sizes)
-    assert size is not None
     fresh = VariantDraws(genome, size, 2)
     alleles = [one for number in range(2000) for one in fresh.draw(number)[:1]]
     kinds = find_kinds(alleles, genome)
@@ -278,7 +275,6 @@ def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(sizes):
     for allele, score in zip(alleles, scores, strict=True):
         rank, other = known.rank(allele, score.value), plain.rank(["all"], score.value)
         if rank is not None:
-            assert other is not None
             found.setdefault(rank.stratum, []).append(rank.percentile / 100)
             counts[rank.stratum] = rank.n
             by_class.setdefault(rank.stratum, []).append(other.percentile / 100)
@@ -327,14 +323,11 @@ def test_members_of_a_rare_kind_do_not_depend_on_what_else_is_looked_for():
 def test_ranks_are_as_they_are_defined():
     ranks = ScoreRanks(RandomScore(i, ["s"], float(i // 2)) for i in range(199))
     low, tied = ranks.rank(["s"], -1.0), ranks.rank(["s"], 10.0)
-    assert low is not None
-    assert tied is not None
     assert low.percentile == pytest.approx(100 * 0.5 / 200)
     assert low.phred == pytest.approx(10 * math.log10(200))
     assert tied.percentile == pytest.approx(100 * (20 + 1.5) / 200)
     assert tied.phred == pytest.approx(-10 * math.log10(23 / 200))
     flat = ScoreRanks(RandomScore(i, ["s"], 1.0) for i in range(199)).rank(["s"], 1.0)
-    assert flat is not None
     assert (flat.z, flat.percentile) == (None, 50.0)
     # an n-th of random variants has the PHRED of an n-th
     share = np.mean([ranks.rank(["s"], i / 2).phred >= 10 for i in range(199)])  # type: ignore[union-attr]
