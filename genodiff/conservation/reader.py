@@ -15,6 +15,7 @@ from genodiff.alphabet import DNA
 from genodiff.conservation.values import ConstraintPiece
 from genodiff.data.stretches import encode_bases
 from genodiff.memory.column_rates import (
+    THIRD,
     Columns,
     ColumnTest,
     NeutralRate,
@@ -70,7 +71,7 @@ def estimate_neutral_rate(
     `sites`: the neutral positions of each contig, ascending, called `source`. Without them, every
     base counts with the probability that it is a third codon position (where coding classes have at
     least a fifth of the genome, else that it is of the fastest class), given the columns around it,
-    never its own.
+    never its own. Of third codon positions it is the rate of those free to change to any base.
     """
     numbers = relatives.columns
     assert numbers is not None
@@ -96,8 +97,9 @@ def estimate_neutral_rate(
     if not columns:
         return NeutralRate(1.0, 1.0, source, 0.0)
     return estimate_neutral(
-        np.concatenate(columns), np.concatenate(weights), numbers, source or described
-    )
+        np.concatenate(columns), np.concatenate(weights), numbers, source or described,
+        kinds=2 if sites is None and described == THIRD else 1,
+    )  # fmt: skip
 
 
 def _cut_sites(sites: Sites, piece: TrackPiece) -> NDArray[np.int64]:

@@ -36,6 +36,11 @@ PRESENT = 0.5
 """A genome is present at a position where its bases have more than this probability."""
 _GRID = np.concatenate([[0.0], np.geomspace(0.01, MOST, 95)])
 _CHUNK, _DIGITS = 2048, 9
+_RANGES = ((np.log(0.02), np.log(50.0)), (0.0, np.log(200.0)))
+"""Of the logarithms of the neutral rate and kappa."""
+_KIND_ROUNDS, _LEAST_STEP = 12, 1e-3
+_MOST_NODES = 100_000
+"""Nodes of the trees of the columns that kinds are told apart by: the most frequent columns."""
 
 
 class NeutralRate(NamedTuple):
@@ -177,25 +182,48 @@ def weigh_at_rates(columns: Columns, numbers: ColumnNumbers, rates: Floats, kapp
 
 
 def estimate_neutral(
-    columns: Columns, weights: Floats, numbers: ColumnNumbers, source: str
+    columns: Columns, weights: Floats, numbers: ColumnNumbers, source: str, *, kinds: int = 1
 ) -> NeutralRate:
     """Estimate the rate and kappa at which `columns` (M, 1 + G) are likeliest.
 
-    `weights` (M,): what each counts. Columns without a base or a genome are left out.
+    `weights` (M,): what each counts. Columns without a base or a genome are left out. With two
+    `kinds` each column is of one or the other, which differ in rate and kappa, and the result is
+    that of lower kappa: of third codon positions, some are free to change to any base and some to
+    one base alone.
     """
     fits = (columns[:, 0] < NONE) & (columns[:, 1:] < NONE).any(1)
     unique, inverse = list_unique(columns[fits])
     counts = np.bincount(inverse, weights[fits], minlength=len(unique))
+    total = float(counts.sum())
+    most = max(1, _MOST_NODES // len(numbers.parent))
+    chosen = np.argsort(-counts, kind="stable")[:most] if kinds > 1 else slice(None)
+    unique, counts = unique[chosen], counts[chosen]
 
-    def cost(at: Floats) -> float:
+    def weigh(at: Floats) -> Floats:
         rate, kappa = np.exp(at)
-        logs = weigh_at_rates(unique, numbers, np.array([rate]), float(kappa))[0]
-        return -float(counts @ logs)
+        return weigh_at_rates(unique, numbers, np.array([rate]), float(kappa))[0]
 
-    ranges = [(np.log(0.05), np.log(20.0)), (0.0, np.log(50.0))]
-    found = minimize(cost, np.log([1.0, 3.0]), method="Nelder-Mead", bounds=ranges)
-    rate, kappa = np.exp(found.x).tolist()
-    return NeutralRate(rate, kappa, source, float(counts.sum()))
+    def improve(at: Floats, share: Floats) -> Floats:
+        steps = at + np.array([[0, 0], [0.5, 0], [0, 0.5]])
+        found = minimize(
+            lambda tried: -float(share @ weigh(tried)), at, method="Nelder-Mead",
+            bounds=_RANGES, options={"initial_simplex": np.clip(steps, *np.transpose(_RANGES))},
+        )  # fmt: skip
+        return np.asarray(found.x)
+
+    best = [improve(np.log([1.0, 3.0]), counts)]
+    if kinds > 1:
+        best = [best[0] + one for one in ([0.1, -0.5], [-0.4, 1.5])]
+        share = np.full(2, 0.5)
+        for _ in range(_KIND_ROUNDS):
+            logs = np.stack([weigh(one) for one in best]) + np.log(share)[:, None]
+            own = counts * np.exp(logs - np.logaddexp(*logs))
+            before, share = share, own.sum(1) / own.sum()
+            best = [improve(one, some) for one, some in zip(best, own, strict=True)]
+            if abs(before - share).max() < _LEAST_STEP:
+                break
+    rate, kappa = np.exp(min(best, key=lambda one: float(one[1]))).tolist()
+    return NeutralRate(rate, kappa, source, total)
 
 
 def _leaves(columns: Columns, gc: float) -> Floats:

@@ -15,7 +15,7 @@ from genodiff.memory.column_rates import (
     measure_length,
     weigh_at_rates,
 )
-from genodiff.memory.columns import ColumnNumbers, start_numbers
+from genodiff.memory.columns import start_numbers
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import Tree, exchange, share_bases
 
@@ -88,11 +88,10 @@ def test_a_score_depends_on_the_column_alone():
             np.testing.assert_array_equal(value, getattr(whole, name)[i : i + 1])
 
 
-def test_the_neutral_rate_of_simulated_columns_is_found():
-    numbers: ColumnNumbers = start_numbers(TREE, 0.4)
-    rng = np.random.default_rng(2)
-    p = exchange(1.6 * np.array(TREE.length), np.full(6, 5.0), 0.4)
-    n = 20_000
+def draw(rate: float, kappa: float, n: int, seed: int, absent: float = 0.1) -> np.ndarray:
+    """Columns of TREE, all branches times `rate`."""
+    rng = np.random.default_rng(seed)
+    p = exchange(rate * np.array(TREE.length), np.full(6, kappa), 0.4)
     target = rng.choice(4, n, p=share_bases(0.4))
 
     def pass_on(base: np.ndarray, node: int) -> np.ndarray:
@@ -102,10 +101,41 @@ def test_the_neutral_rate_of_simulated_columns_is_found():
     five = pass_on(four, 5)
     leaves = (pass_on(four, 1), pass_on(five, 2), pass_on(five, 3))
     drawn = np.stack([target, *leaves], 1).astype(np.uint8)
-    drawn[rng.random(drawn.shape) < 0.1] = NONE
-    found = estimate_neutral(drawn, np.ones(n), numbers, "simulated")
-    assert found.rate == pytest.approx(1.6, rel=0.05)
-    assert found.kappa == pytest.approx(5.0, rel=0.1)
+    drawn[rng.random(drawn.shape) < absent] = NONE
+    return drawn
+
+
+@pytest.mark.parametrize(("rate", "kappa"), [(1.6, 5.0), (0.2, 2.0), (5.0, 4.0)])
+def test_the_neutral_rate_of_simulated_columns_is_found(rate, kappa):
+    drawn = draw(rate, kappa, 20_000, 2)
+    found = estimate_neutral(drawn, np.ones(len(drawn)), start_numbers(TREE, 0.4), "simulated")
+    assert found.rate == pytest.approx(rate, rel=0.07)
+    assert found.kappa == pytest.approx(kappa, rel=0.1)
+
+
+def test_of_two_kinds_of_columns_the_rate_is_that_of_the_free_ones():
+    """As of third codon positions: half may become any base, half the other of their kind."""
+    parts = [draw(1.5, 4.0, 30_000, 3, 0), draw(0.9, 40.0, 30_000, 4, 0)]
+    drawn, numbers = np.concatenate(parts), start_numbers(TREE, 0.4)
+    found = estimate_neutral(drawn, np.ones(len(drawn)), numbers, "simulated", kinds=2)
+    plain = estimate_neutral(drawn, np.ones(len(drawn)), numbers, "simulated")
+    assert found.rate == pytest.approx(1.5, rel=0.12)
+    assert found.kappa < 7 < plain.kappa
+    assert plain.rate < found.rate
+
+
+def test_columns_at_rate_1_are_neither_conserved_nor_accelerated():
+    numbers = start_numbers(TREE, 0.4)
+    test = ColumnTest(numbers, NeutralRate(1.0, 3.0, "simulated", 1.0))
+    scores = {rate: test.score(draw(rate, 3.0, 30_000, 5, 0)) for rate in (0.3, 1.0, 2.0)}
+    p = 10 ** -np.abs(scores[1.0].phylop)
+    assert (p < 0.05).mean() <= 0.06
+    assert (p < 0.01).mean() <= 0.012
+    assert abs(scores[1.0].phylop.mean()) < 0.15
+    slow, neutral, fast = (one.rs.mean() for one in scores.values())
+    assert slow > 0.35 > neutral > fast
+    # A rate of 0 to 3 is estimated from four bases: on average it is above 1 where the truth is 1.
+    assert -0.3 < neutral / scores[1.0].length.mean() < 0
 
 
 def test_a_base_is_called_where_it_is_likelier_than_not():

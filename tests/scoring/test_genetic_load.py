@@ -10,8 +10,13 @@ from genodiff.data.example import make_example
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.memory.ancestry import Ancestry
 from genodiff.memory.column_rates import guess_neutral
-from genodiff.memory.columns import ColumnNumbers, start_numbers
-from genodiff.memory.tree import Tree
+from genodiff.memory.columns import (
+    ColumnNumbers,
+    exchange_branches,
+    read_columns,
+    start_numbers,
+)
+from genodiff.memory.tree import Tree, share_bases
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.variants.load import LoadTally
 from genodiff.variants.scored_variants import ScoredRecord, find_ancestral
@@ -56,6 +61,33 @@ def test_a_site_is_judged_by_the_likelier_base_and_not_where_nobody_is():
     assert derived_ref.rs == derived_alt.rs > 0
     assert derived_ref.rs == pytest.approx(guess_neutral(NUMBERS).rate * 0.35)
     assert ancestry.judge(even, over * 0.4, A, G) is None
+
+
+def test_probabilities_of_ancestral_bases_are_calibrated():
+    """Of columns that are drawn from the tree and its rates."""
+    ancestry, rng, n = Ancestry(NUMBERS), np.random.default_rng(9), 6000
+    told = np.linspace(2, 1, len(NUMBERS.rate))
+    told /= told.sum()
+    rate, chances = rng.choice(len(told), n, p=told), exchange_branches(NUMBERS)
+    bases = np.zeros((4, n), np.int64)
+    bases[0] = rng.choice(4, n, p=share_bases(NUMBERS.gc))
+    for node, above in ((3, 0), (1, 3), (2, 3)):
+        p = chances[rate, node, bases[above]].cumsum(1)
+        bases[node] = np.minimum((rng.random((n, 1)) > p).sum(1), 3)
+    pairs = np.stack([bases[0], (bases[0] + rng.integers(1, 4, n)) % 4])
+    derived = rng.random(n) < 0.4
+    ref, alt = np.where(derived, pairs[::-1], pairs)
+    said, right = np.zeros((2, n))
+    for i, over in enumerate(np.eye(4)[bases[1:3]].swapaxes(0, 1)):
+        factors = told @ read_columns(over[:, None], NUMBERS)[0]
+        odds = ancestry.judge(factors, over, int(ref[i]), int(alt[i])).odds
+        # The other base is drawn evenly here, so the first is as likely as its share.
+        odds += np.log(share_bases(NUMBERS.gc)[alt[i]] / share_bases(NUMBERS.gc)[ref[i]])
+        said[i], right[i] = 1 / (1 + np.exp(-abs(odds))), (odds > 0) == derived[i]
+    bins = np.minimum((said * 10).astype(int), 9)
+    errors = [abs((said - right)[bins == one].sum()) for one in range(5, 10)]
+    assert sum(errors) / n < 0.02
+    assert right.mean() > 0.7
 
 
 def test_load_counts_alleles_of_each_sample(tmp_path):
