@@ -83,14 +83,16 @@ def write_constraint(
     `classes` are those of `form.genes`. Raises `DataError` where no base has a value,
     `MachineError`.
     """
-    genomes = [one["name"] for one in told["relatives"]["genomes"]]
+    related = told["relatives"]["genomes"]
+    genomes = [one["name"] for one in related]
     tally = count_constraint(run, rows, genomes)
     if tally["scored"] <= _LEAST_SHARE * tally["known"]:
         n, of = tally["scored"], tally["bases"]
         what = f"no related genome lies over more than {n:,} of {of:,} bases"
-        raise EmptyOutputError(
-            what, file=told["fasta"]["path"], fix="give nearer species, or check the files"
-        )
+        elsewhere = any(one["homologous"] > _LEAST_SHARE for one in related)
+        fix = "give another region" if elsewhere else "give nearer species, or check the files"
+        raise EmptyOutputError(what, file=told["fasta"]["path"], fix=fix)
+    _tell_absent(related, tally)
     numbers = ColumnNumbers(**told["columns"])
     stretches, columns = run.stretches(rows())
     slow = ColumnClasses(numbers, told["neutral"]["rate"], columns)
@@ -151,6 +153,20 @@ def _read_around(run: ConstraintRun, rows: Rows, element: Element) -> BaseTracks
     return BaseTracks(element.contig, at + low, letters, found[0].p[:0], related)
 
 
+def _tell_absent(related: Sequence[Mapping[str, Any]], tally: Mapping[str, Any]) -> None:
+    """Name the genomes that lie nowhere in what was read; no relatives, or only not here."""
+    known = tally["known"]
+    for one in related:
+        n, everywhere = tally["covered"][one["name"]], one["homologous"]
+        if n >= _LEAST_SHARE * known:
+            continue
+        what = f"{one['name']} lies over {n:,} of the {known:,} bases read"
+        if everywhere > _LEAST_SHARE:
+            _log.info("%s (over %.0f%% of a sample of the genome)", what, 100 * everywhere)
+        else:
+            _log.warning("%s: is it a related species?", what)
+
+
 def count_constraint(run: ConstraintRun, rows: Rows, names: Sequence[str]) -> dict[str, Any]:
     """Count bases and those with values, the means of the tracks over these, and the bases that
     each related genome lies over.
@@ -166,10 +182,6 @@ def count_constraint(run: ConstraintRun, rows: Rows, names: Sequence[str]) -> di
         present += (one.bases[there] < NONE).sum(0)
     means = (sums / max(scored, 1)).round(6).tolist()
     covered = dict(zip(names, present.tolist(), strict=True))
-    for name, n in covered.items():
-        if n < _LEAST_SHARE * known:
-            share = f"{n / max(known, 1):.3%}"
-            _log.warning("%s lies over %s of the bases: is it a related species?", name, share)
     return {
         "bases": bases, "known": known, "scored": scored, "covered": covered,
         "means": dict(zip(VALUES, means, strict=True)),

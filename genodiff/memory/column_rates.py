@@ -36,8 +36,8 @@ PRESENT = 0.5
 """A genome is present at a position where its bases have more than this probability."""
 _GRID = np.concatenate([[0.0], np.geomspace(0.01, MOST, 95)])
 _CHUNK, _DIGITS = 2048, 9
-_RANGES = ((np.log(0.02), np.log(50.0)), (0.0, np.log(200.0)))
-"""Of the logarithms of the neutral rate and kappa."""
+_RANGES = ((np.log(0.02), 0.0), (np.log(50.0), np.log(200.0)))
+"""The least and the largest logarithm of the neutral rate, and of kappa."""
 _KIND_ROUNDS, _LEAST_STEP = 12, 1e-3
 _MOST_NODES = 100_000
 """Nodes of the trees of the columns that kinds are told apart by: the most frequent columns."""
@@ -204,10 +204,12 @@ def estimate_neutral(
         return weigh_at_rates(unique, numbers, np.array([rate]), float(kappa))[0]
 
     def improve(at: Floats, share: Floats) -> Floats:
+        at = np.clip(at, *_RANGES)
         steps = at + np.array([[0, 0], [0.5, 0], [0, 0.5]])
         found = minimize(
             lambda tried: -float(share @ weigh(tried)), at, method="Nelder-Mead",
-            bounds=_RANGES, options={"initial_simplex": np.clip(steps, *np.transpose(_RANGES))},
+            bounds=list(zip(*_RANGES, strict=True)),
+            options={"initial_simplex": np.clip(steps, *_RANGES)},
         )  # fmt: skip
         return np.asarray(found.x)
 

@@ -246,6 +246,22 @@ def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(world, tmp_path, ca
         assert not (tmp_path / "o").exists()
 
 
+def test_a_relative_that_lies_elsewhere_is_a_relative_and_one_that_lies_nowhere_is_none(
+    world, tmp_path, capsys
+):
+    near = world.relatives[0].read_text().splitlines()[1]
+    part = write(tmp_path / "part.fa", {"x": near[6000:]})
+    rng = np.random.default_rng(9)
+    noise = write(tmp_path / "noise.fa", {"x": "".join(rng.choice(list("ACGT"), 9000))})
+    words = ["constraint", world.genome, "--region", "chr1:1-2,000", "--relatives"]
+    code, _, err = command(capsys, *words, *world.relatives, part, noise, "-o", tmp_path / "o")
+    assert code == 0, err
+    assert "part lies over 0 of the 2,000 bases read (over" in err
+    assert "noise lies over 0 of the 2,000 bases read: is it a related species?" in err
+    code, _, err = command(capsys, *words, part, "-o", tmp_path / "p")
+    assert (code, "give another region" in err) == (3, True), err
+
+
 def test_soft_masks_and_runs_of_n_change_nothing_but_the_bases_they_hide(
     world, whole, tmp_path, monkeypatch
 ):
