@@ -27,7 +27,7 @@ from genodiff.memory.columns import ColumnNumbers
 from genodiff.memory.text import NONE
 
 _DEFAULT = ("bigwig",)
-_LEAST_SHARE = 0.001  # of bases; fewer are chance
+_LEAST_SHARE, _LEAST_BASES = 0.001, 32  # fewer are chance
 _RENDER = "genodiff.reports.constraint_page:render_constraint_page"
 AROUND = 600
 """Bases that the page shows on either side of the strongest element."""
@@ -158,7 +158,7 @@ def _tell_absent(related: Sequence[Mapping[str, Any]], tally: Mapping[str, Any])
     known = tally["known"]
     for one in related:
         n, everywhere = tally["covered"][one["name"]], one["homologous"]
-        if n >= _LEAST_SHARE * known:
+        if n >= max(_LEAST_SHARE * known, min(_LEAST_BASES, known)):
             continue
         what = f"{one['name']} lies over {n:,} of the {known:,} bases read"
         if everywhere > _LEAST_SHARE:

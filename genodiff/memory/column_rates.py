@@ -193,7 +193,7 @@ def estimate_neutral(
     """
     fits = (columns[:, 0] < NONE) & (columns[:, 1:] < NONE).any(1)
     unique, inverse = list_unique(columns[fits])
-    counts = np.bincount(inverse, weights[fits], minlength=len(unique))
+    counts = np.asarray(np.bincount(inverse, weights[fits], minlength=len(unique)), np.float64)
     total = float(counts.sum())
     most = max(1, _MOST_NODES // len(numbers.parent))
     chosen = np.argsort(-counts, kind="stable")[:most] if kinds > 1 else slice(None)
