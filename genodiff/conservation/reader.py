@@ -4,7 +4,9 @@ A tile is the middle of one window (`scoring/variant_windows.py`). Its values de
 alone, so they are the same for any regions, batch, shard and number of threads.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby, islice
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from genodiff.alphabet import DNA
 from genodiff.conservation.values import ConstraintPiece
 from genodiff.data.stretches import encode_bases
+from genodiff.kernels.library import count_threads
 from genodiff.memory.column_rates import (
     THIRD,
     Columns,
@@ -45,8 +48,7 @@ def read_constraint(
     assert numbers is not None
     test = ColumnTest(numbers, neutral)
     rate = np.array(numbers.rate) / neutral.rate
-    for batch in _batch_pieces(genome, pieces):
-        windows, over, homologous = _align(genome, relatives, batch)
+    for batch, (windows, over, homologous) in _align_ahead(genome, relatives, pieces):
         posterior = infer_rates(over, windows, numbers)
         for b, one in enumerate(batch):
             columns = call_columns(homologous[:, b, one.cut], windows[b, one.cut])
@@ -81,8 +83,8 @@ def estimate_neutral_rate(
     fast, described = find_fast(numbers)
     columns: list[Columns] = []
     weights: list[Floats] = []
-    for some in _batch_pieces(genome, (tiles[i] for i in chosen.tolist())):
-        windows, over, homologous = _align(genome, relatives, some)
+    wanted = (tiles[i] for i in chosen.tolist())
+    for some, (windows, over, homologous) in _align_ahead(genome, relatives, wanted):
         told = None if sites is not None else read_context(over, windows, numbers)
         for b, one in enumerate(some):
             at = one.cut
@@ -134,10 +136,30 @@ def _batch_pieces(genome: Contigs, pieces: Iterable[TrackPiece]) -> Iterator[lis
             yield batch
 
 
-def _align(
-    genome: Contigs, relatives: Relatives, batch: Sequence[_Placed]
-) -> tuple[Codes, Floats, Floats]:
-    """The windows (B, L) of a batch, and `align_homologs` of them."""
+def _align_ahead(
+    genome: Contigs, relatives: Relatives, pieces: Iterable[TrackPiece]
+) -> Iterator[tuple[list[_Placed], tuple[Codes, Floats, Floats]]]:
+    """Each batch of pieces, aligned; the next ones are aligned meanwhile, on threads of their own.
+
+    The kernels divide a batch over threads, but not what lies between them.
+    """
+    with ThreadPoolExecutor(count_threads()) as pool:
+        waiting: deque[tuple[list[_Placed], Future[tuple[Codes, Floats, Floats]]]] = deque()
+        for batch in _batch_pieces(genome, pieces):
+            waiting.append((batch, pool.submit(_align, relatives, _cut(genome, batch))))
+            if len(waiting) > count_threads():
+                before, found = waiting.popleft()
+                yield before, found.result()
+        while waiting:
+            before, found = waiting.popleft()
+            yield before, found.result()
+
+
+def _cut(genome: Contigs, batch: Sequence[_Placed]) -> Codes:
+    """The windows (B, L) of a batch."""
     letters = (genome.fetch(one.piece.contig, one.start, one.end) for one in batch)
-    windows = np.stack([np.array(encode_bases(DNA.encode(one))) for one in letters])
+    return np.stack([np.array(encode_bases(DNA.encode(one))) for one in letters])
+
+
+def _align(relatives: Relatives, windows: Codes) -> tuple[Codes, Floats, Floats]:
     return windows, *relatives.align_homologs(windows)

@@ -122,3 +122,22 @@ def test_the_table_and_the_page_say_which_classes_are_constrained(example, tmp_p
         genodiff.constraint(
             example / "genome.fa", **given, genes=tmp_path / "few.gff3", out=tmp_path / "p"
         )
+
+
+@pytest.mark.slow
+def test_shards_and_threads_give_the_bytes_of_a_run_with_genes(example, tmp_path, monkeypatch):
+    monkeypatch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 24)
+    given = {
+        "relatives": [example / "near.fa", example / "far.fa"], "formats": ["wig"], "maf": True,
+        "genes": example / "genes.gff3", "region": ["chr1:20,001-50,000"],
+    }  # fmt: skip
+    parts = [tmp_path / f"{i}.npy" for i in (1, 2)]
+    for i, out in enumerate([tmp_path / "whole", *parts]):
+        monkeypatch.setattr("genodiff.conservation.reader.count_threads", lambda i=i: 1 + i)
+        shard = {"shard": f"{i}/2"} if i else {}
+        genodiff.constraint(example / "genome.fa", **given, out=out, **shard)
+    genodiff.merge(parts, out=tmp_path / "merged")
+    files = {one.name for one in (tmp_path / "whole").iterdir()} - {"constraint.json"}
+    assert {"classes.tsv", "constraint.html", "elements.bed", "alignment.maf", "rs.wig"} <= files
+    for name in files:
+        assert (tmp_path / "merged" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

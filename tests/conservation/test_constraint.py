@@ -159,6 +159,7 @@ def test_any_number_of_threads_gives_the_same_bytes(world, whole, tmp_path):
         torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_torch_is_not_imported(world, tmp_path):
     words = ["constraint", str(world.genome), "--relatives", str(world.relatives[0]), "-q"]
     words += ["--region", "chr1:1-2000", "-o", str(tmp_path / "o"), "--format", "wig"]
