@@ -1,126 +1,145 @@
-"""Ancestral bases of yeast's natural SNPs, beside a genome that was left out, and their load.
+"""Ancestral bases of yeast's natural SNPs, beside genomes that were left out.
 
-    python benchmarks/relatives/ancestral.py OUT chrV chrXIV
+    python benchmarks/relatives/ancestral.py FOLDER chrV
+    python benchmarks/relatives/ancestral.py FOLDER chrVIII chrXI chrXIII
 
-SNPs are positions of the contigs at which one of four strains of S. cerevisiae has another base
-than S288C, as their assemblies are aligned by genodiff itself. `genodiff score none` is told of
-CBS432, S. arboricola and S. eubayanus; UFRJ50816 is left out, and decides: a SNP counts where it
-has REF or one ALT. Written: OUT/snps.vcf, OUT/scored.vcf, OUT/load.tsv, OUT/ancestral.json.
+FOLDER is an output of `genodiff constraint --maf` of yeast with S. paradoxus CBS432 and UFRJ50816,
+S. arboricola and S. eubayanus. SNPs are those of yeast_natural_snvs.tsv.gz. What is measured:
+
+- where UFRJ50816 and S. arboricola, both left out, have the same of REF and ALT: whether that is
+  the base that the other two genomes make ancestral. Two lineages rarely change alike.
+- UFRJ50816 alone left out: it changes itself, and shares changes with CBS432. So what it has is not
+  the ancestral base; but the tree says how likely it is to have it. Is that probability calibrated?
 """
 
+import gzip
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from Bio import AlignIO
 
-import genodiff
-from genodiff.alphabet import DNA
-from genodiff.data.stretches import encode_bases
-from genodiff.io.faidx import Genome
-from genodiff.memory.column_rates import call_columns
-from genodiff.memory.relatives import Relatives
-from genodiff.runs.related_genome import relate_genome
+from genodiff.memory.column_rates import list_unique
+from genodiff.memory.columns import ColumnNumbers, _emit, list_states, read_columns, run_chain
+from genodiff.memory.text import NONE
+from genodiff.memory.tree import share_bases
 
-SHARED = Path(os.environ["GENODIFF_SHARED"]) / "data"
-FASTA = SHARED / "genomes" / "sacCer3.fa.gz"
-YEASTS = SHARED / "relatives" / "yeast"
-STRAINS = ("Scer_SK1", "Scer_DBVPG6044", "Scer_Y12", "Scer_YPS128")
-TOLD = ("Spar_CBS432", "Sarb_H6", "Seub_FM1318_orfs")
-LEFT_OUT = "Spar_UFRJ50816"
-CONTEXT, STEP, BATCH = 1024, 512, 16
+TRUTH = Path(os.environ["GENODIFF_SHARED"]) / "data/relatives/truth/yeast_natural_snvs.tsv.gz"
+LENGTH, AROUND = 3072, 510
 
 
-def list_files(names: tuple[str, ...]) -> list[Path]:
-    return [YEASTS / f"{name}.fa.gz" for name in names]
+def read_sites(contigs: list[str]) -> dict[str, np.ndarray]:
+    """Position, REF and ALT of the natural SNPs of each contig."""
+    found: dict[str, list[tuple[int, int, int]]] = {name: [] for name in contigs}
+    with gzip.open(TRUTH, "rt") as file:
+        for row in (line.split("\t") for line in file):
+            if row[0] in found and row[4] == "1":
+                found[row[0]].append((int(row[1]) - 1, *map("ACGT".index, row[2:4])))
+    return {name: np.array(rows) for name, rows in found.items()}
 
 
-def align(genome: Genome, contig: str, relatives: Relatives) -> np.ndarray:
-    """(L, 1 + G): the column of each base of a contig, 4 where there is none."""
-    codes = np.array(encode_bases(DNA.encode(genome.fetch(contig, 0, genome.contigs[contig]))))
-    out = np.full((len(codes), 1 + len(relatives.genomes)), 4, np.uint8)
-    starts = [*range(0, len(codes) - CONTEXT, STEP), len(codes) - CONTEXT]
-    for first in range(0, len(starts), BATCH):
-        some = starts[first : first + BATCH]
-        windows = np.stack([codes[at : at + CONTEXT] for at in some])
-        _, homologous = relatives.align_homologs(windows)
-        for b, at in enumerate(some):
-            low = 0 if at == 0 else CONTEXT // 4
-            high = CONTEXT if at == starts[-1] else CONTEXT - CONTEXT // 4
-            called = call_columns(homologous[:, b], windows[b])
-            out[at + low : at + high] = called[low:high]
+def read_maf(folder: Path, names: list[str], contigs: list[str]) -> dict[str, np.ndarray]:
+    """(L, 1 + G): the columns of contigs."""
+    out: dict[str, np.ndarray] = {}
+    code = np.full(256, NONE, np.uint8)
+    code[list(b"ACGTacgt")] = [*range(4)] * 2
+    for block in AlignIO.parse(folder / "alignment.maf", "maf"):
+        contig = block[0].id.split(".", 1)[1]
+        if contig not in contigs:
+            continue
+        start, length = (block[0].annotations[key] for key in ("start", "srcSize"))
+        table = out.setdefault(contig, np.full((length, 1 + len(names)), NONE, np.uint8))
+        for i, row in enumerate(block):
+            column = 0 if i == 0 else 1 + names.index(row.id.removesuffix(".aligned"))
+            letters = code[np.frombuffer(bytes(row.seq), np.uint8)]
+            table[start : start + len(letters), column] = letters
     return out
 
 
-def list_snps(contig: str, columns: np.ndarray) -> Iterator[tuple[int, str]]:
-    """Position and line of the VCF of each SNP."""
-    differ = (columns[:, 1:] < 4) & (columns[:, 1:] != columns[:, :1]) & (columns[:, :1] < 4)
-    for at in np.flatnonzero(differ.any(1)).tolist():
-        ref, own = columns[at, 0], columns[at, 1:]
-        alts = sorted({int(x) for x in own[differ[at]]})
-        calls = ["." if x == 4 else "0" if x == ref else str(alts.index(int(x)) + 1) for x in own]
-        letters = ",".join("ACGT"[x] for x in alts)
-        rest = "\t".join(["0", *calls])
-        yield at, f"{contig}\t{at + 1}\t.\t{'ACGT'[ref]}\t{letters}\t.\t.\t.\tGT\t{rest}"
+def spell(columns: np.ndarray, gc: float) -> np.ndarray:
+    """(G, M, 4): what genomes have over positions, for `read_columns`."""
+    return np.eye(5)[columns[:, 1:].T][..., :4]
 
 
-def measure(rows: list[tuple[str, float, str]], bins: int = 10) -> dict[str, object]:
-    """Share that is right, and expected calibration error; rows (base, probability, truth)."""
-    right = np.array([base == truth for base, _, truth in rows])
-    chance = np.array([p for _, p, _ in rows])
-    at = np.minimum((chance * bins).astype(int), bins - 1)
-    table = [
-        {
-            "from": b / bins, "n": int((at == b).sum()),
-            "right": round(float(right[at == b].mean()), 4),
-            "said": round(float(chance[at == b].mean()), 4),
-        }
-        for b in np.unique(at).tolist()
-    ]  # fmt: skip
-    error = sum(one["n"] * abs(one["right"] - one["said"]) for one in table) / len(rows)
-    return {"n": len(rows), "right": right.mean().round(4), "ece": round(error, 4), "bins": table}
+def weigh(columns: np.ndarray, numbers: ColumnNumbers) -> np.ndarray:
+    """(M, J, 4): the weight of each base of the target, at each rate."""
+    unique, inverse = list_unique(columns)
+    return read_columns(spell(unique, numbers.gc), numbers)[inverse]
 
 
-def main(out: Path, contigs: list[str]) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    lines, truth = [], {}
-    with Genome(FASTA) as genome:
-        strains = relate_genome(genome, list_files(STRAINS), strains=True).relatives
-        judge = relate_genome(genome, list_files((LEFT_OUT,))).relatives
-        for contig in contigs:
-            decided = align(genome, contig, judge)[:, 1]
-            for at, line in list_snps(contig, align(genome, contig, strains)):
-                lines.append(line)
-                truth[contig, at + 1] = "ACGTN"[decided[at]]
-        names = "\t".join(["S288C", *sorted(STRAINS)])
-        head = ["##fileformat=VCFv4.2"]
-        head += [f"##contig=<ID={name},length={genome.contigs[name]}>" for name in contigs]
-    head += ['##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">']
-    head += [f"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t{names}"]
-    (out / "snps.vcf").write_text("\n".join([*head, *lines]) + "\n")
-    genodiff.score(
-        "none", out / "snps.vcf", fasta=FASTA, relatives=list_files(TOLD), out=out / "scored.vcf",
-        load=out / "load.tsv", force=True,
+def tell_rates(columns: np.ndarray, numbers: ColumnNumbers) -> np.ndarray:
+    """(L, J): the chance of each rate, as told by the columns around."""
+    states = list_states(numbers)
+    unique, inverse = list_unique(columns)
+    weights = read_columns(spell(unique, numbers.gc), numbers)
+    bases = np.eye(5)[unique[:, 0]][:, :4] + (unique[:, :1] == NONE) * share_bases(numbers.gc)
+    seen = np.einsum("ujc,uc->uj", weights, bases)[inverse]
+    out = np.zeros((len(columns), len(numbers.rate)))
+    step = LENGTH - 2 * AROUND
+    for start in range(0, max(len(columns) - 2 * AROUND, 1), step):
+        end = min(start + LENGTH, len(columns))
+        told = run_chain(_emit(seen[None, start:end], states), states).told[0]
+        low = 0 if start == 0 else AROUND
+        place = np.arange(end - start)[low:] % 3
+        mixed = np.einsum("lk,lkj->lj", told[low:], states.weights[place])
+        out[start + low : end] = mixed
+    return out
+
+
+def measure_error(said: np.ndarray, right: np.ndarray, bins: int = 10) -> float:
+    """The expected calibration error."""
+    at = np.minimum((said * bins).astype(int), bins - 1)
+    return sum(abs((said - right)[at == b].sum()) for b in range(bins)) / len(said)
+
+
+def main(folder: Path, contigs: list[str]) -> None:
+    told = json.loads((folder / "constraint.json").read_text())
+    names = [one["name"] for one in told["relatives"]["genomes"]]
+    numbers, sites = ColumnNumbers(**told["columns"]), read_sites(contigs)
+    tables = read_maf(folder, names, contigs)
+    columns = np.concatenate([tables[name][sites[name][:, 0]] for name in contigs])
+    rates = np.concatenate(
+        [tell_rates(tables[name], numbers)[sites[name][:, 0]] for name in contigs]
+    )
+    _, ref, alt = np.concatenate([sites[name] for name in contigs]).T
+    at, judge, other = np.arange(len(ref)), *(
+        1 + next(i for i, name in enumerate(names) if key in name) for key in ("UFRJ", "arb")
     )  # fmt: skip
-    rows, unknown = [], 0
-    for line in (out / "scored.vcf").read_text().splitlines():
-        if line.startswith("#"):
-            continue
-        contig, pos, _, ref, alts, _, _, info, *_ = line.split("\t")
-        said = dict(one.partition("=")[::2] for one in info.split(";"))
-        base = truth[contig, int(pos)]
-        if base not in (ref, *alts.split(",")):
-            continue
-        if "AA" not in said:
-            unknown += 1
-            continue
-        rows.append((said["AA"], float(said["GD_AAP"]), base))
-    told = {"snps": len(lines), "decided": len(rows) + unknown, "without_aa": unknown}
-    told |= measure(rows)
-    (out / "ancestral.json").write_text(json.dumps(told, indent=1) + "\n")
-    print(json.dumps(told, indent=1))
+
+    def decide(left_out: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Whether ALT is ancestral, the probability of that or of REF, and where it is told."""
+        some = columns.copy()
+        some[:, left_out] = NONE
+        likely = np.einsum("mj,mjb->mb", rates, weigh(some, numbers))
+        odds = np.log(likely[at, alt]) - np.log(likely[at, ref])
+        return odds > 0, 1 / (1 + np.exp(-np.abs(odds))), (some[:, 1:] < NONE).any(1)
+
+    has = columns[:, judge]
+    decided = (has == ref) | (has == alt)
+    found, said, there = decide([judge, other])
+    both = decided & there & (has == columns[:, other])
+    right = (found == (has == alt))[both]
+    print(f"{len(ref):,} SNPs; both genomes left out agree on REF or ALT at {both.sum():,}")
+    print(f"  right {right.mean():.4f}, said {said[both].mean():.4f}")
+    sure = said[both] > 0.9
+    print(f"  said above .9: {sure.sum():,}, right {right[sure].mean():.4f}")
+    found, said, there = decide([judge])
+    joint = np.zeros((len(ref), 2))
+    for k, base in enumerate((ref, alt)):
+        some = columns.copy()
+        some[:, judge] = base
+        likely = np.einsum("mj,mjb->mb", rates, weigh(some, numbers))
+        joint[:, k] = (likely[at, ref] + likely[at, alt]) * share_bases(numbers.gc)[base]
+    forecast = np.where(found, joint[:, 1], joint[:, 0]) / joint.sum(1)
+    use = decided & there
+    right, forecast = (found == (has == alt))[use], forecast[use]
+    print(f"UFRJ50816 alone left out, it has REF or ALT at {use.sum():,}")
+    print(f"  it has the base that is called ancestral at {right.mean():.4f}")
+    error = measure_error(forecast, right)
+    print(f"  forecast of that {forecast.mean():.4f}, calibration error {error:.4f}")
+    print(f"  probability of the ancestral base, mean: {said[use].mean():.4f}")
 
 
 if __name__ == "__main__":
