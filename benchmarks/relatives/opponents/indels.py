@@ -1,11 +1,16 @@
 """Natural indels of yeast beside their controls: AUROC in genes and between, and indels a second.
 
     yeast_indels.py WORK WORK/indels.tsv.gz          our_columns.py yeast WORK/ours/yeast
+    star.py sacCer3.fa WORK/star_gaps *.maf --gaps
+    phast_indels.sh WORK/phast_yeast/fit.mod WORK/phast_indels WORK/star_gaps/*.fa
     python indels.py WORK OUT.json CONTIG ...
 
 The score is `score_spellings`, with the classes in WORK/fits-yeast-ours.json. Baselines: minus the
 length, how far the bases behind repeat the indel's, and on LAST's star alignment the share of gaps
-and unaligned bases within 10 columns, and of genomes that have no base at the position.
+and unaligned bases within 10 columns, and of genomes that have no base at the position; and minus
+the log-likelihood of these columns by PHAST's indelFit, which says where indels have happened and
+knows neither the bases nor the length of the one in question. Natural indels without a control are
+counted: were each of them below every control, a figure would be multiplied by `matched`.
 """
 
 import json
@@ -21,6 +26,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from columns_of import read_star
 from compare import BlockDraws
 from paired import interval
+from yeast_indels import ALONE
 from yeast_setting import FOUR, SHARED, open_relative, read_genome, read_table
 
 from genodiff.memory.columns import ColumnNumbers
@@ -32,6 +38,7 @@ from genodiff.memory.votes import ProfileNumbers
 
 WEIGHTS = np.array([1.0, 0.95, 0.42, 0.52])
 NEAR = 10
+SCORES = ("score", "length", "repeat", "gaps", "absent", "indelFit")
 
 
 def open_scores(work: Path) -> tuple[Relatives, ProfileScores]:
@@ -51,8 +58,11 @@ def main() -> None:
     relatives, profiles = open_scores(work)
     genome = read_genome(SHARED / "genomes" / "sacCer3.fa.gz")
     rows = [r for r in read_table(work / "indels.tsv.gz") if r["chrom"] in contigs]
+    alone = [r["region"] for r in rows if r["natural"] == ALONE]
+    rows = [r for r in rows if r["natural"] != ALONE]
+    phast = {c: np.loadtxt(work / "phast_indels" / f"{c}.indels")[:, 1] for c in contigs}
     last = {c: read_star(work / "star_yeast" / f"{c}.fa")[1].sum(-1) for c in contigs}
-    scores = {k: np.zeros(len(rows)) for k in ("score", "length", "repeat", "gaps", "absent")}
+    scores = {k: np.zeros(len(rows)) for k in SCORES}
     spent = 0.0
     for i, row in enumerate(rows):
         codes, at = genome[row["chrom"]], int(row["pos"])
@@ -66,7 +76,9 @@ def main() -> None:
         spent += time.process_time() - begun
         scores["length"][i] = -max(len(gone), len(new))
         scores["repeat"][i] = int(row["repeat"])
-        near = last[row["chrom"]][:, max(at - NEAR, 0) : at + len(gone) + NEAR]
+        around = slice(max(at - NEAR, 0), at + len(gone) + NEAR)
+        near = last[row["chrom"]][:, around]
+        scores["indelFit"][i] = -phast[row["chrom"]][around].sum()
         scores["gaps"][i] = 1 - near.mean()
         scores["absent"][i] = 1 - near[:, NEAR].mean() if near.shape[1] > NEAR else 0.0
     natural = np.array([r["natural"] == "1" for r in rows])
@@ -78,7 +90,9 @@ def main() -> None:
         draws = BlockDraws(block[mine], 1000)
         known = {k: draws.measure(v[mine], natural[mine]) for k, v in scores.items()}
         own, drawn = known["score"]
-        of = {"n": int(mine.sum()), "score": interval(own, drawn)}
+        pairs = int(natural[mine].sum())
+        of = {"n": int(mine.sum()), "matched": round(pairs / (pairs + alone.count(region)), 3)}
+        of |= {"score": interval(own, drawn)}
         for k, (value, some) in known.items():
             if k != "score":
                 ahead = interval(own - value, drawn - some)

@@ -1,6 +1,7 @@
 """Star alignments on a target from LAST's one-to-one MAFs, as FASTA: the target first, N elsewhere.
 
 python star.py TARGET.fa OUT_FOLDER NAME.maf ...        a genome each; OUT_FOLDER/CONTIG.fa
+python star.py TARGET.fa OUT_FOLDER NAME.maf ... --gaps         deleted bases as - (for indelFit)
 python star.py TARGET.fa OUT_FOLDER records.maf --records RECORDS.fa      a record each
 """
 
@@ -31,7 +32,9 @@ def read_blocks(path: Path) -> Iterator[tuple[float, list[str], list[str]]]:
                     yield score, rows[0], rows[1]
 
 
-def lay(path: Path, target: dict[str, str], records: bool) -> dict[str, dict[str, np.ndarray]]:
+def lay(
+    path: Path, target: dict[str, str], records: bool, gaps: bool = False
+) -> dict[str, dict[str, np.ndarray]]:
     """Rows by contig, of each record or of the genome as a whole; where blocks overlap, the one
     with the higher score."""
     out: dict[str, dict[str, np.ndarray]] = {}
@@ -40,7 +43,8 @@ def lay(path: Path, target: dict[str, str], records: bool) -> dict[str, dict[str
         contig, name = top[1], low[1] if records else path.stem
         x, y = (np.frombuffer(row[6].upper().encode(), np.uint8) for row in (top, low))
         y = y[x != ord("-")].copy()
-        y[y == ord("-")] = N
+        if not gaps:
+            y[y == ord("-")] = N
         here = out.setdefault(name, {})
         if contig not in here:
             here[contig] = np.full(len(target[contig]), N, np.uint8)
@@ -58,7 +62,7 @@ def main() -> None:
     records = "--records" in sys.argv
     paths, rows = [Path(p) for p in sys.argv[3:] if p.endswith(".maf")], {}
     for path in paths:
-        rows |= lay(path, target, records)
+        rows |= lay(path, target, records, "--gaps" in sys.argv)
     names = read_fasta(sys.argv[-1]) if records else [path.stem for path in paths]
     none = {contig: np.full(len(codes), N, np.uint8) for contig, codes in target.items()}
     rows = {name: none | rows.get(name, {}) for name in names}
