@@ -57,7 +57,7 @@ def main() -> None:
 
         near = list_alleles(("chrV", "chrXIV"))
         near = [near[i] for i in np.sort(rng.choice(len(near), COMPARED, replace=False))]
-        fast, exact = (score(near, exact=exact)[0] for exact in (False, True))
+        fast, exact = (score(near, method="llr", exact=exact)[0] for exact in (False, True))
         for i, what in enumerate(("likelihood", "votes")):
             told[what] = summarise(fast[:, i] - exact[:, i]) | {
                 "deviation": round(float(exact[:, i].std()), 3),
@@ -68,7 +68,7 @@ def main() -> None:
         every = [every[i] for i in np.sort(rng.choice(len(every), DRAWN, replace=False))]
         speed: dict[str, list[float]] = {}
         for turn in range(2):
-            for method in ("auto", "votes"):
+            for method in ("llr", "votes"):
                 some = every[turn * TIMED : (turn + 1) * TIMED]
                 spent = score(some, method=method)[1]
                 speed.setdefault(f"{method}, fast", []).append(round(len(some) / spent, 1))
