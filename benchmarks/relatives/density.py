@@ -85,9 +85,7 @@ def main() -> None:
             size = sum(end - start for _, start, end in spans[name])
             told["SNVs in 1,000 bases"][name] = round(1e3 * len(alleles) / size, 2)
         first = sets["20 genes"][:1]
-        list(
-            score_alleles(model, genome, first, ScoreOptions(method="llr"))
-        )  # measures the spacing
+        list(score_alleles(model, genome, first, ScoreOptions(method="llr")))  # for the spacing
         told["spacing"] = next(iter(variant_scores._SPACINGS.values()))
         for turn in range(TURNS):
             for name, alleles in sets.items():
