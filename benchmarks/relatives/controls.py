@@ -222,12 +222,12 @@ def draw(found: dict, target: Path) -> None:
         top.text(max(last, 0) + 0.02, y, f"{value:.3f}", va="center")
     top.set_yticks(range(len(rows)), [name for name, _ in rows])
     top.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.6))
-    top.set_xlabel("bits a base beyond the base composition")
+    top.set_xlabel("bits a base saved")
     values = np.array([one["bits"] for one in found["curve"]]).T
     n = np.arange(1, values.shape[1] + 1)
     low.fill_between(n, values[1], values[2], color="#17607a", alpha=0.2, lw=0)
     low.plot(n, values[0], "o-", color="#17607a")
-    low.set(xticks=n, xlabel="related genomes", ylabel="bits a base")
+    low.set(xticks=n, xlabel="related genomes", ylabel="bits a base saved")
     for axes in (top, low):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(target, metadata={"Date": None})
