@@ -12,8 +12,9 @@ import pytest
 from cyclopts import App
 from cyclopts.exceptions import CycloptsError
 
+from genodiff.api.model import Model
 from genodiff.cli import build_app
-from genodiff.jobs.verbs import list_verbs
+from genodiff.jobs.verbs import list_functions, list_verbs
 
 ROOT = Path(__file__).resolve().parent.parent
 HOW_TO = ROOT / "docs" / "how-to"
@@ -88,6 +89,20 @@ def test_the_marked_commands_of_the_pages_run():
         [sys.executable, str(script), "--check"], capture_output=True, text=True, timeout=1800
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+@pytest.mark.slow
+def test_the_reference_has_the_arguments_and_the_help_of_what_requests_make():
+    griffe = pytest.importorskip("griffe")
+    extensions = griffe.load_extensions(str(ROOT / "docs/hooks/docstrings.py"))
+    package = griffe.load("genodiff", extensions=extensions, search_paths=[str(ROOT)])
+    methods = [
+        f"api.model.Model.{name}" for name, x in vars(Model).items() if hasattr(x, "request")
+    ]
+    assert len(methods) > 8
+    for name in [*list_functions(), *methods]:
+        assert "Args:" in package[name].docstring.value, name
+        assert len(list(package[name].parameters)) > 1 or name == "list_recipes", name
 
 
 @pytest.mark.slow
