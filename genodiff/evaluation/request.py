@@ -97,7 +97,7 @@ class EvalRequest(EvalOptions, FileRequest):
         """One, or one for each recipe (NAME or NAME=PATH)."""
         if not self.recipe:
             return [replace(self, recipe=None)]
-        recipes = [self.recipe] if isinstance(self.recipe, str) else list(self.recipe)
+        recipes = list(self.recipe)
         named = [recipe.partition("=") for recipe in recipes]
         if self.text is None:
             return [replace(self, recipe=name, text=path or None) for name, _, path in named]

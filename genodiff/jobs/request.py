@@ -11,12 +11,13 @@ all that can be judged without it.
 
 import inspect
 from abc import ABC
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill, indent
+from types import UnionType
 from typing import (
     Annotated,
     Any,
@@ -28,6 +29,7 @@ from typing import (
     ParamSpec,
     Self,
     TypeVar,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -125,6 +127,13 @@ class Field(NamedTuple):
                     raise UsageError(f"{flag} {one} is not above {least}", fix="give more")
 
 
+def is_list(kind: Any) -> bool:
+    """Whether a value of this type is a list, and never one word."""
+    some = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    forms = {get_origin(one) or one for one in some}
+    return not forms & {str, Literal} and bool(forms & {Sequence, list, tuple})
+
+
 def list_kinds(kind: Any) -> list[Any]:
     """The types that a union, or a sequence of it, is made of; else the type itself."""
     if get_origin(kind) is Literal or not get_args(kind):
@@ -134,11 +143,17 @@ def list_kinds(kind: Any) -> list[Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Fields that requests share. Raises `UsageError` for a value that cannot be meant."""
+    """Fields that requests share. Raises `UsageError` for a value that cannot be meant.
+
+    A word or a path in place of a list is a list of one.
+    """
 
     def __post_init__(self) -> None:
         kind: Any = type(self)
         for one in list_fields(kind):
+            value = getattr(self, one.name)
+            if isinstance(value, str | Path) and is_list(one.kind):
+                object.__setattr__(self, one.name, (value,))
             one.check(getattr(self, one.name))
 
 

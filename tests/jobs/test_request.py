@@ -3,7 +3,9 @@
 import inspect
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
@@ -28,6 +30,8 @@ class CountRequest(Request[int]):
     times: Annotated[int, Ge(1), Option("How often.")] = 1
     share: Annotated[float | None, Gt(0), Option("A share.")] = None
     unit: Annotated[Literal["bits", "nats"], Option("The unit.")] = "nats"
+    files: Annotated[Sequence[str | Path] | None, Option("Files.")] = ()
+    either: Annotated[str | Sequence[str], Option("One or several.")] = ""
 
 
 def count(asked: CountRequest, *given: Any) -> int:
@@ -41,6 +45,13 @@ class Holder:
 def test_a_verb_and_a_method_take_the_fields_and_answer():
     assert make_function("count", CountRequest)("abc", times=2) == 6
     assert Holder().count("abc", times=2) == 7  # the holder is given beside the request
+
+
+def test_a_word_in_place_of_a_list_is_a_list_of_one(tmp_path: Path) -> None:
+    assert CountRequest("abc", files="a.fa").files == ("a.fa",)
+    assert CountRequest("abc", files=tmp_path).files == (tmp_path,)
+    assert CountRequest("abc", files=["a.fa", "b.fa"]).files == ["a.fa", "b.fa"]
+    assert CountRequest("abc", files=None, either="ab").either == "ab"
 
 
 @pytest.mark.parametrize(
