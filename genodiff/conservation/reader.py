@@ -4,9 +4,7 @@ A tile is the middle of one window (`scoring/variant_windows.py`). Its values de
 alone, so they are the same for any regions, batch, shard and number of threads.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby, islice
 from typing import NamedTuple
 
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from genodiff.alphabet import DNA
 from genodiff.conservation.values import ConstraintPiece
 from genodiff.data.stretches import encode_bases
-from genodiff.kernels.library import count_threads
+from genodiff.kernels.library import map_in_order
 from genodiff.memory.column_rates import (
     THIRD,
     Columns,
@@ -48,17 +46,28 @@ def read_constraint(
     assert numbers is not None
     test = ColumnTest(numbers, neutral)
     rate = np.array(numbers.rate) / neutral.rate
-    for batch, (windows, over, homologous) in _align_ahead(genome, relatives, pieces):
+
+    def read(batch: _Batch) -> list[ConstraintPiece]:
+        placed, windows = batch
+        over, homologous = relatives.align_homologs(windows)
         posterior = infer_rates(over, windows, numbers)
-        for b, one in enumerate(batch):
-            columns = call_columns(homologous[:, b, one.cut], windows[b, one.cut])
-            found = test.score(columns)
+        called = [
+            call_columns(homologous[:, b, one.cut], windows[b, one.cut])
+            for b, one in enumerate(placed)
+        ]
+        found, at, pieces = test.score(np.concatenate(called)), 0, []
+        for b, (one, columns) in enumerate(zip(placed, called, strict=True)):
+            rs, phylop, length, present = (x[at : at + len(columns)] for x in found)
+            at += len(columns)
             conserved = (posterior.states[b, one.cut] * test.slow[one.places]).sum(1)
             mean = (posterior.rates[b, one.cut] * rate).sum(1)
-            rows = (found.rs, found.phylop, conserved, mean, found.present, found.length)
-            values = np.stack(rows, 1)
-            values[np.isnan(found.rs)] = np.nan
-            yield ConstraintPiece(values.astype(np.float32), columns[:, 1:])
+            values = np.stack((rs, phylop, conserved, mean, present, length), 1)
+            values[np.isnan(rs)] = np.nan
+            pieces.append(ConstraintPiece(values.astype(np.float32), columns[:, 1:]))
+        return pieces
+
+    for done in map_in_order(read, _batch_pieces(genome, pieces)):
+        yield from done
 
 
 def estimate_neutral_rate(
@@ -83,8 +92,12 @@ def estimate_neutral_rate(
     fast, described = find_fast(numbers)
     columns: list[Columns] = []
     weights: list[Floats] = []
-    wanted = (tiles[i] for i in chosen.tolist())
-    for some, (windows, over, homologous) in _align_ahead(genome, relatives, wanted):
+
+    def align(batch: _Batch) -> tuple[_Batch, tuple[Floats, Floats]]:
+        return batch, relatives.align_homologs(batch[1])
+
+    batches = _batch_pieces(genome, (tiles[i] for i in chosen.tolist()))
+    for (some, windows), (over, homologous) in map_in_order(align, batches):
         told = None if sites is not None else read_context(over, windows, numbers)
         for b, one in enumerate(some):
             at = one.cut
@@ -128,38 +141,14 @@ class _Placed(NamedTuple):
         return np.arange(self.cut.start, self.cut.stop) % 3
 
 
-def _batch_pieces(genome: Contigs, pieces: Iterable[TrackPiece]) -> Iterator[list[_Placed]]:
-    """Pieces in order, those in one batch with windows of one length."""
+_Batch = tuple[list[_Placed], Codes]
+"""Pieces whose windows (B, L) have one length."""
+
+
+def _batch_pieces(genome: Contigs, pieces: Iterable[TrackPiece]) -> Iterator[_Batch]:
+    """Pieces in order, with their windows."""
     placed = (_Placed(one, *place_tile(one, CONTEXT, genome.contigs[one.contig])) for one in pieces)
     for _, alike in groupby(placed, lambda one: one.end - one.start):
         while batch := list(islice(alike, _BATCH)):
-            yield batch
-
-
-def _align_ahead(
-    genome: Contigs, relatives: Relatives, pieces: Iterable[TrackPiece]
-) -> Iterator[tuple[list[_Placed], tuple[Codes, Floats, Floats]]]:
-    """Each batch of pieces, aligned; the next ones are aligned meanwhile, on threads of their own.
-
-    The kernels divide a batch over threads, but not what lies between them.
-    """
-    with ThreadPoolExecutor(count_threads()) as pool:
-        waiting: deque[tuple[list[_Placed], Future[tuple[Codes, Floats, Floats]]]] = deque()
-        for batch in _batch_pieces(genome, pieces):
-            waiting.append((batch, pool.submit(_align, relatives, _cut(genome, batch))))
-            if len(waiting) > count_threads():
-                before, found = waiting.popleft()
-                yield before, found.result()
-        while waiting:
-            before, found = waiting.popleft()
-            yield before, found.result()
-
-
-def _cut(genome: Contigs, batch: Sequence[_Placed]) -> Codes:
-    """The windows (B, L) of a batch."""
-    letters = (genome.fetch(one.piece.contig, one.start, one.end) for one in batch)
-    return np.stack([np.array(encode_bases(DNA.encode(one))) for one in letters])
-
-
-def _align(relatives: Relatives, windows: Codes) -> tuple[Codes, Floats, Floats]:
-    return windows, *relatives.align_homologs(windows)
+            letters = (genome.fetch(one.piece.contig, one.start, one.end) for one in batch)
+            yield batch, np.stack([np.array(encode_bases(DNA.encode(one))) for one in letters])

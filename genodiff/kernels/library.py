@@ -13,11 +13,14 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Mapping
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 ABI = 17  # as in native.c
 _MOST_THREADS = max(8, os.cpu_count() or 1)  # whoever set torch's: thousands end the process
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
@@ -143,8 +148,36 @@ def set_threads(threads: int) -> None:
     _threads[:] = [threads]
 
 
+_here = threading.local()
+
+
+def map_in_order(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
+    """Yield `work(part)` in order: as many parts at a time as a kernel takes threads, each on one.
+
+    The parts themselves are made in the caller's thread, at most two more than are worked on.
+    """
+    threads = count_threads()
+    if threads < 2:
+        yield from map(work, parts)
+        return
+    with ThreadPoolExecutor(threads, "genodiff-parts", lambda: setattr(_here, "alone", True)) as of:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for part in parts:
+                waiting.append(of.submit(work, part))
+                if len(waiting) > threads + 1:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()
+
+
 def count_threads() -> int:
     """How many threads a kernel takes."""
+    if getattr(_here, "alone", False):
+        return 1
     if torch := sys.modules.get("torch"):
         return min(int(torch.get_num_threads()), _MOST_THREADS)
     if not _threads:

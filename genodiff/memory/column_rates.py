@@ -16,7 +16,7 @@ once each and cached, so a value depends on the column alone.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ PRESENT = 0.5
 """A genome is present at a position where its bases have more than this probability."""
 _GRID = np.concatenate([[0.0], np.geomspace(0.01, MOST, 95)])
 _CHUNK, _DIGITS = 2048, 9
+_DIGITS_OF_64 = 27  # bases or none, in an integer
 _RANGES = ((np.log(0.02), 0.0), (np.log(50.0), np.log(200.0)))
 """The least and the largest logarithm of the neutral rate, and of kappa."""
 _KIND_ROUNDS, _LEAST_STEP = 12, 1e-3
@@ -160,8 +161,12 @@ class ColumnTest:
 
 
 def list_unique(columns: Columns) -> tuple[Columns, NDArray[np.int64]]:
-    """The distinct columns, and which of them each is."""
-    packed = np.ascontiguousarray(columns).view(np.dtype((np.void, columns.shape[1])))[:, 0]
+    """The distinct columns, ascending, and which of them each is."""
+    width = columns.shape[1]
+    if width <= _DIGITS_OF_64:
+        packed: NDArray[Any] = columns @ (NONE + 1) ** np.arange(width, dtype=np.int64)[::-1]
+    else:
+        packed = np.ascontiguousarray(columns).view(np.dtype((np.void, width)))[:, 0]
     _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
     return columns[first], inverse
 

@@ -133,7 +133,7 @@ def test_shards_and_threads_give_the_bytes_of_a_run_with_genes(example, tmp_path
     }  # fmt: skip
     parts = [tmp_path / f"{i}.npy" for i in (1, 2)]
     for i, out in enumerate([tmp_path / "whole", *parts]):
-        monkeypatch.setattr("genodiff.conservation.reader.count_threads", lambda i=i: 1 + i)
+        monkeypatch.setattr("genodiff.kernels.library.count_threads", lambda i=i: 1 + i)
         shard = {"shard": f"{i}/2"} if i else {}
         genodiff.constraint(example / "genome.fa", **given, out=out, **shard)
     genodiff.merge(parts, out=tmp_path / "merged")

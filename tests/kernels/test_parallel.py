@@ -7,6 +7,7 @@ import pytest
 import torch
 from scans import PROVIDERS, Problem
 
+from genodiff.kernels import library
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.parallel import map_parts
 
@@ -95,3 +96,33 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(provider, batch, monkey
     for other in found[1:]:
         for name, value in other.items():
             assert (value - found[0][name]).abs().max() <= apart * value.abs().max()
+
+
+def test_parts_come_in_order_each_on_one_thread_and_none_is_left_behind(monkeypatch) -> None:
+    monkeypatch.setattr(library, "count_threads", lambda: 3)
+    seen, made, gate = set(), [], threading.Barrier(2, timeout=60)
+
+    def work(part: int) -> tuple[int, bool]:
+        seen.add(threading.get_ident())
+        if part < 2:
+            gate.wait()  # two parts are worked on at a time
+        return part * part, library._here.alone
+
+    def parts():
+        for i in range(40):
+            made.append(i)
+            yield i
+
+    assert list(library.map_in_order(work, parts())) == [(i * i, True) for i in range(40)]
+    assert 1 < len(seen) <= 3
+    assert threading.get_ident() not in seen
+
+    made.clear()
+    some = library.map_in_order(lambda i: 1 // (i - 5), parts())
+    with pytest.raises(ZeroDivisionError):
+        list(some)
+    assert len(made) < 15  # those behind a failure are not made
+    stopped = library.map_in_order(str, parts())
+    assert next(stopped) == "0"
+    stopped.close()
+    assert threading.active_count() < 20

@@ -100,55 +100,65 @@ static void align_likely(const align_args *s, int64_t b, align_space *a) {
         }
 }
 
-/* ln of the odds of each of KINDS diagonals of a strand alone: `copying.weigh_diagonals`. A lane is
-   a diagonal here, and the classes follow one another. */
-static void align_weigh(const align_args *s, const align_space *a, const int64_t *without,
-                        int64_t b, int strand_, const int64_t *d, double *odds) {
+/* ln of the odds of each of 2 KINDS diagonals of a strand alone: `copying.weigh_diagonals`. A lane is
+   a diagonal here, and the classes follow one another: `classes` of them, those behind have a share
+   of 0. Of two groups of lanes, one computes while the other waits. */
+#define LANES (2 * KINDS)
+INLINE void align_weigh(const align_args *s, const align_space *a, const int64_t *without, int64_t b,
+                        int strand_, const int64_t *d, double *odds, int classes) {
     const uint8_t *codes = s->codes + b * s->L;
     const double *evidence = s->evidence + b * s->L;
-    ve states[KINDS], total = {0}, sum = {0}, entry = (ve){0} + 1;
-    double scale[KINDS] = {0};
-    for (int e = 0; e < KINDS; e++) states[e] = (ve){0};
+    ve states[2][KINDS], total[2] = {{0}}, sum[2] = {{0}}, entry[2];
+    double scale[LANES] = {0};
+    for (int g = 0; g < 2; g++) {
+        entry[g] = (ve){0} + 1;
+        for (int e = 0; e < classes; e++) states[g][e] = (ve){0};
+    }
     for (int64_t i = 0; i < s->L; i += LOOK) {
-        uint64_t w[KINDS];
-        for (int m = 0; m < KINDS; m++) w[m] = read_eight(&a->text, without, d[m] + i, 0);
-        turn_eights(w);
+        uint64_t w[2][KINDS];
+        for (int m = 0; m < LANES; m++) w[m / KINDS][m % KINDS] = read_eight(&a->text, without, d[m] + i, 0);
+        turn_eights(w[0]), turn_eights(w[1]);
         int64_t end = i + LOOK < s->L ? LOOK : s->L - i;
         for (int64_t j = 0; j < end; j++) {
             int64_t at = strand_ ? s->L - 1 - i - j : i + j;
             int x = codes[at] > 3 ? 4 : strand_ ? 3 - codes[at] : codes[at];
             double per = x > 3 ? 1 : 1 / evidence[at], stay = a->stay * per;
-            ve begun = entry * per, turned = sum * per, next = {0};
-            ve_bytes bytes;
-            memcpy(&bytes, w + j, sizeof bytes);
-            ve_places from = __builtin_convertvector(bytes, ve_places);
-            for (int e = 0; e < KINDS; e++) {
-                states[e] = (states[e] * stay + (begun * a->rate[e] + turned * a->turned[e])) *
-                            ve_pick(a->shown[x][e], from);
-                next += states[e];
+            for (int g = 0; g < 2; g++) {
+                ve begun = entry[g] * per, turned = sum[g] * per, next = {0};
+                ve_bytes bytes;
+                memcpy(&bytes, w[g] + j, sizeof bytes);
+                ve_places from = __builtin_convertvector(bytes, ve_places);
+                for (int e = 0; e < classes; e++) {
+                    states[g][e] =
+                        (states[g][e] * stay + (begun * a->rate[e] + turned * a->turned[e])) *
+                        ve_pick(a->shown[x][e], from);
+                    next += states[g][e];
+                }
+                sum[g] = next, total[g] += next;
             }
-            sum = next, total += sum;
         }
-        ve_places large = total > HUGE_ODDS;
-        for (int m = 0; m < KINDS; m++) {
-            if (!large[m]) continue;
-            for (int e = 0; e < KINDS; e++) states[e][m] /= HUGE_ODDS;
-            total[m] /= HUGE_ODDS, sum[m] /= HUGE_ODDS, entry[m] /= HUGE_ODDS;
+        for (int m = 0; m < LANES; m++) {
+            int g = m / KINDS, k = m % KINDS;
+            if (!(total[g][k] > HUGE_ODDS)) continue;
+            for (int e = 0; e < classes; e++) states[g][e][k] /= HUGE_ODDS;
+            total[g][k] /= HUGE_ODDS, sum[g][k] /= HUGE_ODDS, entry[g][k] /= HUGE_ODDS;
             scale[m] += log(HUGE_ODDS);
         }
     }
-    for (int m = 0; m < KINDS; m++) odds[m] = log(a->end * total[m]) + scale[m];
+    for (int m = 0; m < LANES; m++)
+        odds[m] = log(a->end * total[m / KINDS][m % KINDS]) + scale[m];
 }
 
 /* As `align_weigh`, of n diagonals. */
 static void align_weigh_all(const align_args *s, const align_space *a, const int64_t *without,
                             int64_t b, int strand_, const int64_t *d, int64_t n, weighed *out) {
-    for (int64_t i = 0; i < n; i += KINDS) {
-        int64_t some[KINDS];
-        double odds[KINDS];
-        for (int m = 0; m < KINDS; m++) some[m] = d[i + m < n ? i + m : i];
-        align_weigh(s, a, without, b, strand_, some, odds);
-        for (int m = 0; m < KINDS && i + m < n; m++) out[i + m] = (weighed){odds[m], some[m]};
+    for (int64_t i = 0; i < n; i += LANES) {
+        int64_t some[LANES];
+        double odds[LANES];
+        for (int m = 0; m < LANES; m++) some[m] = d[i + m < n ? i + m : i];
+        if (s->classes < KINDS) align_weigh(s, a, without, b, strand_, some, odds, KINDS - 1);
+        else align_weigh(s, a, without, b, strand_, some, odds, KINDS);
+        for (int m = 0; m < LANES && i + m < n; m++) out[i + m] = (weighed){odds[m], some[m]};
     }
 }
 

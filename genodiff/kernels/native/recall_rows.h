@@ -123,7 +123,7 @@ INLINE double over_classes(vd v) {
 
 /* ln of the odds of each of WEIGHED diagonals alone: `copying.weigh_diagonals`. The number of
    places between two looks at the scale is small enough that no sum overflows. */
-#define WEIGHED 4
+#define WEIGHED 8
 #define LOOK 8
 #define HUGE_ODDS 1e150
 static void weigh_diagonals(const recall_args *s, const recall_space *o, const int64_t *without,
