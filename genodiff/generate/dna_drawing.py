@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.diffusion.registries import SAMPLERS
 from genodiff.errors import UsageError
 from genodiff.generate.drawing import Drawing, name_filling
 from genodiff.generate.guiding import Guiding
@@ -16,7 +17,7 @@ from genodiff.generate.infill import Template
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import Tick, choose_batch_size, infill
 from genodiff.generate.samples import Ids, Sample
-from genodiff.generate.sampling import Sampling
+from genodiff.generate.sampling import LONG_STEPS, Sampling
 from genodiff.io.fasta import Record
 from genodiff.io.genbank_writer import Mark, mark_changes
 from genodiff.runs.model import TrainedModel
@@ -52,6 +53,10 @@ class DnaDrawing(Drawing):
             self.how = replace(self.how, batch_size=choose_batch_size(model, length))
         self.guiding, self.templates = guiding, templates
         self.length = length or model.config.data.seq_len
+        grows = templates is None and self.length > model.config.data.seq_len
+        in_steps = model.objective.kind == "masked" and SAMPLERS[str(self.how.sampler)].uses_steps
+        if grows and in_steps and guiding is None and self.how.steps == "auto":
+            self.how = replace(self.how, steps=LONG_STEPS)
         self.lengths = [self.length] if templates is None else [len(t.text) for t in templates]
 
     def describe(self) -> Any:

@@ -12,6 +12,8 @@ from genodiff.errors import UsageError, did_you_mean
 from genodiff.jobs.request import Option, Options
 
 AUTO_STEPS = 256
+LONG_STEPS = 32
+"""Of each window of a sequence beyond the trained length: about 2 bits lost per 1,000 bases."""
 MOST_STEPS = 1_000_000
 MEMORIES = ("on", "off", "novel")
 
@@ -34,12 +36,12 @@ MEMORY = (
 class Sampling(Options):
     """How to sample. Raises `UsageError` for what cannot be meant.
 
-    `sampler` None means the objective's own first. `steps` "auto" means 256 per window; evaluations
-    never exceed the number of masks, whatever the steps. `temperature` 0 takes the likeliest base.
-    `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size` None
-    means as many windows as keep the device busy; it changes the speed only. `memory` is that of
-    the training genome (`generate/sample_memory.py`); None is "on" for a network that was trained
-    with one, and "off" for any other.
+    `sampler` None means the objective's own first. `steps` "auto" means 256 per window, and 32
+    for new DNA beyond the trained length; evaluations never exceed the number of masks.
+    `temperature` 0 takes the likeliest base. `stride` None means half the trained length. `allow_n`
+    lets N be drawn too. `batch_size` None means as many windows as keep the device busy; it changes
+    the speed only. `memory` is that of the training genome (`generate/sample_memory.py`); None is
+    "on" for a network that was trained with one, and "off" for any other.
     """
 
     sampler: Annotated[
@@ -53,7 +55,8 @@ class Sampling(Options):
         ),
     ] = None
     steps: Annotated[
-        int | Literal["auto"] | None, Option("Steps per window (auto: 256, or --bits-lost).")
+        int | Literal["auto"] | None,
+        Option("Steps per window (auto: 256; 32 beyond the trained length; or --bits-lost)."),
     ] = "auto"
     temperature: Temperature = 1.0
     top_p: Annotated[

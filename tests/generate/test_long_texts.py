@@ -15,6 +15,7 @@ from torch import Tensor
 from genodiff.alphabet import DNA
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.sampler import SAMPLERS, Sampled, SamplerOptions
+from genodiff.generate.dna_drawing import DnaDrawing
 from genodiff.generate.infill import Template
 from genodiff.generate.sample import Sampling, infill, sample
 
@@ -174,3 +175,14 @@ def test_a_template_without_gaps_costs_no_evaluation_and_all_gap_is_plain_sampli
     assert np.array_equal(kept.ids, full)
     gaps = drawn(infill(model(chain, 8), [draft("N" * 20)] * 4, how=Sampling(steps=6), seed=2))
     assert np.array_equal(gaps, drawn(sample(model(chain, 8), 4, 20, steps=6, seed=2)))
+
+
+def test_beyond_the_trained_length_a_window_takes_fewer_steps_unless_told_otherwise():
+    def steps(length: int, **how: Any) -> Any:
+        return DnaDrawing(model(sticky(0.6), 16), Sampling(**how), 1, length=length).how.steps
+
+    assert (steps(16), steps(17), steps(17, steps=256)) == ("auto", 32, 256)
+    assert steps(17, sampler="first-hitting") == "auto"
+    template = Template("a", "", b"ACGTN" * 8)
+    drawing = DnaDrawing(model(sticky(0.6), 16), Sampling(), 1, templates=[template])
+    assert drawing.how.steps == "auto"
