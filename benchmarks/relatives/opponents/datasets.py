@@ -25,12 +25,13 @@ from genodiff.memory.profiles import ProfileScores, fit_profiles
 from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.tree import join_neighbours
 from genodiff.memory.votes import measure_change
+from genodiff.version import __version__
 
 TITLES = {"yeast": "Saccharomyces cerevisiae (sacCer3)", "ecoli": "Escherichia coli K-12 MG1655",
           "chrM": "human mitochondrion (rCRS)"}  # fmt: skip
 README = """# Scores of all single-nucleotide variants: {title}
 
-Method: `genodiff score --method profiles`, by unaligned genomes of related species alone (no
+Method: `genodiff score --relatives`, by unaligned genomes of related species alone (no
 network, no annotation, no observed variants): {names}.
 
 | column | |
@@ -42,6 +43,9 @@ network, no annotation, no observed variants): {names}.
 {rows:,} variants in {files} files. Fitted on {windows} windows of {length:,} bases. A score is no
 probability of disease; it compares variants of one genome. Accuracy and limits:
 docs/explanation/constraint.md and benchmarks/relatives/opponents/RESULTS.md of genodiff.
+
+Made by genodiff {version} (`make datasets`), Apache-2.0; to cite it, see CITATION.cff there. The
+related genomes are those of their authors; none of their sequence is in these files.
 """
 
 
@@ -105,7 +109,7 @@ def main() -> None:
     files = len(list(out.glob("*.parquet")))
     text = README.format(
         title=TITLES[genome], names=named, n=len(names), rows=rows, files=files,
-        windows=windows, length=LENGTH,
+        windows=windows, length=LENGTH, version=__version__,
     )  # fmt: skip
     (out / "README.md").write_text(text)
 
