@@ -41,6 +41,9 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\x88\x8f\xfc\x26", "bigWig (values)", "convert it: bigWigToBedGraph"),
     (b"\xeb\xf2\x89\x87", "bigBed (intervals)", "convert it: bigBedToBed"),
     (b"\x87\x89\xf2\xeb", "bigBed (intervals)", "convert it: bigBedToBed"),
+    (b"ABIF", "a trace of a sequencer (ABI)", "export its sequence as FASTA"),
+    (b"\t\x00\x00\x00\x0eSnapGene", "a file of SnapGene", "export it as GenBank"),
+    (b"l\x1b\x01", "genotypes of PLINK (binary data)", "convert it: plink --recode vcf"),
     (b"NCBI.sra", "an archive of SRA (reads)", "convert it: fasterq-dump"),
     (b"ARROW1", "Arrow (Feather)", "save it as Parquet or CSV"),
     (b"Obj\x01", "Avro (binary data)", "save it as Parquet or CSV"),
@@ -107,7 +110,7 @@ def find_stand_in(head: bytes) -> Diagnosis | None:
 
 def find_page(head: bytes) -> Diagnosis | None:
     """Whether `head` begins a web page: a server's answer that was saved in place of a file."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:256].lower()
+    start = re.sub(rb"\A(\s|\xef\xbb\xbf|<!--.*?-->)+", b"", head, flags=re.DOTALL)[:256].lower()
     if start.startswith(b"<?xml"):  # so do XML's own formats
         return _PAGE if b"<html" in start or b"<!doctype html" in start else None
     return _PAGE if start.startswith((b"<!doctype html", b"<html")) else None
@@ -125,6 +128,8 @@ def find_binary_format(head: bytes) -> Diagnosis | None:
         return _name_zip(head)
     if is_pickle(head):
         return "a pickle of Python, which may run code: it is not read", "save the data as a table"
+    if head[6:10] == b'\0\0{"':
+        return "weights as safetensors", "give it as the model"
     if head[257:262] == b"ustar":
         return "a tar archive", "unpack it and give the file inside"
     nuls = head[:4096].count(b"\x00")

@@ -150,7 +150,26 @@ _FORMATS = (
     TextFormat((), _first("<{7} "), "a file with an open conflict of git", "resolve it"),
     TextFormat((), _first("#!/|#!\\s*/usr"), "a script", _HERE),
     TextFormat((), _first(r"\{\\rtf"), "a rich-text document", "save it as plain text"),
-    TextFormat(("MEME",), _first(r"(<\?xml|<!DOCTYPE|<[A-Za-z])"), "XML", "give another format"),
+    TextFormat(("MEME",), lambda x: x[0][:1] == "<" and "<!DOCTYPE MEME" in "".join(x), "XML", ""),
+    TextFormat((), _first(r"(<\?xml|<!DOCTYPE|<[A-Za-z])"), "XML", "give another format"),
+    TextFormat((), _first("Seq-(entry|submit) ::="), "ASN.1 of NCBI", "download it as FASTA"),
+    TextFormat((), _first(r"(# )?T?BLAST[NPX] \d"), "a report of BLAST", _ALIGNED),
+    TextFormat(
+        (), _first(r"\S+\t\S+\t\d+(\.\d+)?\t(\d+\t){7}\S+\t *[\d.]+$"), "a table of BLAST", _ALIGNED
+    ),
+    TextFormat((), _first(r"HMMER\d/"), "a profile (HMM)", "give sequences"),
+    TextFormat(
+        (), _first(r"HEADER {4}\S|data_\w+$|ATOM  +\d"), "a structure (PDB, mmCIF)", "give FASTA"
+    ),
+    TextFormat((), _first(r"From \S+@|Return-Path:|Received: "), "an e-mail", _HERE),
+    TextFormat(
+        (), _first(r"Traceback \(most|slurmstepd: |srun: |--\d{4}-\d\d-\d\d \d\d:"),
+        "the log of a program, saved in place of the file", "make the file again",
+    ),
+    TextFormat(
+        (), _first(r"rule \w+:$|nextflow\.|process \w+ \{$|FROM \S+:\S+$|library\(|@\w+\{\S+,$"),
+        "the source of a program, a workflow or a bibliography", _HERE,
+    ),
     TextFormat(
         ("codon", "JSON"), _first(r"\[[A-Za-z][\w. -]*\]\s*$"), "INI or TOML: a configuration",
         _HERE,

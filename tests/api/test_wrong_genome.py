@@ -2,6 +2,7 @@
 model was trained on: its store, its memory, its fits, its former results.
 """
 
+import gzip
 import json
 import re
 import shutil
@@ -11,9 +12,12 @@ from typing import Any
 import pytest
 
 import genodiff
-from genodiff.runs.training_memory import open_train_memory
+from genodiff.data.recipe import Recipe, Source
+from genodiff.io.faidx import Genome
+from genodiff.runs.known_contigs import hash_contig, hash_letters
+from genodiff.runs.training_memory import is_own_genome, open_train_memory
 from tests.commands import exit_code
-from tests.jobs.verb_calls import RELATED, find_words, list_planned, write_inputs
+from tests.jobs.verb_calls import HEAD, RELATED, find_words, list_planned, write_inputs
 from tests.related_genomes import differ
 from tests.tiny_run import genome_text, write_run
 
@@ -185,3 +189,72 @@ def test_what_is_at_hand_of_the_models_genome_decides_nothing(verb, text, comput
     found = list_changes(with_own, without)
     assert not found, [one.partition(":")[0] for one in found]
     assert codes[0] == codes[1]
+
+
+def test_a_loaded_model_follows_the_genome_that_a_method_reads(trained, tmp_path, monkeypatch):
+    """As the verbs do: relatives are fitted again, and `none` takes the composition."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GENODIFF_CACHE", str(trained / "another"))
+    letters = TEXTS["same lengths"]()
+    write_inputs(letters)
+    given = {"relatives": ["r1.fa", "r2.fa"], "strains": True}
+    where = {"region": ["c1:101-120"]}
+    for name in (trained / "run", "none"):
+        first = genodiff.load(name, device="cpu", fasta=trained / "genome.fa", **given)
+        then = genodiff.load(name, device="cpu", fasta="g.fa", **given)
+        for read in (
+            lambda one: one.score("v.vcf", fasta="g.fa")["score"].to_list(),
+            lambda one: [track.p.tolist() for track in one.tracks("g.fa", **where)],
+            lambda one: [found.scores.tolist() for found in one.ism("g.fa", **where)],
+        ):
+            assert read(first) == read(then)
+        assert first.inner.digest != then.inner.digest
+    first, then = (
+        genodiff.load(trained / "run", device="cpu", fasta=fasta, **given).embed("g.fa", **where)
+        for fasta in (trained / "genome.fa", "g.fa")
+    )
+    assert first.tolist() == then.tolist()
+
+
+def test_the_genome_of_a_recipe_is_known_by_its_letters(tmp_path):
+    """Another one of the same names and lengths is not taken for it, as by a memory."""
+    text, rows = genome_text(), []
+    (tmp_path / "own.fa").write_text(text)
+    (tmp_path / "soft.fa").write_text(text.swapcase().replace(">C", ">c"))
+    (tmp_path / "other.fa").write_text(TEXTS["same lengths"]())
+    with Genome(tmp_path / "own.fa") as genome:
+        contigs = dict(genome.contigs)
+        rows = [(name, n, hash_contig(genome, name)) for name, n in contigs.items()]
+    source = Source(url="https://x.org/a", filename="a", licence="x", letters=hash_letters(rows))
+    recipe = Recipe(name="mine", contigs=contigs, sources=(source,))
+    for name, same in (("own", True), ("soft", True), ("other", False)):
+        with Genome(tmp_path / f"{name}.fa") as genome:
+            assert is_own_genome(recipe, {}, genome) is same
+
+
+def test_yeasts_model_on_another_species_does_not_know_whether_yeast_is_at_hand(
+    shared, tmp_path, monkeypatch
+):
+    data = shared / "data"
+    monkeypatch.chdir(tmp_path)
+    for name, file in (("g", "Spar_CBS432"), ("r", "Smik_IFO1815_chrI")):
+        with gzip.open(data / f"relatives/yeast/{file}.fa.gz", "rt") as source:
+            first = source.read(60_000).split(">")[1]
+        Path(f"{name}.fa").write_text(">" + first)
+    with Genome("g.fa") as genome:
+        contig = next(iter(genome.contigs))
+        ref = genome.fetch(contig, 20_000, 20_040).decode().upper()
+    alts = ["CA"[base == "C"] for base in ref]
+    rows = [f"{contig}\t{20_001 + i}\t.\t{ref[i]}\t{alts[i]}\t.\t.\t.\n" for i in (0, 9)]
+    Path("v.vcf").write_text(HEAD + "".join(rows))
+    found = []
+    for cache in ("without", "with"):
+        monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / cache))
+        if cache == "with":
+            genodiff.build_store("sacCer3", fasta=data / "genomes/sacCer3.fa.gz")
+        words = ["v.vcf", "--fasta", "g.fa", "--relatives", "r.fa", "-o", f"{cache}.vcf", "-q"]
+        assert exit_code("score", "yeast", *words, "--threads", "1") == 0
+        found.append(
+            [row for row in Path(f"{cache}.vcf").read_text().split("\n") if row[:1] != "#"]
+        )
+    assert found[0] == found[1]

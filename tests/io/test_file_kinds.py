@@ -83,6 +83,23 @@ KINDS: dict[str, tuple[bytes, str]] = {
     "python": (b"import torch\nprint(1)\n", "Python"),
     "axt": (b"0 chr1 1 9 chr2 1 9 + 99\nACG\nACG\n", "axt"),
     "script": (b"#!/bin/bash\necho\n", "script"),
+    "commented page": (b"<!-- gone -->\n<html><body>404</body></html>\n", "web page"),
+    "asn.1": (b"Seq-entry ::= set {\n  class nuc-prot ,\n", "ASN.1"),
+    "blast": (b"BLASTN 2.12.0+\n\n\nReference: Zheng\n", "report of BLAST"),
+    "blast table": (b"q\tchr1\t99.0\t100\t1\t0\t1\t100\t201\t300\t1e-40\t180\n", "table of BLAST"),
+    "abi": (b"ABIF\0etdir" + b"\0" * 100, "trace of a sequencer"),
+    "snapgene": (b"\t\0\0\0\x0eSnapGene\0\x01\0\x0f" + b"\0" * 50, "SnapGene"),
+    "plink": (b"l\x1b\x01" + b"\xff" * 60, "PLINK"),
+    "hmm": (b"HMMER3/f [3.3 | Nov 2019]\nNAME  x\n", "profile"),
+    "mmcif": (b"data_1ABC\n#\n_entry.id   1ABC\n", "structure"),
+    "mail": (b"From a@b.c Thu Jan  1 00:00:00 2020\nFrom: a@b.c\nSubject: x\n", "e-mail"),
+    "traceback": (
+        b'Traceback (most recent call last):\n  File "x.py", line 1\n',
+        "log of a program",
+    ),
+    "bibtex": (b"@book{x,\n title={A}\n}\n", "bibliography"),
+    "svg": (b'<svg xmlns="http://www.w3.org/2000/svg"></svg>\n', "XML"),
+    "weights": (b"\x3c" + b"\0" * 7 + b'{"a":{"dtype":"F32"}}' + b" " * 39, "safetensors"),
     "conflict": (b"<<<<<<< HEAD\n>a\nACGT\n=======\n", "conflict"),
 }
 
@@ -115,6 +132,7 @@ OWN = {  # what a reader reads, or answers better than by a name
     ("a.bw", "wiggle"), ("a.bw", "bigWig"), ("a.yaml", "yaml"), ("run", "yaml"),
     ("a.yaml", "adapter"), ("run", "notebook"), ("run", "adapter"),
     ("a.yaml", "notebook"), ("a.meme", "xml error"), ("a.yaml", "toml"), ("run", "toml"),
+    ("model.safetensors", "weights"), ("weights.safetensors", "weights"), ("run", "weights"),
     ("a.codons", "toml"), ("a.codons", "adapter"), ("a.codons", "notebook"),
 }  # fmt: skip
 
