@@ -37,7 +37,8 @@ def _take_names(auto: Any) -> None:
     """Let `auto.from_pretrained` take the name of a pretrained model of genodiff for its folder.
 
     Otherwise transformers looks for a repository of that name, and reports after 45 s that there
-    is none.
+    is none. It has no hook for names: a path is a folder or the hub's, and what could be put in the
+    hub's cache would be another program's folder. So the method is wrapped, here alone.
     """
     usual = auto.from_pretrained
     if getattr(usual, "takes_names", False):
