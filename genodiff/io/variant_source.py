@@ -6,7 +6,7 @@ The format is told by the first bytes. BCF is turned into the lines of a VCF by 
 
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -51,8 +51,11 @@ class VariantSource:
         format: Literal["vcf", "bcf", "table"],
         header: VcfHeader | None,
         read: Callable[[], Iterator[VariantRecord]],
+        other: Sequence[str] = (),
     ) -> None:
+        """`other` are the columns of a table that say nothing of its variants."""
         self.path, self.shown, self.format, self.header = path, shown, format, header
+        self.other = other
         self._read = read
         self._held: list[VariantRecord] | None = None
 
@@ -185,7 +188,7 @@ def _open(path: Path, shown: str) -> VariantSource:
             return _open_bcf(path, shown)
         if _is_table(path, head):
             table = VariantTable(path)
-            return VariantSource(path, shown, "table", None, table.records)
+            return VariantSource(path, shown, "table", None, table.records, table.other)
         header, _ = read_vcf(path)
     except DataError as fault:
         if str(fault.file) == str(path):

@@ -54,15 +54,18 @@ log = logging.getLogger("genodiff")
 
 
 class VariantTable:
-    """The columns of a table that say what its variants are."""
+    """The columns of a table that say what its variants are; `other` are the names of the rest."""
 
     def __init__(self, path: str | Path, table: pl.DataFrame | None = None) -> None:
         """Read them, or take `table`, whose name is then `path`.
 
         Raises `DataError` for no table, and for one without the columns.
         """
-        self.path = path
-        self._table = _read_table(path) if table is None else _take_columns(table, path)
+        self.path, self.other = path, list[str]()
+        if table is None:
+            self._table = _read_table(path, self.other)
+        else:
+            self._table = _take_columns(table, path, self.other)
         if not self._table.height:
             fix = "give a row for each variant"
             raise DataError("is empty: no variant", file=name_input(path), fix=fix)
@@ -130,7 +133,7 @@ class VariantTable:
         return DataError(what, file=name_input(self.path), line=line, fix=fix)
 
 
-def _read_table(path: str | Path) -> pl.DataFrame:
+def _read_table(path: str | Path, other: list[str]) -> pl.DataFrame:
     with open_input(path) as source:
         blocks = source.blocks()
         head = next(blocks, b"")
@@ -140,9 +143,10 @@ def _read_table(path: str | Path) -> pl.DataFrame:
         if head.startswith(b"PAR1"):
             try:
                 if is_planning():
-                    return _take_columns(pl.scan_parquet(path).head(VARIANTS + 1).collect(), path)
+                    some = pl.scan_parquet(path).head(VARIANTS + 1).collect()
+                    return _take_columns(some, path, other)
                 data = head + b"".join(blocks)
-                return _take_columns(pl.read_parquet(data), path)
+                return _take_columns(pl.read_parquet(data), path, other)
             except (pl.exceptions.PolarsError, OSError) as fault:
                 what = f"no table of variants: {str(fault).splitlines()[0]}"
                 fix = "give CSV, TSV or parquet with column names"
@@ -152,10 +156,10 @@ def _read_table(path: str | Path) -> pl.DataFrame:
         if known and known[0] != "JSON":
             what = f"no table of variants: this is {known[0]}"
             raise DataError(what, file=source.shown, fix=known[1])
-        return _gather(_read_json(path))
+        return _gather(_read_json(path, other))
     name = str(path).lower().removesuffix(".gz").removesuffix(".bgz")
     table = read_delimited(path, "\t" if name.endswith((".tsv", ".txt", ".tab")) else ",")
-    columns = _find_columns(table.names, path, table.line)
+    columns = _find_columns(table.names, path, table.line, other)
     at = [-1 if name is None else table.names.index(name) for name in columns]
     starts = is_start(columns[1])
     return _gather(
@@ -163,7 +167,7 @@ def _read_table(path: str | Path) -> pl.DataFrame:
     )
 
 
-def _read_json(path: str | Path) -> Iterator[tuple[Any, ...]]:
+def _read_json(path: str | Path, other: list[str]) -> Iterator[tuple[Any, ...]]:
     for line, text in read_text_lines(path, "JSON lines"):
         if not text.strip():
             continue
@@ -174,7 +178,7 @@ def _read_json(path: str | Path) -> Iterator[tuple[Any, ...]]:
         if not isinstance(row, dict):
             fix = "give JSON lines: an object for each variant"
             raise DataError("no JSON object", file=name_input(path), line=line, fix=fix)
-        columns = _find_columns(list(row), path, line)
+        columns = _find_columns(list(row), path, line, other)
         values = ["." if name is None else row.get(name) for name in columns]
         told = (None if value is None else str(value) for value in values)
         yield *told, is_start(columns[1]), line
@@ -189,8 +193,8 @@ def _gather(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _take_columns(table: pl.DataFrame, path: str | Path) -> pl.DataFrame:
-    columns = _find_columns(table.columns, path, 1)
+def _take_columns(table: pl.DataFrame, path: str | Path, other: list[str]) -> pl.DataFrame:
+    columns = _find_columns(table.columns, path, 1, other)
     chosen = [
         (pl.lit(".") if name is None else pl.col(name).cast(pl.String)).alias(wanted)
         for wanted, name in zip((*_NAMES, *_MORE), columns, strict=True)
@@ -199,8 +203,13 @@ def _take_columns(table: pl.DataFrame, path: str | Path) -> pl.DataFrame:
     return table.select(chosen).with_row_index(_LINE, 2).select(*_SCHEMA).cast({_LINE: pl.Int64})
 
 
-def _find_columns(names: list[str], path: str | Path, line: int) -> list[str | None]:
-    """The columns of contig, position, REF, ALT and, where there are such, of `_MORE`."""
+def _find_columns(
+    names: list[str], path: str | Path, line: int, other: list[str]
+) -> list[str | None]:
+    """The columns of contig, position, REF, ALT and, where there are such, of `_MORE`.
+
+    The names of the rest are added to `other`.
+    """
     known: dict[str, list[str]] = {}
     for name in names:
         known.setdefault(name.removeprefix("#").strip().lower(), []).append(name)
@@ -216,6 +225,7 @@ def _find_columns(names: list[str], path: str | Path, line: int) -> list[str | N
             fix = f"a table of variants has chrom, pos, ref and alt; {near}"
             raise DataError(f"no column '{wanted}'", file=name_input(path), line=line, fix=fix)
         found += column
+    other += [name for name in names if name.strip() and name not in (*found, *other)]
     return found
 
 

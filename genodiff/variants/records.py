@@ -149,7 +149,7 @@ class VariantRecords:
         told = {"outside_regions": self._selection.outside} if self._selection.outside else {}
         if header is not None and header.samples and self.span is None:
             told["samples_not_scored"] = len(header.samples)
-        return told
+        return told | ({"columns_not_written": [*self.source.other]} if self.source.other else {})
 
     def judged(self) -> Iterator[list[Judged]]:
         """What was judged of each record, in the file's order."""

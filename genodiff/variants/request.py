@@ -250,6 +250,9 @@ class ScoreRequest(ScoreFields, FileRequest):
             said += f"; {format_count(n, 'record')} outside of the regions left out"
         if (n := told.get("samples_not_scored")) and not str(told["format"]).startswith("vcf"):
             said += f"; {format_count(n, 'sample')} not written (--haplotypes scores them)"
+        if names := told.get("columns_not_written"):
+            shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            said += f"; {format_count(len(names), 'column')} of the table not written ({shown})"
         return said
 
 

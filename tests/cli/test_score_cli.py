@@ -410,3 +410,18 @@ def test_records_outside_of_regions_and_samples_are_counted(run, case, capsys):
         assert "; 3 records outside of the regions left out; 2 samples not written" in err
         told = json.loads((case / "o.tsv.json").read_text())
         assert (told["outside_regions"], told["samples_not_scored"]) == (3, 2)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_columns_of_a_table_that_are_not_written_are_named(run, case, capsys, form):
+    contig, pos, _, ref, alt = ROWS[0].split("\t")[:5]
+    row = {"chrom": contig, "pos": int(pos), "ref": ref, "alt": alt.split(",")[0], "depth": 9}
+    table = pl.DataFrame([row | {"gene": "x"}] * 2)
+    getattr(table, {"jsonl": "write_ndjson"}.get(form, f"write_{form}"))(case / f"in.{form}")
+    asked = [str(one).replace("in.vcf", f"in.{form}") for one in words(run, "o.tsv")]
+    code, _, err = command(capsys, *asked)
+    assert code == 0, err
+    assert "; 2 columns of the table not written (depth, gene)" in err
+    told = json.loads((case / "o.tsv.json").read_text())
+    assert told["columns_not_written"] == ["depth", "gene"]
