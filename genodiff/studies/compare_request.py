@@ -11,6 +11,7 @@ from annotated_types import Ge
 
 from genodiff.errors import UsageError, printable
 from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.io.progress import format_duration
 from genodiff.io.target import check_target
 from genodiff.jobs.options import Device, Force, Margin, Offline, Plan, Seed
 from genodiff.jobs.request import Option, Request
@@ -18,6 +19,7 @@ from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_input, find_domain_of_run, locate
 from genodiff.statistics.margin import check_margin
 
+_LONG, _FEW = 120, 200  # seconds, windows
 _log = logging.getLogger("genodiff")
 
 
@@ -148,6 +150,8 @@ class CompareRequest(Request[dict[str, Any]]):
         for one in answer["runs"]:
             minutes = f"{one['seconds'] / 60:8.1f} min"
             print(f"{one['name']:28s}  {one['parameters']:>12,} parameters  {minutes}")
-        hours = sum(one["seconds"] for one in answer["runs"]) / 3600
+        seconds = sum(one["seconds"] for one in answer["runs"])
         size = f"{answer['tokens']:,} tokens in {answer['windows']:,} windows"
-        print(f"in all {hours:.1f} h for {size}; into {answer['folder']}")
+        print(f"in all {format_duration(seconds)} for {size}; into {answer['folder']}")
+        if seconds > _LONG and answer["windows"] > _FEW:
+            print(f"quicker: --max-windows {_FEW}, with wider intervals")

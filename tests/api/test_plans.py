@@ -157,3 +157,25 @@ def test_of_long_texts_the_beginning_is_read(home, run, monkeypatch, caplog):
         assert f"{name}: the plan reads its first 0 MB" in caplog.text
         assert {how for path, how in opened if path.endswith(name)} == {"r"}
     assert genodiff.score(run, "v.vcf", fasta="g.fa", features="g.gff3", plan=True)["records"]
+
+
+def test_a_long_plan_names_what_is_quicker_and_what_that_costs(home, run, monkeypatch, capsys):
+    monkeypatch.setattr("genodiff.generate.estimate._LONG", 0)
+    monkeypatch.setattr("genodiff.studies.compare_request._LONG", 0)
+    monkeypatch.setattr("genodiff.studies.compare_request._FEW", 5)
+    for words, ways in (
+        (
+            ("sample", run, "-n", "1", "--length", "500", "-o", "n.fa"),
+            ("--steps 64 (", "--stride 64 (", "--steps 1 ("),
+        ),
+        (
+            ("sample", run, "-n", "1", "--length", "60", "-o", "n.fa"),
+            ("--steps 64 (", "--steps 1 ("),
+        ),
+        (("compare", run, "other", "--out", "cmp"), ("--max-windows 5",)),
+    ):
+        assert exit_code(*words, "--plan", "--threads", "1") == 0
+        said = capsys.readouterr().out
+        line = next(one for one in said.splitlines() if one.startswith("quicker"))
+        assert all(way in line for way in ways), line
+        assert ("--stride" in line) == ("--stride 64 (" in ways)

@@ -253,6 +253,7 @@ def test_yeasts_model_on_another_species_does_not_know_whether_yeast_is_at_hand(
         if cache == "with":
             genodiff.build_store("sacCer3", fasta=data / "genomes/sacCer3.fa.gz")
         words = ["v.vcf", "--fasta", "g.fa", "--relatives", "r.fa", "-o", f"{cache}.vcf", "-q"]
+        words += ["--method", "llr"]
         assert exit_code("score", "yeast", *words, "--threads", "1") == 0
         found.append(
             [row for row in Path(f"{cache}.vcf").read_text().split("\n") if row[:1] != "#"]
