@@ -26,46 +26,44 @@ class GuideSettings:
     ]
     oracle: Annotated[
         str | Path | Callable[..., Any] | None,
-        Option("What is to be large: MODULE:FUNCTION, or a fine-tuned unit's folder."),
+        Option("Quantity to increase: MODULE:FUNCTION, or a fine-tuned unit's folder."),
     ] = None
     form: Annotated[
         Form | None,
         Option(
-            "What the function takes [one-hot for a torch module, else strings].",
+            "Input of the function [one-hot for a torch module, else strings].",
             ("--oracle-input",),
         ),
     ] = None
     label: Annotated[
         str | None,
-        Option("The class of a fine-tuned model whose log-odds count.", ("--oracle-label",)),
+        Option("Class of a fine-tuned model whose log-odds are used.", ("--oracle-label",)),
     ] = None
     timeout: Annotated[
         float | None,
         Option(
-            "Seconds that the oracle may take for a batch.",
+            "Time limit of the oracle for a batch, in seconds.",
             ("--oracle-timeout",),
             decides="nothing",
         ),
     ] = None
     strength: Annotated[
         float,
-        Option("How strongly (default 1); 0 is the sampler without guidance, bit for bit."),
+        Option("Strength (default 1); 0 is the sampler without guidance, bit for bit."),
     ] = 1.0
     conditional: Annotated[
-        str | Path | None, Option("For cfg: the run whose law is wanted, or give --label.")
+        str | Path | None, Option("For cfg: the run with the desired distribution, or use --label.")
     ] = None
     options: Annotated[
         Mapping[str, float],
         Option(
-            "A setting of the guidance, as particles=32; one or several.",
+            "Setting of the guidance, such as particles=32; one or several.",
             ("--guidance-option",),
         ),
     ] = field(default_factory=dict)
     max_calls: Annotated[
         int | None,
-        Option(
-            "Refuse what may ask the oracle for more sequences for a record.", decides="nothing"
-        ),
+        Option("Refuse a request that may need more oracle calls per record.", decides="nothing"),
     ] = None
 
 

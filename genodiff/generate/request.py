@@ -32,7 +32,8 @@ _OTHER_FORMATS = {
 }  # fmt: skip
 
 Out = Annotated[
-    str | Path | None, Option("The same, and of text the file to write.", OUT, decides="nothing")
+    str | Path | None,
+    Option("As in the command; for text the file to write.", OUT, decides="nothing"),
 ]
 Guide = Annotated[
     Mapping[str, Any] | None,
@@ -67,8 +68,8 @@ class HeldSampleRequest(SampleFields, Request[list[Any]]):
 
     n: Annotated[int, Option("Number of sequences.")] = field(default=1, kw_only=False)
     length: Annotated[int | None, Option("Positions of each (default: the trained length).")] = None
-    prompt: Annotated[str | None, Option("Of text: how each begins.")] = None
-    records: Annotated[bool, Option("Give names and evaluations, too.")] = False
+    prompt: Annotated[str | None, Option("For text: how each begins.")] = None
+    records: Annotated[bool, Option("Also return names and evaluations.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +86,8 @@ class InfillRequest(SampleFields, Request[Any]):
 
     work: ClassVar[str] = "genodiff.generate.held:fill_sequences"
 
-    sequences: Annotated[Any, Option("What is to be filled.")] = field(kw_only=False)
-    records: Annotated[bool, Option("Give names and evaluations, too.")] = False
+    sequences: Annotated[Any, Option("Sequences with gaps.")] = field(kw_only=False)
+    records: Annotated[bool, Option("Also return names and evaluations.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +103,14 @@ class DrawRequest(FileRequest):
     sidecar: Annotated[
         str | Path | None,
         Option(
-            "Where the sidecar goes (default: OUT.json, beside the file).",
+            "Path of the sidecar (default: OUT.json).",
             or_stream=True,
             decides="nothing",
         ),
     ] = None
     label: Annotated[
-        str | None, Option("Draw from this class of a run with labels; with cfg, guide to it.")
+        str | None,
+        Option("Sample from this class of a run with labels; with cfg, guide towards it."),
     ] = None
     guide: Guide = None
     relatives: RelativeFiles = ()
@@ -116,13 +118,13 @@ class DrawRequest(FileRequest):
     screen: Annotated[
         str | Sequence[str] | None,
         Option(
-            "Command that sees the FASTA file, as its last argument, before anything is written; "
-            "another exit status than 0 refuses it.",
+            "Command that receives the FASTA file, as its last argument, before anything is "
+            "written; a non-zero exit status rejects it.",
             decides="nothing",
         ),
     ] = None
     screen_timeout: Annotated[
-        float | None, Option("Seconds that --screen may take [no limit].", decides="nothing")
+        float | None, Option("Time limit of --screen, in seconds [none].", decides="nothing")
     ] = None
     seed: Seed = 1
 
@@ -168,31 +170,31 @@ class DrawRequest(FileRequest):
 @verb(
     "sample",
     help="""
-Sample DNA to FASTA, from nothing, into a template's N, or into regions of a genome.
+Sample DNA to FASTA: new sequences, gaps of a template, or regions of a genome.
 
-The same command goes on where an interrupted one was: finished records are kept.
+The same command resumes an interrupted one; finished records are saved.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class SampleRequest(SampleFields, DrawRequest):
-    """Write new sequences, or fillings of a template, with their provenance beside them.
+    """Write new sequences, or fillings of a template, with their provenance.
 
-    `run` is a run, a checkpoint or a published folder; None is the one run under runs/. What is
-    written is FASTA (.gz is BGZF), of text a text file; "-" is stdout. New sequences are 16, of
-    text 4. `template` is a FASTA file whose N and ? are filled, every other letter kept. With `bed`
-    or `region` only these bases of the template are filled, whatever stands there and on whatever
-    strand, and `only_filled` writes them alone. Of text, `prompt` is how each sample begins, and a
-    template has gaps such as [[20]].
+    `run` is a run, a checkpoint or a published folder; None is the only run under runs/. The output
+    is FASTA (.gz is BGZF), for text a text file; "-" is stdout. The default is 16 new sequences,
+    for text 4. `template` is a FASTA file whose N and ? are filled, every other letter unchanged.
+    With `bed` or `region` only these bases of the template are filled, whatever they are and on
+    whatever strand, and `only_filled` writes only them. For text, `prompt` is how each sample
+    begins, and a template has gaps such as [[20]].
 
     `bits_lost` chooses the steps by the curve of the valid split. Record i depends on (`seed`, i)
-    alone. `label` is a class of a run that was trained with labels: its law is drawn from. With cfg
-    it is what the law of all is guided to. `screen` is handed all samples before anything is
-    written, and nothing is kept in OUT.partial then.
+    only. `label` is a class of a run trained with labels: samples are drawn from it, or with cfg
+    guided towards it. `screen` receives all samples before anything is written; nothing is saved in
+    OUT.partial then.
 
-    Finished records are kept in OUT.partial until `out` is there, and the same call goes on after
-    them; `fresh` starts anew. With `plan` nothing is written, and evaluations and seconds are
-    returned, with lines to read under "lines"; else what the sidecar says. Raises `UsageError`,
-    `DataError`, `CheckpointError`, `MachineError`, `Interrupted`.
+    Finished records are saved in OUT.partial until `out` is complete, and the same call resumes;
+    `fresh` starts anew. With `plan` nothing is written, and evaluations and seconds are returned,
+    with printable "lines"; otherwise the sidecar. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`, `Interrupted`.
 
     >>> genodiff.sample("runs/demo", out="new.fa", n=4, length=200)
     """
@@ -203,7 +205,7 @@ class SampleRequest(SampleFields, DrawRequest):
         str | Path | None,
         Option(
             "FASTA file to write; - for stdout, .gz for BGZF, .gb for GenBank. With --bed or "
-            "--region and no --template: the genome that they are of.",
+            "--region and no --template: the genome that contains them.",
             or_stream=True,
             decides="nothing",
         ),
@@ -215,12 +217,15 @@ class SampleRequest(SampleFields, DrawRequest):
     ] = None
     length: Annotated[
         int | None,
-        Option("Bases per sequence (default: the trained length); more grow by windows."),
+        Option(
+            "Bases per sequence (default: the trained length); longer sequences grow window"
+            " by window."
+        ),
     ] = None
     template: Annotated[
         str | Path | None,
         Option(
-            "FASTA file (- for stdin) whose N and ? are filled, every other letter kept.",
+            "FASTA file (- for stdin) whose N and ? are filled, every other letter unchanged.",
             is_input=True,
             or_stream=True,
         ),
@@ -228,26 +233,26 @@ class SampleRequest(SampleFields, DrawRequest):
     bed: Annotated[
         str | Path | None,
         Option(
-            "BED file: fill these bases of --template alone, whatever stands there; N elsewhere "
-            "stays. The strand column is not used: bases are filled in place.",
+            "BED file: fill only these bases of --template, whatever they are; N elsewhere is "
+            "preserved. The strand column is not used: bases are filled in place.",
             is_input=True,
         ),
     ] = None
     region: RegionsInPlace = ()
     only_filled: Annotated[
-        bool, Option("Write the regions of --bed and --region, not the genome.")
+        bool, Option("Write only the regions of --bed and --region, not the genome.")
     ] = False
-    prompt: Annotated[str | None, Option("Of text: how each sample begins.")] = None
+    prompt: Annotated[str | None, Option("For text: how each sample begins.")] = None
     bits_lost: Annotated[
         float | None,
         Option(
-            "Choose the steps: the fewest that lose so many bits per 1,000 bases, against one base "
-            "at a time."
+            "Choose the steps: the fewest that lose at most this many bits per 1,000 bases, "
+            "compared with one base at a time."
         ),
     ] = None
     domain: Annotated[
         Literal["dna", "text"] | None,
-        Option("What the checkpoint is expected to hold.", decides="nothing"),
+        Option("Expected domain of the checkpoint.", decides="nothing"),
     ] = None
 
     def __post_init__(self) -> None:

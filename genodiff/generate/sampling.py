@@ -18,12 +18,14 @@ MOST_STEPS = 1_000_000
 MEMORIES = ("on", "off", "novel")
 
 
-Temperature = Annotated[float, Option("1 is the model's own law, 0 its likeliest bases.")]
+Temperature = Annotated[
+    float, Option("1 is the model's own distribution, 0 its most probable bases.")
+]
 Stride = Annotated[
     int | None, Option("New bases per window beyond the trained length (default: half of it).")
 ]
 BatchSize = Annotated[
-    int | None, Option("Records at a time: changes the speed, never the bytes.", decides="nothing")
+    int | None, Option("Records per batch: affects the speed, not the output.", decides="nothing")
 ]
 MEMORY = (
     "on: with a memory of the training genome; novel: and no record copies more of it than 9 in "
@@ -50,7 +52,7 @@ class Sampling(Options):
     sampler_options: Annotated[
         Mapping[str, float] | None,
         Option(
-            "A setting of the sampler, as eta=0.1; one or several.",
+            "Setting of the sampler, such as eta=0.1; one or several.",
             ("--sampler-option",),
         ),
     ] = None
@@ -60,10 +62,10 @@ class Sampling(Options):
     ] = "auto"
     temperature: Temperature = 1.0
     top_p: Annotated[
-        float, Option("Draw among the likeliest bases that hold this much probability.")
+        float, Option("Draw among the most probable bases that hold this much probability.")
     ] = 1.0
     stride: Stride = None
-    allow_n: Annotated[bool, Option("Let N be drawn as well as A, C, G and T.")] = False
+    allow_n: Annotated[bool, Option("Allow N to be drawn as well as A, C, G and T.")] = False
     batch_size: BatchSize = None
     memory: Annotated[Literal["on", "off", "novel"] | None, Option(MEMORY)] = None
 

@@ -19,12 +19,10 @@ from genodiff.runs.run_paths import locate
 
 Device = Annotated[
     str,
-    Option(
-        "Where to compute: auto, cpu or cuda.", on_line=False, is_general=True, decides="nothing"
-    ),
+    Option("Device: auto, cpu or cuda.", on_line=False, is_general=True, decides="nothing"),
 ]
 Plan = Annotated[
-    bool, Option("Say what would be done, and stop.", is_general=True, decides="nothing")
+    bool, Option("Print the plan without running.", is_general=True, decides="nothing")
 ]
 Force = Annotated[
     bool,
@@ -32,9 +30,9 @@ Force = Annotated[
 ]
 Margin = Annotated[
     float | None,
-    Option("Call two models equivalent where their difference is shown to be within this margin."),
+    Option("Call two models equivalent if their difference is shown to be within this margin."),
 ]
-Offline = Annotated[bool, Option("Never touch the network.", on_line=False, decides="nothing")]
+Offline = Annotated[bool, Option("Never access the network.", on_line=False, decides="nothing")]
 
 STRAND_RULE = "a row on - is read as its reverse complement"
 """The rule of every verb that reads rows of BED in their own direction."""
@@ -59,7 +57,7 @@ TurnedBed = Annotated[
 MapSequences = Annotated[
     Any,
     Option(
-        "FASTA file; each record is a region unless --region or --bed says so.",
+        "FASTA file; each record is a region unless --region or --bed is given.",
         ("--fasta",),
         is_input=True,
     ),
@@ -67,13 +65,13 @@ MapSequences = Annotated[
 Context = Annotated[int | None, Ge(2), Option("Bases of a window (default: the trained length).")]
 Unit = Annotated[
     Literal["nats", "bits"],
-    Option("Unit of what is written; 1 bit is 0.69 nats.", decides="output"),
+    Option("Unit of the output; 1 bit is 0.69 nats.", decides="output"),
 ]
 Memory = Annotated[
     Literal["on", "off"] | None,
     Option(
-        "on: with a memory of the training genome, each window's own locus left out (default: on "
-        "for a run of train --memory)."
+        "on: with retrieval from the training genome, excluding each window's own locus "
+        "(default: on for a run of train --memory)."
     ),
 ]
 Genes = Annotated[
@@ -85,21 +83,24 @@ Genes = Annotated[
     ),
 ]
 WindowBatch = Annotated[
-    int, Ge(1), Option("Windows at a time: changes the speed, never the map.", decides="nothing")
+    int, Ge(1), Option("Windows per batch: affects the speed, not the values.", decides="nothing")
 ]
 Block = Annotated[
     int | None,
     Ge(1),
     Option(
-        "Bases of a block, which knows all before it and nothing after it (default: as trained)."
+        "Bases of a block, which sees everything before it and nothing after it (default: as "
+        "trained)."
     ),
 ]
-Seed = Annotated[int, Ge(0), Option("Seed of every random draw.", on_line=False)]
+Seed = Annotated[int, Ge(0), Option("Random seed.", on_line=False)]
 JsonLines = Annotated[
     bool,
     Option("One JSON line on stdout for each row.", is_general=True, decides="output"),
 ]
-ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")]
+ShardWords = Annotated[
+    str | None, Option("i/n: the i-th of n parts; `genodiff merge` combines them.")
+]
 COUNT = ("--n", "-n", "--num")
 """How the flag of a number of things is spelled."""
 RELATIVES = (
@@ -156,13 +157,11 @@ class FileRequest(Request[dict[str, Any]]):
     holds: ClassVar[str] = "the table"
 
     run: Run = field(kw_only=False)
-    out: Annotated[str | Path, Option("Output; - for stdout.", OUT, decides="nothing")]
+    out: Annotated[str | Path, Option("Output file; - for stdout.", OUT, decides="nothing")]
     device: Device = "auto"
     fresh: Annotated[
         bool,
-        Option(
-            "Do not go on after what is kept in OUT.partial.", is_general=True, decides="nothing"
-        ),
+        Option("Do not resume from OUT.partial.", is_general=True, decides="nothing"),
     ] = False
     plan: Plan = False
     force: Force = False

@@ -63,7 +63,7 @@ class SaturationFields(MapFields):
     """What saturation mutagenesis is asked beside its regions."""
 
     label: Annotated[
-        str | None, Option("Of a fine-tuned classifier: the class whose log-odds change.")
+        str | None, Option("For a fine-tuned classifier: the class whose log-odds are used.")
     ] = None
 
 
@@ -74,9 +74,12 @@ class DependencyFields(MapFields):
     every: Annotated[
         int,
         Ge(2),
-        Option("Targets this many bases apart are masked together; what that changes is told."),
+        Option(
+            "Targets this many bases apart are masked together (approximate; the change is "
+            "reported)."
+        ),
     ] = EVERY
-    exact: Annotated[bool, Option("Mask each target by itself: 3 evaluations a pair.")] = False
+    exact: Annotated[bool, Option("Mask each target separately: 3 evaluations per pair.")] = False
 
     @property
     def apart(self) -> int | None:
@@ -153,30 +156,29 @@ class MapFileRequest(MapFields, FileRequest):
 @verb(
     "ism",
     help="""
-Saturation mutagenesis: every base of a region to every other, as table, arrays or picture.
+Saturation mutagenesis: all single-base substitutions of a region, as table, arrays or picture.
 
-The score of a substitution is log p(base) - log p(reference), given all other bases: positive where
-the model finds the other base likelier. With a fine-tuned model it is the change of what the model
-predicts. The same command goes on where an interrupted one was.
+The score of a substitution is log p(base) - log p(reference), given all other bases: positive if
+the model finds the other base likelier. With a fine-tuned model it is the change of the prediction.
+The same command resumes an interrupted one.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class IsmRequest(SaturationFields, MapFileRequest):
     """Write the scores of all substitutions of regions.
 
-    `sequences` is a FASTA file, or strings and records. `region` or `bed` say which part; without
+    `sequences` is a FASTA file, or strings and records. `region` or `bed` selects regions; without
     them each sequence is a region. A row of `bed` on - is read as its reverse complement: its
     scores run in the row's direction, and its bases are of that strand; positions are the genome's.
 
-    A score is log p(base | all others) − log p(reference | all others) in `unit`, what `genodiff
-    score --exact` gives for the same SNV. `memory` "on" mixes in what the training genome holds,
-    but for each window's own locus. With a fine-tuned model it is the change of the log-odds of the
-    class `label`, or of the value of a regression, of the region by itself.
+    A score is log p(base | all others) − log p(reference | all others) in `unit`, as `genodiff
+    score --exact` gives for the same SNV. `memory` "on" adds retrieval from the training genome,
+    excluding each window's own locus. With a fine-tuned model it is the change of the log-odds of
+    the class `label`, or of the value of a regression, for the region alone.
 
-    Rows are kept in OUT.partial until `out` is there, and the same call goes on after them; `fresh`
-    starts anew. With `plan` nothing is computed, and evaluations are counted. What is returned is
-    what the sidecar OUT.json says. Raises `UsageError`, `DataError`, `CheckpointError`,
-    `MachineError`.
+    Rows are saved in OUT.partial until `out` is complete, and the same call resumes; `fresh` starts
+    anew. With `plan` nothing is computed, and evaluations are counted. Returns the sidecar
+    OUT.json. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
 
     >>> genodiff.ism("runs/demo", "genome.fa", out="map.html", region=["chr1:1,000-1,200"])
     """
@@ -191,29 +193,29 @@ class IsmRequest(SaturationFields, MapFileRequest):
 @verb(
     "dependencies",
     help="""
-Dependency maps: how a substitution at one base changes what a model says of another.
+Dependency maps: how a substitution at one base changes the prediction at another.
 
 The dependency of target j on source i is the largest change of the log-odds of a base at j, with j
-masked, by putting another base at i. The map of a region of up to 1,024 bases is a table, arrays or
-a picture. The same command goes on where an interrupted one was.
+masked, by substituting another base at i. The map of a region of up to 1,024 bases is a table,
+arrays or a picture. The same command resumes an interrupted one.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class DependenciesRequest(DependencyFields, MapFileRequest):
     """Write the dependency maps of regions.
 
-    `sequences` is a FASTA file, or strings and records. `region` or `bed` say which part, at most
-    1,024 bases each; without them each sequence is a region. A row of `bed` on - is read as its
-    reverse complement, as in `genodiff.ism`.
+    `sequences` is a FASTA file, or strings and records. `region` or `bed` selects regions of at
+    most 1,024 bases each; without them each sequence is a region. A row of `bed` on - is read as
+    its reverse complement, as in `genodiff.ism`.
 
     The dependency of target j on source i is the largest change of the log-odds of any base at j,
-    with j masked, by putting another base at i, in `unit`. Targets `every` bases apart are masked
-    together, and what that changes is measured and told; `exact` masks each by itself.
+    with j masked, by substituting another base at i, in `unit`. Targets `every` bases apart are
+    masked together, and the resulting change is measured and reported; `exact` masks each
+    separately.
 
-    Rows are kept in OUT.partial until `out` is there, and the same call goes on after them; `fresh`
-    starts anew. With `plan` nothing is computed, and evaluations are counted. What is returned is
-    what the sidecar OUT.json says. Raises `UsageError`, `DataError`, `CheckpointError`,
-    `MachineError`.
+    Rows are saved in OUT.partial until `out` is complete, and the same call resumes; `fresh` starts
+    anew. With `plan` nothing is computed, and evaluations are counted. Returns the sidecar
+    OUT.json. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
 
     >>> genodiff.dependencies("runs/demo", "genome.fa", out="map.html", region=["chr1:1-200"])
     """
@@ -240,7 +242,7 @@ class TrackFields:
     sequences: Annotated[
         Any,
         Option(
-            "FASTA file; all of it is read unless --region or --bed says so.",
+            "FASTA file; all of it is read unless --region or --bed is given.",
             ("--fasta",),
             is_input=True,
         ),
@@ -292,11 +294,11 @@ class HeldTracksRequest(TrackFields, Request[Any]):
 @verb(
     "tracks",
     help="""
-Tracks of a genome: what a model says of each base, as bigWig, track hub, table or page.
+Tracks of a genome: the prediction of each base, as bigWig, track hub, table or page.
 
 They are p(A), p(C), p(G) and p(T) given all other bases, a logo, entropy, information, and the
-surprisal of the reference. A base that was not read, or is N, has no value. The same command goes
-on where an interrupted one was.
+surprisal of the reference. A base that was not read, or is N, has no value. The same command
+resumes an interrupted one.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -304,19 +306,20 @@ class TracksRequest(TrackFields, FileRequest):
     """Write the tracks of a genome, or of regions of it.
 
     Tracks are p(A), p(C), p(G) and p(T) given all other bases, the heights of a logo, entropy,
-    information and the surprisal of the reference, in bits; with `relatives` also what these say
-    alone, how many of their votes agree, and each relative. `sequences` is a FASTA file, or strings
-    and records. `region` or `bed` say which part; without them all is read. Each base is read once,
-    wherever regions overlap. Tracks run along the genome: the strand of a row is not used.
+    information and the surprisal of the reference, in bits; with `relatives` also the prediction by
+    the related genomes alone, the share of their votes that agree, and each related genome.
+    `sequences` is a FASTA file, or strings and records. `region` or `bed` selects regions; without
+    them everything is read. Each base is read once, wherever regions overlap. Tracks run along the
+    genome: the strand of a row is not used.
 
-    A hub is for UCSC's `genome`, such as hg38, whose names its contigs then have, or without it
-    brings its own sequence; `email` stands in it. Each base is masked by itself, or with `every=m`
-    each m-th base of a tile at once, which is quicker; how far the two differ is measured and told.
+    A hub is for UCSC's `genome`, such as hg38, with its contig names, or without it includes its
+    own sequence; `email` is its contact address. Each base is masked separately, or with `every=m`
+    every m-th base of a tile in one pass, which is faster; the difference is measured and reported.
 
-    What is read is kept in OUT.partial until `out` is there, and the same call goes on after it;
+    Finished work is saved in OUT.partial until `out` is complete, and the same call resumes;
     `fresh` starts anew. With `plan` nothing is computed. `force` renames a folder that genodiff did
-    not write. What is returned is what the sidecar says. Raises `UsageError`, `DataError`,
-    `CheckpointError`, `MachineError`.
+    not write. Returns the sidecar. Raises `UsageError`, `DataError`, `CheckpointError`,
+    `MachineError`.
 
     >>> genodiff.tracks("runs/demo", "genome.fa", out="tracks", region=["chr1:1,000-9,000"])
     """
@@ -339,18 +342,18 @@ class TracksRequest(TrackFields, FileRequest):
     genome: Annotated[
         str | None,
         Option(
-            "UCSC's name of the genome, such as hg38, for the hub, whose names contigs then have "
-            "(default: the hub brings the sequence).",
+            "UCSC's name of the genome, such as hg38, for the hub, with its contig names "
+            "(default: the hub includes the sequence).",
             decides="output",
         ),
     ] = None
-    email: Annotated[str, Option("Address that stands in the hub.", decides="output")] = NO_EMAIL
+    email: Annotated[str, Option("Contact e-mail address in the hub.", decides="output")] = NO_EMAIL
     genes: Genes = None
     track: Annotated[
         Sequence[str],
         Option(
-            "NAME=FILE: values that are drawn below, bigWig or bedGraph; or a folder that "
-            "`genodiff predict` wrote: all its values, and its genes; one or several.",
+            "NAME=FILE: values drawn below, bigWig or bedGraph; or a folder written by "
+            "`genodiff predict`: all its values and genes; one or several.",
             decides="output",
         ),
     ] = ()

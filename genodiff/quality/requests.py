@@ -22,23 +22,23 @@ _READ_COLUMNS = "genodiff.io.containers:read_columns"
 @verb(
     "judge",
     help="""
-Generative perplexity of samples, with entropy and diversity beside it.
+Compute the generative perplexity of samples, with entropy and diversity.
 
-The judge is a model of yours: autoregressive, whose figure is exact, or masked, whose figure is an
-upper bound. A low perplexity alone says little, as text that repeats itself has it too; so entropy
-and diversity are always shown. `judge` asks how likely samples are to a model; `scorecard` asks no
-model, and sets the statistics of generated DNA beside those of real DNA.
+The judge is another model: autoregressive for an exact value, or masked for an upper bound. A low
+perplexity alone says little, since repetitive sequences have it too; entropy and diversity are
+therefore always shown. `judge` evaluates samples under a model; `scorecard` uses no model, and
+compares the statistics of generated and real DNA.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class JudgeRequest(Request[dict[str, Any]]):
-    """Perplexity of samples under the model in `judge`, with entropy and diversity, plain values.
+    """Compute the perplexity of samples under the model `judge`, with entropy and diversity.
 
     `samples` is a file as `genodiff sample` writes it, or sequences of DNA as strings or records.
-    `figure` is "exact" of an autoregressive judge, and "bound" of a masked one: perplexity is then
-    at most so much, estimated from `repeats` masks for each window. `real` holds the same of as
-    many real windows of the judge's test split, `sampling` what the samples' sidecar says. Raises
-    `UsageError`, `DataError`, `CheckpointError`.
+    `figure` is "exact" for an autoregressive judge, and "bound" for a masked one: an upper bound on
+    the perplexity, estimated from `repeats` masks per window. `real` holds the same for as many
+    real windows of the judge's test split, `sampling` the samples' sidecar. Raises `UsageError`,
+    `DataError`, `CheckpointError`.
 
     >>> genodiff.judge("samples.fa", judge="runs/ar")["samples"]["perplexity"]
     """
@@ -63,9 +63,9 @@ class JudgeRequest(Request[dict[str, Any]]):
         ),
     ]
     reference: Annotated[
-        bool, Option("The same figures of as many real windows of the judge's test split.")
+        bool, Option("Also evaluate as many real windows of the judge's test split.")
     ] = True
-    repeats: Annotated[int, Ge(1), Option("Masks for each window, where the judge is masked.")] = 8
+    repeats: Annotated[int, Ge(1), Option("Masks per window, for a masked judge.")] = 8
     seed: Seed = 1
     device: Device = "auto"
     offline: Offline = False
@@ -97,22 +97,20 @@ class BesideReal(Request[dict[str, Any]]):
     run: Annotated[
         str | Path | None,
         Option(
-            "Run whose held-out split is the real sequence, and whose train split is searched for "
-            "copies; with --designs, the model that was not guided.",
+            "Run whose held-out split is the real sequence, and whose train split is searched "
+            "for copies; with --designs, the unguided model.",
             RUN_NAMES,
             is_word=True,
         ),
     ] = None
     real: Annotated[
-        Any, Option("FASTA file of real sequence, in place of a run's.", is_input=True)
+        Any, Option("FASTA file of real sequence, instead of a run's.", is_input=True)
     ] = None
     train: Annotated[
         Any,
-        Option(
-            "With --real: FASTA file, or run, that the generator was trained on.", is_input=True
-        ),
+        Option("With --real: training data of the generator, a FASTA file or run.", is_input=True),
     ] = None
-    most: Annotated[int, Ge(2), Option("Samples to measure; more are drawn from.")] = 1000
+    most: Annotated[int, Ge(2), Option("Samples to measure, drawn from a larger file.")] = 1000
     html: Annotated[str | Path | None, Option("Page to write, with pictures.", is_output=True)] = (
         None
     )
@@ -146,18 +144,18 @@ class BesideReal(Request[dict[str, Any]]):
 @verb(function="scorecard")
 @dataclass(frozen=True, kw_only=True)
 class ScorecardRequest(BesideReal):
-    """How near generated DNA is to real DNA, beside a floor and Markov sequence, as plain values.
+    """Compare generated with real DNA, beside a floor and Markov sequence.
 
     `samples` is a file, or sequences as strings or records; `most` of them are drawn by `seed` in
     one pass. Real sequence is the `split` of the data of `run` (a run folder; `fasta` is its genome
-    where it has moved), or what `real` holds. Then `train`, a run folder or sequences, is what
-    Markov models count and what copies are looked for in. `motifs` is a MEME, JASPAR or TRANSFAC
-    file. `embed` is a run whose embeddings are compared (default: `run`). `cnn` adds a
-    convolutional discriminator, which takes minutes.
+    if it was moved), or `real`. In the latter case `train`, a run folder or sequences, is used for
+    Markov models and searched for copies. `motifs` is a MEME, JASPAR or TRANSFAC file. `embed` is a
+    run whose embeddings are compared (default: `run`). `cnn` adds a convolutional discriminator,
+    which takes minutes.
 
-    `sets` holds the same figures of the samples, of other real sequence of the same size, and of
-    Markov sequence of orders 1, 5 and 8; `findings` says where samples are off the floor. `html` is
-    a page to write, and `force` replaces a file there that genodiff did not write. Raises
+    `sets` holds the same figures for the samples, for other real sequence of the same size, and for
+    Markov sequence of orders 1, 5 and 8; `findings` lists where samples are off the floor. `html`
+    is a page to write, and `force` replaces a file there that genodiff did not write. Raises
     `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
 
     >>> genodiff.scorecard("samples.fa", run="runs/demo")["findings"]
@@ -176,13 +174,11 @@ class ScorecardRequest(BesideReal):
         str | Path | None,
         Option("Run whose embeddings are compared (default: that of --model)."),
     ] = None
-    split: Annotated[
-        Literal["test", "valid"], Option("Split of the run's data that is held out.")
-    ] = "test"
+    split: Annotated[Literal["test", "valid"], Option("Held-out split of the run's data.")] = "test"
     fasta: Annotated[
-        str | Path | None, Option("The run's FASTA file, where it has moved.", is_input=True)
+        str | Path | None, Option("The run's FASTA file, if it was moved.", is_input=True)
     ] = None
-    cnn: Annotated[bool, Option("A convolutional discriminator too (minutes).")] = False
+    cnn: Annotated[bool, Option("Add a convolutional discriminator (minutes).")] = False
 
     def list_inputs(self) -> list[Any]:
         """What is read: files, or sequences."""
@@ -209,14 +205,14 @@ class ScorecardRequest(BesideReal):
 @verb(function="compare_designs")
 @dataclass(frozen=True, kw_only=True)
 class DesignsRequest(BesideReal):
-    """A Pareto table of `designs`, sequences by the name of their method, as plain values.
+    """Compute a Pareto table of `designs`, sequences by the name of their method.
 
-    `oracle` is what guided them and `judge` an oracle that did not: callables,
-    "module:function", or folders of fine-tuned models (with `label` for the log-odds of a class;
-    `form` is what a callable takes). `lower` says that small scores are wanted. `run` is a model
-    that was not guided: its bits per base, an upper bound from `repeats` masks, are the
-    naturalness. `real` are natural sequences, of the designs' length or longer, and `train` what
-    is searched for copies: sequences or a run. Of each set, `most` are drawn by `seed`.
+    `oracle` guided them and `judge` is an oracle that did not: callables, "module:function", or
+    folders of fine-tuned models (with `label` for the log-odds of a class; `form` is a callable's
+    input). `lower` means that low scores are desired. `run` is an unguided model: its bits per
+    base, an upper bound from `repeats` masks, measure naturalness. `real` are natural sequences, of
+    the designs' length or longer, and `train` is searched for copies: sequences or a run. From each
+    set, `most` are drawn by `seed`.
 
     `rows` has a row for each method, then "real". `html` is a page to write. Raises `UsageError`,
     `DataError`, `CheckpointError`, `MachineError`.
@@ -228,11 +224,13 @@ class DesignsRequest(BesideReal):
 
     designs: Annotated[
         Mapping[str, Any] | None,
-        Option("NAME=FASTA, designs of a method; give it several times, with --real."),
+        Option("NAME=FASTA: designs of a method; repeatable, with --real."),
     ] = field(default=None, kw_only=False)
     oracle: Annotated[
         OracleName | None,
-        Option("With --designs: what guided them, MODULE:FUNCTION or a fine-tuned unit."),
+        Option(
+            "With --designs: the oracle that guided them, MODULE:FUNCTION or a fine-tuned unit."
+        ),
     ] = None
     judge: Annotated[
         OracleName | None, Option("With --designs: an oracle that guided none of them.")
@@ -240,16 +238,16 @@ class DesignsRequest(BesideReal):
     form: Annotated[
         Form | None,
         Option(
-            "What the functions take [one-hot for a torch module, else strings].",
+            "Input of the functions [one-hot for a torch module, else strings].",
             ("--oracle-input",),
         ),
     ] = None
     label: Annotated[
         str | None,
-        Option("The class of fine-tuned oracles whose log-odds count.", ("--oracle-label",)),
+        Option("Class of fine-tuned oracles whose log-odds are used.", ("--oracle-label",)),
     ] = None
-    lower: Annotated[bool, Option("With --designs: small scores are wanted.")] = False
-    repeats: Annotated[int, Ge(1), Option("Masks of each sequence.", on_line=False)] = 8
+    lower: Annotated[bool, Option("With --designs: low scores are desired.")] = False
+    repeats: Annotated[int, Ge(1), Option("Masks per sequence.", on_line=False)] = 8
 
     @property
     def sets(self) -> Mapping[str, Any]:
@@ -284,12 +282,12 @@ class DesignsRequest(BesideReal):
     "scorecard",
     function="",
     help="""
-Generated DNA beside real DNA: words, motifs, embeddings, a discriminator, copies, diversity.
+Compare generated with real DNA: k-mers, motifs, embeddings, a discriminator, copies, diversity.
 
-Every figure of the samples stands beside that of other real sequence (the floor), and of sequence
-drawn from Markov models. Real sequence is the held-out split of a run, or a FASTA file. What is off
-the floor is said in sentences. No model judges the samples; how likely they are to one is
-`genodiff judge`.
+Every figure of the samples is printed beside that of other real sequence (the floor), and of
+sequence drawn from Markov models. Real sequence is the held-out split of a run, or a FASTA file.
+Figures off the floor are listed. No model evaluates the samples; for their likelihood under one,
+use `genodiff judge`.
 
 With --designs it is a Pareto table of designs by several methods: the score that guided them, an
 independent judge, naturalness, diversity, and copies.

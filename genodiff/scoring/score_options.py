@@ -25,7 +25,7 @@ class ScoreOptions(Options):
     """
 
     method: Annotated[str, Option(describe_methods())] = AUTO
-    se: Annotated[float, Option("Standard error, in nats, that nelbo goes on to.")] = STANDARD_ERROR
+    se: Annotated[float, Option("Standard error, in nats, at which nelbo stops.")] = STANDARD_ERROR
     max_evaluations: Annotated[
         int,
         Ge(LEAST_WINDOWS),
@@ -35,22 +35,22 @@ class ScoreOptions(Options):
         int | Literal["2x"] | None,
         Ge(2),
         Option(
-            "Bases of a window (default: the trained length); 2x scores at double context as well, "
-            "and flags what moves."
+            "Bases of a window (default: the trained length); 2x also scores at double "
+            "context, and flags scores that change."
         ),
     ] = None
     longest: Annotated[
         int,
         Ge(1),
-        Option("Bases that may differ in one variant: a longer one is not scored, but counted."),
+        Option("Maximum length of a variant: a longer one is not scored, but counted."),
     ] = LONGEST_SPAN
-    exact: Annotated[bool, Option("Give every SNV an evaluation of its own.")] = False
+    exact: Annotated[bool, Option("Evaluate every SNV separately.")] = False
     batch_size: Annotated[
         int | None,
         Ge(1),
         Option(
-            "Windows at a time: changes speed and memory, never the scores (default: about 32,768 "
-            "bases).",
+            "Windows per batch: affects speed and memory, not the scores (default: about "
+            "32,768 bases).",
             decides="nothing",
         ),
     ] = None

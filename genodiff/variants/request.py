@@ -45,28 +45,28 @@ class ScoreFields(ScoreOptions):
             is_input=True,
         ),
     ] = field(kw_only=False)
-    fasta: Annotated[str | Path, Option("The genome that the variants are of.", is_input=True)]
+    fasta: Annotated[str | Path, Option("Genome of the variants.", is_input=True)]
     unit: Unit = "nats"
     background: Annotated[
         int | str,
         Option(
-            "Rank scores among random variants of the genome: off, on (10,000), or how many. They "
-            "are computed once and cached (see --plan).",
+            "Compute percentiles against random variants of the genome: off, on (10,000), or "
+            "their number. Cached after the first run (see --plan).",
             decides="output",
         ),
     ] = "off"
     haplotypes: Annotated[
         bool,
         Option(
-            "Score the phased variants of one copy together too, from GT and PS: as FORMAT fields "
-            "of a VCF, or a column of a table. They cost evaluations (see --plan)."
+            "Also score the phased variants of one copy together, from GT and PS: as FORMAT "
+            "fields of a VCF, or a column of a table. This costs evaluations (see --plan)."
         ),
     ] = False
     features: Annotated[
         str | Path | None,
         Option(
-            "Genes (GFF3, GTF, BED12, GenBank): puts the consequence of each variant beside its "
-            "score (missense, splice donor, ...).",
+            "Genes (GFF3, GTF, BED12, GenBank): adds the consequence of each variant "
+            "(missense, splice donor, ...).",
             is_input=True,
             decides="output",
         ),
@@ -74,8 +74,8 @@ class ScoreFields(ScoreOptions):
     genetic_code: Annotated[
         Sequence[str],
         Option(
-            "CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the "
-            "annotation does not say it; chrM=2. May be given several times.",
+            "CONTIG=N, with --features: NCBI's number of a contig's genetic code, if the "
+            "annotation does not give it; chrM=2. Repeatable.",
             decides="output",
         ),
     ] = ()
@@ -124,30 +124,30 @@ class HeldScoreRequest(ScoreFields, Request[Any]):
 @verb(
     "score",
     help="""
-Score variants: how much likelier a model finds ALT than REF.
+Score variants: the log-likelihood ratio of ALT to REF under a model.
 
-Positive is likelier. VCF, BCF, CSV, TSV, JSON lines and parquet come in, also those of CADD and of
-this verb; VCF, TSV (in CADD's order of columns), parquet and JSON lines go out. Records stay in
-their order, and none is dropped: an ALT that cannot be scored has its reason. The same command goes
-on where an interrupted one was.
+Positive: ALT is likelier. Input is VCF, BCF, CSV, TSV, JSON lines or parquet, including CADD's and
+this verb's own; output is VCF, TSV (in CADD's order of columns), parquet or JSON lines. Records
+keep their order, and none is dropped: an ALT that cannot be scored has its reason. The same command
+resumes an interrupted one.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class ScoreRequest(ScoreFields, FileRequest):
-    """Write the scores of a file of variants to `out`; what its sidecar says.
+    """Score a file of variants and write `out`; returns the sidecar.
 
     `variants` is VCF, BCF or a table (CSV, TSV, parquet) with chrom, pos (from 1), ref and alt; "-"
     is stdin. `out` ends in .vcf, .tsv, .parquet or .jsonl, or in .vcf.gz or .tsv.gz, which get an
-    index where the records are sorted; "-" is stdout, as JSON lines with `json`. Records stay in
-    their order, and none is dropped: an ALT without a score has its reason.
+    index if the records are sorted; "-" is stdout, as JSON lines with `json`. Records keep their
+    order, and none is dropped: an ALT without a score has its reason.
 
-    With `shard`, "i/n", the i-th of n parts of the records is written, and `genodiff.merge` puts
-    the parts together. Scores are kept in OUT.partial until `out` is there, and the same call goes
-    on after them; `fresh` starts anew. With `plan` nothing is computed, and counts are returned.
-    Random variants of a `background` are kept in the cache folder.
+    With `shard`, "i/n", the i-th of n parts of the records is written, and `genodiff.merge`
+    combines the parts. Scores are saved in OUT.partial until `out` is complete, and the same call
+    resumes; `fresh` starts anew. With `plan` nothing is computed, and counts are returned. Random
+    variants of a `background` are cached.
 
-    A file most of whose records do not fit the genome is refused. Where some do not, `out` is
-    written whole, they are marked in it, and `DataError` is raised at the end, unless
+    A file most of whose records do not fit the genome is refused. If some do not, `out` is written
+    completely, they are marked in it, and `DataError` is raised at the end, unless
     `allow_mismatches`. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
 
     >>> genodiff.score("runs/demo", "variants.vcf", fasta="genome.fa", out="scored.vcf")
@@ -166,9 +166,7 @@ class ScoreRequest(ScoreFields, FileRequest):
     shard: ShardWords = None
     allow_mismatches: Annotated[
         bool,
-        Option(
-            "Records that do not fit the FASTA are marked, and are no error.", decides="nothing"
-        ),
+        Option("Mark records that do not fit the FASTA without an error.", decides="nothing"),
     ] = False
     relatives: RelativeFiles = ()
     strains: Strains = False
@@ -184,7 +182,7 @@ class ScoreRequest(ScoreFields, FileRequest):
     page: Annotated[
         bool,
         Option(
-            "Also write OUT.html: what `genodiff report OUT --model RUN` draws.", decides="nothing"
+            "Also write OUT.html, as `genodiff report OUT --model RUN` does.", decides="nothing"
         ),
     ] = False
     json: JsonLines = False
