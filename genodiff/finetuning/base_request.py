@@ -25,29 +25,29 @@ _HELD = "a contig, or a part of one (chr1:1-50,000); one or several"
     help="""
 Fine-tune on labels at each base of a genome: genes, classes, or values of tracks.
 
-RUN is a run or a ready model, FASTA the genome. The model is kept in the folder --out, which
-`genodiff predict` reads. The same command goes on where an interrupted one was.
+RUN is a run or a pretrained model, FASTA the genome. The model is saved in the folder --out, which
+`genodiff predict` reads. The same command resumes an interrupted one.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class BasesRequest(FileRequest):
-    """Fine-tune a network to label each base of a genome, and keep the model in the folder `out`.
+    """Fine-tune a network to label each base of a genome, and save the model in the folder `out`.
 
-    `fasta` is the genome. One of three says what its bases are: `genes` (GFF3, GTF, GenBank or
+    `fasta` is the genome. One of three arguments gives the labels: `genes` (GFF3, GTF, GenBank or
     BED12; the states of coding genes, on both strands), `classes` (the names of BED rows, or rows
     of GFF3 and GTF of the `types`) or `track` (NAME=FILE, bigWig or bedGraph; NAME+ and NAME- are
-    the strands of one). Contigs that a file says nothing of are unknown, and so are letters other
-    than A, C, G and T. `within` keeps the labels of intervals alone.
+    the strands of one). Contigs absent from a file are unknown, and so are letters other than A, C,
+    G and T. `within` restricts labels to intervals.
 
-    Labels are learned in windows: a scored core, with context on both sides that is read only.
-    `valid` chooses the epoch, `test` is measured once, at the end; both are contigs or parts of
-    them, which training never sees the labels of. Without `valid` it is the last tenth of each
-    contig. With `relatives` the head also reads how many of them have each base, which `predict`
-    then needs as well. With `chain`, genes are decoded with a linear-chain CRF.
+    Labels are learned in windows: a scored core, with context on both sides that is only read.
+    `valid` chooses the epoch, `test` is evaluated once, at the end; both are contigs or parts of
+    them, whose labels training never sees. Without `valid` it is the last tenth of each contig.
+    With `relatives` the head also reads how many related genomes have each base, which `predict`
+    then needs as well. With `chain`, genes are decoded by a linear-chain CRF.
 
-    A fit that is stopped goes on from OUT.partial to the same bits. What is returned is what
-    OUT/labeller.json says. `genodiff predict` and `genodiff.load` read the folder. Raises
-    `UsageError`, `DataError` with file and line, `CheckpointError`, `MachineError`.
+    An interrupted fit resumes from OUT.partial to the same bits. Returns OUT/labeller.json.
+    `genodiff predict` and `genodiff.load` read the folder. Raises `UsageError`, `DataError` with
+    file and line, `CheckpointError`, `MachineError`.
 
     >>> genodiff.finetune_bases("yeast", "genome.fa", genes="genes.gff3", out="runs/genes",
     ...                         test=["chrXVI"], epochs=2)
@@ -57,9 +57,9 @@ class BasesRequest(FileRequest):
     holds: ClassVar[str] = "the model"
 
     fasta: Annotated[
-        str | Path, Option("The genome: a FASTA file.", ("--fasta",), is_word=True, is_input=True)
+        str | Path, Option("FASTA file of the genome.", ("--fasta",), is_word=True, is_input=True)
     ] = field(kw_only=False)
-    out: Annotated[str | Path, Option("Folder of the model.", OUT, decides="nothing")]
+    out: Annotated[str | Path, Option("Folder for the model.", OUT, decides="nothing")]
     genes: Annotated[
         str | Path | None,
         Option("Coding genes: GFF3, GTF, GenBank, EMBL or BED12.", is_input=True),
@@ -73,28 +73,26 @@ class BasesRequest(FileRequest):
         Option("NAME=FILE: values of bases, bigWig or bedGraph; one or several."),
     ] = ()
     types: Annotated[
-        Sequence[str], Option("Rows of --classes that are read, such as exon.", is_row=True)
+        Sequence[str], Option("Rows of --classes to read, such as exon.", is_row=True)
     ] = ()
     all_as: Annotated[str, Option("One name for all rows of --classes.")] = ""
     stranded: Annotated[bool, Option("Two classes of each: on + and on -.")] = False
     mask_shared: Annotated[
-        bool, Option("Bases of two classes are unknown; without it they are an error.")
+        bool, Option("Treat bases of two classes as unknown instead of an error.")
     ] = False
     fill: Annotated[
-        bool, Option("A base without a value has 0 where its --track has any on the contig.")
+        bool, Option("Set bases without a value to 0, on contigs where their --track has any.")
     ] = False
     within: Annotated[
         str | Path | None, Option("BED file: labels elsewhere are unknown.", is_input=True)
     ] = None
     valid: Annotated[
         Sequence[str],
-        Option(f"What chooses the epoch: {_HELD} [the last tenth of each].", is_row=True),
+        Option(f"Contigs that choose the epoch: {_HELD} [the last tenth of each].", is_row=True),
     ] = ()
-    test: Annotated[
-        Sequence[str], Option(f"Held out for the final evaluation: {_HELD}.", is_row=True)
-    ] = ()
+    test: Annotated[Sequence[str], Option(f"Held-out test contigs: {_HELD}.", is_row=True)] = ()
     head: Annotated[
-        Literal["linear", "conv", "unet"], Option("What reads the network's features.")
+        Literal["linear", "conv", "unet"], Option("Head on the network's features.")
     ] = "conv"
     relatives: RelativeFiles = ()
     strains: Strains = False
@@ -103,32 +101,34 @@ class BasesRequest(FileRequest):
         Ends, Option("Genes begin with ATG and end with a stop codon, or anywhere.")
     ] = "codons"
     loss: Annotated[
-        Loss | None, Option("Of --track: poisson (counts, the default) or mse (any values).")
+        Loss | None, Option("For --track: poisson (counts, the default) or mse (any values).")
     ] = None
     class_power: Annotated[
-        float, Ge(0), Option("Weight of a class: 0 weighs bases alike, 1 classes alike.")
+        float, Ge(0), Option("Weight of a class: 0 weights bases equally, 1 classes equally.")
     ] = 0.0
     core: Annotated[int, Ge(1), Option("Scored bases of a window.")] = 4096
     context: Annotated[int, Ge(0), Option("Bases beside the core, on each side.")] = 1024
     method: Annotated[
-        Literal["full", "frozen"], Option("full: all weights; frozen: the head alone.")
+        Literal["full", "frozen"], Option("full: all weights; frozen: only the head.")
     ] = "full"
     adapter: Annotated[
         str | None,
-        Option("Few weights in the place of all: lora, or lora:r=8,on=in_proj+out_proj."),
+        Option("Train few weights instead of all: lora, or lora:r=8,on=in_proj+out_proj."),
     ] = None
-    scratch: Annotated[bool, Option("Random weights in the place of RUN's.")] = False
+    scratch: Annotated[bool, Option("Random weights instead of RUN's.")] = False
     epochs: Annotated[int, Ge(1), Option("Passes over the training windows.")] = 3
-    max_steps: Annotated[int | None, Ge(1), Option("Steps at most, in place of epochs.")] = None
-    batch_size: Annotated[int, Ge(1), Option("Windows of a step.")] = 4
+    max_steps: Annotated[
+        int | None, Ge(1), Option("Maximum number of steps, instead of epochs.")
+    ] = None
+    batch_size: Annotated[int, Ge(1), Option("Windows per step.")] = 4
     lr: Annotated[float, Gt(0), Option("Highest learning rate.")] = 1e-3
     patience: Annotated[
-        int | None, Ge(1), Option("Stop after so many epochs without a better validation.")
+        int | None, Ge(1), Option("Stop after this many epochs without a better validation.")
     ] = None
     ema: Annotated[
-        float, Ge(0), Option("Decay of the average of weights that is judged and kept.")
+        float, Ge(0), Option("Decay of the moving average of weights that is evaluated and saved.")
     ] = 0.0
-    seed: Annotated[int, Ge(0), Option("Seed of every random draw.")] = 0
+    seed: Annotated[int, Ge(0), Option("Random seed.")] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,44 +22,44 @@ from genodiff.runs.run_paths import locate
 @verb(
     "predict",
     help="""
-A fine-tuned model on new sequences: classes with probabilities, or values.
+Apply a fine-tuned model to new sequences: classes with probabilities, or values.
 
-RUN is the folder of `genodiff finetune`, or of one of its units (a unit is one model fitted to one
-task with one seed). SEQUENCES is FASTA or GenBank (- is stdin), a table (.csv, .tsv, .parquet),
-intervals (BED, with --fasta: a row on - is read as its reverse complement) or, for models of text,
-sentences. With --region, parts of the genome --fasta are read in its place. The fit's own protocol
-is followed: what is longer than it read is cut, and strands are read as in training.
+RUN is the folder of `genodiff finetune`, or of one of its units (one model fitted to one task with
+one seed). SEQUENCES is FASTA or GenBank (- is stdin), a table (.csv, .tsv, .parquet), intervals
+(BED, with --fasta: a row on - is read as its reverse complement) or, for models of text, sentences.
+With --region, parts of the genome --fasta are read instead. The fit's own protocol applies: longer
+sequences are cut, and strands are treated as in training.
 
-Of `genodiff finetune bases`, RUN labels each base of the genome SEQUENCES (FASTA): into x.gff3,
-x.bed or a folder with bigWig files, in shards where --shard says so.
+With a model of `genodiff finetune bases`, each base of the genome SEQUENCES (FASTA) is labelled:
+into x.gff3, x.bed or a folder with bigWig files, in shards with --shard.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class PredictRequest(FileRequest):
-    """The predictions of a fine-tuned model for sequences without labels.
+    """Predict labels of new sequences with a fine-tuned model.
 
-    `run` is the folder of a sweep or of one unit. Of a sweep with several models, `task`, `model`,
-    `method`, `setting` and `seed` say which. With `ensemble` the mean of all its seeds is given,
+    `run` is the folder of a sweep or of one unit. In a sweep with several models, `task`, `model`,
+    `method`, `setting` and `seed` select one. With `ensemble` the mean of all its seeds is given,
     and `spread`, the standard deviation between them. `sequences` are strings, `SeqRecord`s, a
     mapping from names, or a file ("-" is stdin): FASTA or GenBank, a table (.csv, .tsv, .parquet;
     `column` names its column of sequences), intervals (.bed) of a genome (`fasta`), and for models
-    of text sentences, one a line or in a table. A row of BED on - is read as its reverse
-    complement. In place of `sequences`, `region` (chr1:1,000-2,000, 1-based and inclusive) says
-    which parts of the genome are read.
+    of text sentences, one per line or in a table. A row of BED on - is read as its reverse
+    complement. Instead of `sequences`, `region` (chr1:1,000-2,000, 1-based and inclusive) selects
+    parts of the genome.
 
     Without `out` a frame is returned: name, prediction, and p_CLASS (float32) for each class. With
     `out` (.csv, .tsv, .jsonl, .parquet, "-" for stdout in the format `form`) they are written, in
-    bounded memory, with OUT.json beside them, and what that says is returned. What is predicted is
-    kept in OUT.partial until `out` is there, and the same call goes on after it.
+    bounded memory, with OUT.json beside them, which is returned. Predictions are saved in
+    OUT.partial until `out` is complete, and the same call resumes.
 
     A model of `finetune bases` reads a genome (FASTA) and labels each of its bases. `out` is then
     x.gff3 or x.bed, or a folder that has these and a bigWig of each class, strand or track; with
     `shard` a .npy file of a part. Without `out` it is an array of each sequence, (bases, labels).
 
-    Sequences longer than what the fit read are cut as its own were. A file is read to its end
-    before the first prediction, so that a fault in it comes at once. On a CPU the values have the
-    same bits at any `batch_size` and in any company. Raises `UsageError`, `DataError` with file and
-    line, `CheckpointError`, `MachineError`.
+    Sequences longer than those of the fit are cut in the same way. A file is read to its end before
+    the first prediction, so that errors are reported immediately. On a CPU the values have the same
+    bits at any `batch_size` and beside any other sequences. Raises `UsageError`, `DataError` with
+    file and line, `CheckpointError`, `MachineError`.
 
     >>> genodiff.predict("runs/labels", ["ACGTACGT", "TTTT"], seed=1)
     """
@@ -82,42 +82,44 @@ class PredictRequest(FileRequest):
     out: Annotated[
         str | Path,
         Option(
-            "Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout; of a model that labels "
-            "bases a folder, .gff3 or .bed.",
+            "Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout; for a model that "
+            "labels bases a folder, .gff3 or .bed.",
             OUT,
             decides="nothing",
         ),
     ] = ""
     form: Annotated[
-        Format | None, Option("The format of stdout [csv].", on_line=False, decides="output")
+        Format | None, Option("Format of stdout [csv].", on_line=False, decides="output")
     ] = None
     column: Annotated[
         Sequence[str],
-        Option("Column of sequences of a table [sequence, seq]; twice for pairs of sentences."),
+        Option("Column of sequences in a table [sequence, seq]; twice for pairs of sentences."),
     ] = ()
     fasta: Annotated[
-        str | Path | None, Option("The genome of a BED file, or of --region.", is_input=True)
+        str | Path | None, Option("Genome of a BED file, or of --region.", is_input=True)
     ] = None
     region: Regions = ()
     relatives: Annotated[
         Sequence[str | Path],
         Option(
-            "Of a model that labels bases with relatives: their genomes, where they are not where "
-            "they were in training.",
+            "For a model that labels bases with related genomes: their paths, if they were "
+            "moved since training.",
             is_input=True,
             is_opened=True,
         ),
     ] = ()
-    task: Annotated[str | None, Option("Task, where a sweep has several.")] = None
+    task: Annotated[str | None, Option("Task, if a sweep has several.")] = None
     model: Annotated[str | None, Option("Model's name in the sweep, or RUN itself.")] = None
     method: Annotated[str | None, Option("full, probe or baseline.")] = None
     setting: Annotated[str | None, Option("paper, own, grid, ...")] = None
-    seed: Annotated[int | None, Ge(0), Option("Seed of the fit, where a sweep has several.")] = None
+    seed: Annotated[int | None, Ge(0), Option("Seed of the fit, if a sweep has several.")] = None
     ensemble: Annotated[
         bool, Option("Mean of all seeds, with their spread (standard deviation).")
     ] = False
     batch_size: Annotated[
-        int, Ge(1), Option("Sequences at a time: changes the speed alone.", decides="nothing")
+        int,
+        Ge(1),
+        Option("Sequences per batch: affects the speed, not the values.", decides="nothing"),
     ] = 64
     shard: ShardWords = None
     json: JsonLines = False

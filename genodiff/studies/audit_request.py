@@ -20,7 +20,7 @@ _KEEP = ("suite", "task", "split", "classes", "counts", "lengths", "notes")
     "finetune audit",
     function="",
     help="""
-What the test part gives away: duplicates of train, overlaps, and what needs no sequence.
+Report data leakage in a test part: duplicates of train, overlaps, and prediction without sequence.
 
 SUITE/all audits every task of a suite. For Genomic Benchmarks coordinates are enough. Nothing is
 written.
@@ -28,13 +28,13 @@ written.
 )
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest(SuiteFiles, TableFields, Request[dict[str, Any]]):
-    """What a data set is, and what its test part shares with train or gives away otherwise.
+    """Describe a data set, its overlap between test and train, and other data leakage.
 
     `dataset` is SUITE/TASK (its files in the folder `data`), a folder (train/CLASS/*.txt and
     test/CLASS/*.txt, or train.csv and test.csv), its zip, or a table with its `test` part or the
-    share of it that tests. Of SUITE/all, `tasks` goes through what is found of each task. For
-    Genomic Benchmarks coordinates are enough. For each run in `model`, `pretraining` says how many
-    test sequences its training data have in part. Nothing is written. Raises `DataError`,
+    share of it used for testing. For SUITE/all, `tasks` yields the result of each task. For Genomic
+    Benchmarks coordinates are enough. For each run in `model`, `pretraining` counts the test
+    sequences that overlap with its training data. Nothing is written. Raises `DataError`,
     `UsageError`, `CheckpointError`.
     """
 
@@ -49,13 +49,13 @@ class AuditRequest(SuiteFiles, TableFields, Request[dict[str, Any]]):
             is_word=True,
         ),
     ] = field(kw_only=False)
-    split: Annotated[Split, Option("Which split to look at.")] = "official"
+    split: Annotated[Split, Option("Split to audit.")] = "official"
     max_length: Annotated[
         int | None, Option("Longer sequences are cut.", ("--max-length", "--seq-len"))
     ] = None
     model: Annotated[
         Sequence[str | Path],
-        Option("A run: how much of the test part its pretraining saw. Repeatable."),
+        Option("A run: report how much of the test part its pretraining saw. Repeatable."),
     ] = ()
 
     def list_rows(self, answer: Any) -> Iterable[dict[str, Any]]:
@@ -73,14 +73,14 @@ class AuditRequest(SuiteFiles, TableFields, Request[dict[str, Any]]):
     "finetune check",
     function="",
     help="""
-Read a data set from end to end and judge it; exit 3 with one line where it is not sound.
+Check a whole data set; exit 3 with one line if it is not sound.
 
-Leaks between train and test are warned of. Nothing is written.
+Leaks between train and test give warnings. Nothing is written.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
 class LabelledCheckRequest(AuditRequest):
-    """Whether a data set is sound, and what makes a test score of it worth less."""
+    """Check whether a data set is sound, and report what devalues a test score on it."""
 
     model: Annotated[Sequence[str | Path], Option("None.", on_line=False)] = ()
 
@@ -115,13 +115,13 @@ class LabelledCheckRequest(AuditRequest):
 @verb("finetune list", function="")
 @dataclass(frozen=True, kw_only=True)
 class SuiteListRequest(Request[list[dict[str, Any]]]):
-    """The suites, or the tasks of one suite."""
+    """List the suites, or the tasks of one suite."""
 
     json_help: ClassVar[str] = "One JSON object per line."
     has_machine: ClassVar[bool] = False
 
     suite: Annotated[
-        str | None, Option("One suite; without it all suites.", ("SUITE",), is_word=True)
+        str | None, Option("A suite (default: all suites).", ("SUITE",), is_word=True)
     ] = field(default=None, kw_only=False)
 
     def answer(self, *given: Any) -> list[dict[str, Any]]:

@@ -23,22 +23,22 @@ _LONG, _FEW = 120, 200  # seconds, windows
 _log = logging.getLogger("genodiff")
 
 
-@verb("compare", help="Runs side by side on the same bases: finished runs.")
+@verb("compare", help="Compare finished runs on the same bases.")
 @dataclass(frozen=True, kw_only=True)
 class CompareRequest(Request[dict[str, Any]]):
-    """Two or more finished runs scored on the same bases; the results as plain values.
+    """Evaluate two or more finished runs on the same bases and compare them.
 
-    The row of a run has bits per base (of text: per byte) with its interval, and its paired
+    The row of a run has bits per base (for text: per byte) with its interval, and its paired
     difference from the run `against` (default: the first); `pairs` has every two runs, with p
-    values, Holm's correction and a verdict; runs are called equivalent only where their difference
-    is shown to be within ±`margin` bits.
+    values, Holm's correction and a verdict; runs are called equivalent only if their difference is
+    shown to be within ±`margin` bits.
 
     Differences are paired by window. Runs of other lengths read the same bases in windows of their
     own; text of other tokens is refused. `out` (default: under runs/) holds table.md, compare.html,
-    results.json and the figures of all windows, so the same comparison again only reads; files
-    there that genodiff did not write are replaced with `force` only. With `plan` nothing is scored,
-    and what it would take is returned. Raises `UsageError`, `DataError`, `CheckpointError`,
-    `MachineError`.
+    results.json and the figures of all windows, so that the same comparison only reads them again;
+    files there that genodiff did not write are replaced with `force` only. With `plan` nothing is
+    evaluated, and the estimated cost is returned. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`.
 
     >>> genodiff.compare(["runs/a", "runs/b"], margin=0.01)["pairs"]
     """
@@ -49,30 +49,30 @@ class CompareRequest(Request[dict[str, Any]]):
         Sequence[str | Path],
         Option("Two or more run folders.", is_word=True),
     ] = field(kw_only=False)
-    fasta: Annotated[str | Path | None, Option("FASTA in place of the first run's.")] = None
+    fasta: Annotated[str | Path | None, Option("FASTA file instead of the first run's.")] = None
     bed: Annotated[
         str | Path | None,
         Option("BED file whose 4th column names the splits; the strand is not used."),
     ] = None
     text: Annotated[
         str | Path | None,
-        Option("File or folder of text in place of the first run's."),
+        Option("File or folder of text instead of the first run's."),
     ] = None
     split: Annotated[
         Literal["test", "valid", "train", "all"],
-        Option("Which split of the first run's data finished runs are scored on."),
+        Option("Split of the first run's data to evaluate."),
     ] = "test"
-    max_windows: Annotated[int | None, Ge(1), Option("At most so many windows, evenly spread.")] = (
-        None
-    )
-    repeats: Annotated[int, Ge(1), Option("Masks for each window.")] = 1
+    max_windows: Annotated[
+        int | None, Ge(1), Option("Maximum number of windows, evenly spread.")
+    ] = None
+    repeats: Annotated[int, Ge(1), Option("Masks per window.")] = 1
     against: Annotated[
-        str | None, Option("Run that the others are set against (default: the first).")
+        str | None, Option("Run to compare the others with (default: the first).")
     ] = None
     margin: Margin = None
     out: Annotated[
         str | Path | None,
-        Option("Where tables go (default: runs/compare-RUN-RUN).", ("--out", "-o")),
+        Option("Folder for the tables (default: runs/compare-RUN-RUN).", ("--out", "-o")),
     ] = None
     seed: Seed = 1
     device: Device = "auto"

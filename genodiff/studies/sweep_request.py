@@ -38,7 +38,9 @@ TaskKind = Literal["binary", "multiclass", "multilabel", "regression"]
 Method = Literal["full", "frozen", "probe"]
 Similarity = Annotated[
     float | None,
-    Option("With --split homology: sequences are alike from this share of 24-mers on [0.5]."),
+    Option(
+        "With --split homology: share of common 24-mers from which sequences are similar [0.5]."
+    ),
 ]
 
 
@@ -48,30 +50,29 @@ class TableFields:
 
     test: Annotated[
         str | Path | None,
-        Option("The test part; not needed where the first has both, or with --test-share."),
+        Option("The test part; not needed if the first file has both, or with --test-share."),
     ] = None
     test_share: Annotated[
         float | None,
         Option(
-            "The share of one table that tests, such as 0.2: sequences that are alike stay "
+            "Share of one table used for testing, such as 0.2: similar sequences stay "
             "together, and the same ones test each time."
         ),
     ] = None
     valid: Annotated[
         str | Path | None,
-        Option("A validation part for every seed, in place of 10 % of train."),
+        Option("A validation part for every seed, instead of 10 % of train."),
     ] = None
     sequence: Annotated[str | None, Option("Column of sequences.")] = None
     label: Annotated[
         Sequence[str], Option("Column of labels; several make a multi-label task.")
     ] = ()
-    kind: Annotated[TaskKind | None, Option("What the labels are.")] = None
+    kind: Annotated[TaskKind | None, Option("Kind of labels.")] = None
     similarity: Similarity = None
     drop_missing: Annotated[
         bool,
         Option(
-            "Leave out, and count, rows without a label, a sequence or a position (empty, NA, nan, "
-            "inf)."
+            "Drop, and count, rows without a label, a sequence or a position (empty, NA, nan, inf)."
         ),
     ] = False
 
@@ -87,13 +88,15 @@ class OwnData(TableFields):
             ("--train",),
         ),
     ] = field(kw_only=False)
-    name: Annotated[str | None, Option("What the task is called.")] = None
-    metric: Annotated[str | None, Option("What chooses the epoch and heads the table.")] = None
+    name: Annotated[str | None, Option("Name of the task.")] = None
+    metric: Annotated[str | None, Option("Metric that chooses the epoch and heads the table.")] = (
+        None
+    )
     split: Annotated[
         OwnSplit,
         Option(
-            "The parts as given, without equal and overlapping sequences (dedup), or split again "
-            "with alike sequences (homology) or chromosomes held apart."
+            "The parts as given, without equal and overlapping sequences (dedup), or split "
+            "again with similar sequences (homology) or chromosomes held apart."
         ),
     ] = "official"
 
@@ -115,15 +118,16 @@ class SuiteData(SuiteFiles):
     """Tasks of a suite."""
 
     what: Annotated[
-        str | Path, Option("A suite (genomic-benchmarks, gue, nt, glue, ...), or own sequences.")
+        str | Path,
+        Option("A suite (genomic-benchmarks, gue, nt, glue, ...), or your own sequences."),
     ] = field(kw_only=False)
     task: Annotated[str, Option("Name of a task, several with commas, or all.")] = "all"
     split: Annotated[
         Split,
         Option(
-            "Which split is used: as published, without equal and overlapping sequences (dedup), "
-            "or with alike sequences (homology) or chromosomes held apart; local and partial are "
-            "not comparable with published numbers."
+            "Split: as published, without equal and overlapping sequences (dedup), or with "
+            "similar sequences (homology) or chromosomes held apart; local and partial are not"
+            " comparable with published numbers."
         ),
     ] = "official"
 
@@ -140,7 +144,7 @@ class FitFlags:
         ),
     ] = None
     epochs: Annotated[int | None, Option("Passes over the train part.")] = None
-    max_steps: Annotated[int | None, Option("Maximum number of steps, in place of epochs.")] = None
+    max_steps: Annotated[int | None, Option("Maximum number of steps, instead of epochs.")] = None
     batch_size: Annotated[int | None, Option("Examples per step.")] = None
     lr: Annotated[float | None, Option("Highest learning rate.", ("--lr", "--learning-rate"))] = (
         None
@@ -149,20 +153,20 @@ class FitFlags:
     head: Annotated[
         str | None,
         Option(
-            "How the features of positions are pooled: mean, parts, attention, conv, or auto, "
-            "which validation chooses once for all seeds [auto]."
+            "Pooling over positions: mean, parts, attention, conv, or auto, which validation "
+            "chooses once for all seeds [auto]."
         ),
     ] = None
     parts: Annotated[
-        int | None, Option("Head parts: the number of stretches whose means are read [7].")
+        int | None, Option("For the head parts: number of stretches with a mean each [7].")
     ] = None
     shift: Annotated[
         int | None,
-        Option("Training leaves out up to this many bases at each end, drawn anew each epoch."),
+        Option("In training, cut up to this many bases at each end, drawn anew each epoch."),
     ] = None
     dropout: Annotated[float | None, Option("Share of pooled features dropped in training.")] = None
     mask_share: Annotated[
-        float | None, Option("Training hides this share of the bases, drawn anew each epoch.")
+        float | None, Option("In training, mask this share of the bases, drawn anew each epoch.")
     ] = None
     patience: Annotated[
         int | None, Option("Stop after this many epochs without a better validation.")
@@ -170,15 +174,16 @@ class FitFlags:
     ema: Annotated[
         float | None,
         Option(
-            "Decay of an average of the weights over steps, such as 0.998; validation judges it, "
-            "and it is kept."
+            "Decay of a moving average of the weights, such as 0.998; validation uses it, and "
+            "it is saved."
         ),
     ] = None
     adapter: Annotated[
         str | None,
         Option(
-            "Train few weights of a trained network in the place of all, with method full: lora, "
-            "dora, or with options, lora:r=8,alpha=16,on=in_proj+out_proj. What is kept is merged."
+            "Train few weights of a trained network instead of all, with method full: lora, "
+            "dora, or with options, lora:r=8,alpha=16,on=in_proj+out_proj. Saved fits are "
+            "merged."
         ),
     ] = None
     precision: Annotated[
@@ -204,7 +209,7 @@ class SweepOptions:
     method: Annotated[
         Method | Sequence[Method],
         Option(
-            "What is trained: all weights (full), the head alone (frozen), or a regression on "
+            "Method: train all weights (full), only the head (frozen), or a regression on "
             "frozen features (probe); repeatable [full]."
         ),
     ] = ("full",)
@@ -242,16 +247,16 @@ class SweepOptions:
     exclude_overlap: Annotated[
         Level | None,
         Option(
-            "Leave out, for all models alike, the test sequences that pretraining saw: some, half "
-            "[half, where no word follows] or all of their 24-mers.",
+            "Exclude, for all models, the test sequences of which pretraining saw some, half "
+            "[half, without a value] or all 24-mers.",
             alone="half",
         ),
     ] = None
     keep_weights: Annotated[
         bool | None,
         Option(
-            "Keep each fit for `genodiff predict` [every new one]; when given, one that is done "
-            "without is fitted again. --no-keep keeps none.",
+            "Save each fit for `genodiff predict` [every new one]; when given, fits done "
+            "without weights are repeated. --no-keep saves none.",
             negative="--no-keep",
         ),
     ] = None
@@ -264,25 +269,23 @@ class SweepOptions:
 @verb("finetune table", function="finetune", help="Fine-tune on your own labelled sequences.")
 @dataclass(frozen=True, kw_only=True)
 class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str, Any]]):
-    """Fit every model to every task with every seed; what was found, as plain values.
+    """Fit every model to every task with every seed; returns the results as plain values.
 
     `what` is a suite (genomic-benchmarks, gue, nt, glue, ...), or your own labelled sequences: a
     table or FASTA with its `test` (and `valid`) part, or a folder or zip with both. `task`, `data`
     (the folder of a suite's files) and `reference` (NAME → FASTA) are for suites; `name`,
     `sequence`, `label`, `kind`, `metric`, `test_share` and `drop_missing` for your own. Validation
-    on seed 1 chooses the `head` where it is None or "auto", on more seeds where it has few
-    examples.
+    on seed 1 chooses the `head` if it is None or "auto", on more seeds if it has few examples.
 
-    The folder `out` is resumed where it exists. Returned are `out`, `rows` (those of its
-    results.jsonl that belong to this plan), `files` (RESULTS.md and report.html) and `comparisons`:
-    of each task, paired differences with 95 % intervals over seeds and test examples, Holm's
-    corrected p values, and a verdict. `ensembles` are rows too: the mean of the predictions of a
-    line's seeds, as one answer.
+    The folder `out` is resumed if it exists. Returns `out`, `rows` (those of its results.jsonl that
+    belong to this plan), `files` (RESULTS.md and report.html) and `comparisons`: for each task,
+    paired differences with 95 % intervals over seeds and test examples, Holm's corrected p values,
+    and a verdict. `ensembles` are rows too: the mean prediction of a row's seeds.
 
-    `keep_weights`: None keeps each new fit for `genodiff.predict`, True fits those again that are
-    done without, False keeps none. With `plan` nothing is trained or written, and units, seconds
-    and bytes are returned. Raises `UsageError`, `DataError`, `CheckpointError`, `GenodiffError`
-    where a unit failed.
+    `keep_weights`: None saves each new fit for `genodiff.predict`, True repeats fits done without
+    weights, False saves none. With `plan` nothing is trained or written, and units, seconds and
+    bytes are returned. Raises `UsageError`, `DataError`, `CheckpointError`, `GenodiffError` if a
+    unit failed.
 
     >>> genodiff.finetune("train.csv", test="test.csv", model=["yeast", "baselines"])["rows"]
     """
