@@ -32,8 +32,8 @@ def build_app() -> App:
     """The command line with every verb, ours and those of plug-ins."""
     app = App(
         name="genodiff",
-        help="Masked-diffusion language models of genomes: train on a FASTA, measure in bits per "
-        "base, sample new DNA.",
+        help="Evolutionary constraint, variant scores, design and masked-diffusion language "
+        "models of genomes.",
         version=describe_version,
         help_format="plaintext",
         group_parameters=Group("Parameters", sort_key=1),  # `Most used` stands before it

@@ -8,21 +8,21 @@ from cyclopts import App, Group
 from genodiff.jobs.verbs import list_verbs
 
 GROUPS = {
-    "cache": """What genodiff keeps to save time: list it, and remove it.
+    "cache": """List and clean the cache.
 
-All of it can be made or fetched again. The folder is the user's cache folder, or GENODIFF_CACHE.
-Runs, fits and results never lie there.""",
+All of it can be recreated. The folder is the user's cache folder, or GENODIFF_CACHE. Runs, fits and
+results are never stored there.""",
     "checkpoint": "Check a run folder or checkpoint; read and write published weights.",
     "config": "Show, check and document settings.",
     "data": "Check, get, build and list data.",
     "finetune": "Fine-tune on benchmarks or your own labelled sequences; check and audit their "
     "data.",
-    "models": """Ready models, which `--model NAME` takes: list them, and see what is known of each.
+    "models": """List and show pretrained models, for `--model NAME`.
 
-They come with genodiff, or stand in a folder that GENODIFF_MODELS names, one folder for each, as
-`genodiff checkpoint export RUN --format safetensors` writes it.""",
+They are included in genodiff, or in a folder listed in GENODIFF_MODELS, one folder each, as written
+by `genodiff checkpoint export RUN --format safetensors`.""",
 }
-"""The help of words that have verbs below them."""
+"""Help of the verb groups."""
 _ALONE = {"cache": "cache list", "models": "models list"}
 """The verb of a group when no word follows."""
 

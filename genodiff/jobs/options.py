@@ -137,7 +137,7 @@ def name_tracks(words: Iterable[str]) -> dict[str, str]:
 
 
 RUN_NAMES = ("--model", "--checkpoint", "--run")
-RUN = "Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model"
+RUN = "Run folder, checkpoint, published folder, fine-tuned run, or name of a pretrained model"
 ONLY_RUN = f"{RUN} (default: the one run under runs/)."
 Run = Annotated[str | Path, Option(f"{RUN}.", RUN_NAMES, is_word=True, is_opened=True)]
 OptionalRun = Annotated[

@@ -65,8 +65,8 @@ class DiffusionSettings(Settings):
     objective: Annotated[
         str,
         Field(
-            description="Masked diffusion, in one piece or in blocks, its two forerunners, "
-            "BERT's masked language model, letters as noise, or the next token",
+            description="Training objective: masked diffusion (mdlm, or in blocks), its "
+            "predecessors d3pm and sedd, mlm, uniform noise, or autoregressive",
             json_schema_extra=show_choices(OBJECTIVES),
         ),
     ] = "mdlm"
@@ -79,11 +79,11 @@ class DiffusionSettings(Settings):
     schedule_options: dict[str, float] = Field(default_factory=dict, description="Its parameters.")
     time_sampling: Annotated[
         Literal["iid", "stratified", "systematic"],
-        Field(description="How the times of a batch are spread."),
+        Field(description="Sampling of the times of a batch."),
     ] = "systematic"
     exact_count: Annotated[
         bool,
-        Field(description="Mask exactly k of n bases, weight n/k, rather than each by a coin."),
+        Field(description="Mask exactly k of n bases, weight n/k, instead of each independently."),
     ] = True
     time_steps: Annotated[
         int | None,
@@ -96,14 +96,19 @@ class DiffusionSettings(Settings):
     ] = None
     carry_over: Annotated[
         bool | None,
-        Field(description="Visible tokens are given, not predicted (mdlm: true; d3pm: false)"),
+        Field(
+            description="Copy visible tokens instead of predicting them (mdlm: true; d3pm: false)"
+        ),
     ] = None
     zero_masking: Annotated[
-        bool | None, Field(description="The network cannot say 'mask' (mdlm: true; d3pm: false)")
+        bool | None,
+        Field(description="The network cannot predict the mask (mdlm: true; d3pm: false)"),
     ] = None
     rao_blackwell: Annotated[
         bool | None,
-        Field(description="Pay for a step's mean, not for a draw of it (mdlm and d3pm: true)"),
+        Field(
+            description="Use the expected loss of a step, not a draw of it (mdlm and d3pm: true)"
+        ),
     ] = None
     mask_rate: Annotated[
         float | None, Field(gt=0, le=1, description="Share of tokens that mlm selects (mlm: 0.15)")
@@ -113,7 +118,7 @@ class DiffusionSettings(Settings):
         int | None,
         Field(
             ge=1,
-            description="Positions of a block, which is drawn after those before it (block: 64)",
+            description="Positions per block (block: 64)",
         ),
     ] = None
     mask_share: Annotated[
@@ -121,7 +126,7 @@ class DiffusionSettings(Settings):
         Field(
             ge=0,
             le=1,
-            description="Share of the noise that is masks; the rest is letters (uniform: 0)",
+            description="Share of masks in the noise; the rest is uniform (uniform: 0)",
         ),
     ] = None
 
@@ -184,15 +189,15 @@ class RunConfig(Settings):
 
     recipe: Annotated[str, Field(description="Recipe of the data: a name or a YAML file.")]
     fasta: Annotated[
-        str | None, Field(description="Your FASTA, GenBank or EMBL file in the recipe's place.")
+        str | None, Field(description="Your FASTA, GenBank or EMBL file instead of the recipe's.")
     ] = None
-    bed: Annotated[str | None, Field(description="Your intervals with their splits.")] = None
+    bed: Annotated[str | None, Field(description="BED file of your splits.")] = None
     text: Annotated[
-        str | None, Field(description="Your file or folder of text in the recipe's place.")
+        str | None, Field(description="Your file or folder of text instead of the recipe's.")
     ] = None
     genomes: Annotated[
         str | None,
-        Field(description="Your list of genomes, or the folder that was built of one."),
+        Field(description="Your list of genomes, or the folder of a built one."),
     ] = None
     labels: Annotated[
         str | None, Field(description="Your table or BED file of labels, for conditional training.")
@@ -203,15 +208,13 @@ class RunConfig(Settings):
     classes: Annotated[
         tuple[str, ...], Field(description="The labels' names, as the network numbers them.")
     ] = ()
-    domain: Annotated[DomainName, Field(description="What the sequences are.")] = "dna"
-    preset: Annotated[
-        str | None, Field(description="Name of the network's settings, where they have one.")
-    ] = None
-    init: Annotated[str | None, Field(description="Weights that the run began from.")] = None
+    domain: Annotated[DomainName, Field(description="Domain of the sequences.")] = "dna"
+    preset: Annotated[str | None, Field(description="Network preset, if any.")] = None
+    init: Annotated[str | None, Field(description="Initial weights of the run.")] = None
     init_sha256: Annotated[
         str | None, Field(pattern="^[0-9a-f]{64}$", description="Their hash.")
     ] = None
-    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="Seed of every random draw.")] = 1
+    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="Random seed.")] = 1
     data: DataSettings = DataSettings()
     backbone: Annotated[BackboneSettings, OneOf(lambda: dict(sorted(BACKBONES.items())))]
     diffusion: DiffusionSettings = DiffusionSettings()

@@ -52,7 +52,10 @@ class DataSettings(Settings):
     ] = 1024
     rc_augment: Annotated[
         bool | Literal["auto"],
-        Field(description="Show windows from a random strand; auto: single-strand networks only."),
+        Field(
+            description="Train on a random strand of each window; auto: single-strand "
+            "networks only."
+        ),
     ] = "auto"
     soft_mask_weight: Annotated[
         float | None,
@@ -77,38 +80,40 @@ class DataSettings(Settings):
     ] = None
     label_column: Annotated[
         int | None,
-        Field(ge=2, le=1000, description="Of --labels, from 1 (default: 4 of BED, 2 of a table)."),
+        Field(ge=2, le=1000, description="For --labels, from 1 (default: 4 in BED, 2 in a table)."),
     ] = None
     label_dropout: Annotated[
         float | None,
-        Field(ge=0, le=1, description="Share of windows that hide their label (default: 0.1)."),
+        Field(
+            ge=0, le=1, description="Share of windows trained without their label (default: 0.1)."
+        ),
     ] = None
     temperature: Annotated[
         float | None,
         Field(
             gt=0,
             le=1e6,
-            description="Of many genomes: shares go as weight x windows^(1/T); 1: by size, high: "
-            "all alike (default: 1).",
+            description="For many genomes: shares are weight x windows^(1/T); 1: by size, "
+            "high: equal (default: 1).",
         ),
     ] = None
     tokenizer: Annotated[
         str,
         Field(
             min_length=1,
-            description="Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's "
+            description="For text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's "
             "folder or file.",
         ),
     ] = "bytes"
     packing: Annotated[
         Literal["auto", "packed", "padded"],
         Field(
-            description="Of text: windows through all documents, or one document each; auto: "
-            "the recipe's."
+            description="For text: windows across documents, or one document each; auto: the "
+            "recipe's."
         ),
     ] = "auto"
     document_attention: Annotated[
-        bool, Field(description="Of packed text: tokens see their own document only.")
+        bool, Field(description="For packed text: tokens see their own document only.")
     ] = False
 
     @model_serializer(mode="wrap")
@@ -128,7 +133,7 @@ class OptimSettings(Settings):
 
     lr: Annotated[float, Field(gt=0, le=10, description="Highest learning rate.")] = 2e-3
     lr_schedule: Annotated[
-        Literal["cosine", "constant"], Field(description="After the warm-up.")
+        Literal["cosine", "constant"], Field(description="Schedule after the warm-up.")
     ] = "cosine"
     lr_min_ratio: Annotated[
         float, Field(ge=0, le=1, description="The cosine ends at lr times this.")
@@ -137,7 +142,8 @@ class OptimSettings(Settings):
         100
     )
     weight_decay: Annotated[
-        float, Field(ge=0, le=10, description="Not applied to norms, biases, A_log, D.")
+        float,
+        Field(ge=0, le=10, description="Weight decay; not applied to norms, biases, A_log, D."),
     ] = 0.01
     betas: Annotated[Betas, Field(description="AdamW's two decay rates.")] = (
         0.9,
@@ -163,8 +169,8 @@ class TrainSettings(Settings):
         Field(
             ge=0,
             le=1 << 20,
-            description="Windows per optimiser step, over all devices; auto: what fits the free "
-            "memory, up to 131,072 tokens.",
+            description="Windows per optimiser step, over all devices; auto: as many as fit, "
+            "up to 131,072 tokens.",
         ),
     ] = 16
     accumulate: Annotated[
@@ -180,7 +186,7 @@ class TrainSettings(Settings):
         Field(
             ge=1,
             le=10**12,
-            description="Stop after this many steps (10,000 where no limit is given).",
+            description="Stop after this many steps (10,000 if no limit is given).",
         ),
     ] = None
     max_minutes: Annotated[
@@ -196,8 +202,8 @@ class TrainSettings(Settings):
     compile: Annotated[
         Literal["none", "auto"],
         Field(
-            description="auto: on a GPU a DiT's blocks are compiled by torch, without choices by "
-            "timing: the same bits every time, but other last bits."
+            description="auto: on a GPU a DiT's blocks are compiled by torch, without "
+            "autotuning: reproducible, but not bit-identical to uncompiled blocks."
         ),
     ] = "none"
     checkpoint_every: Annotated[
@@ -211,34 +217,30 @@ class TrainSettings(Settings):
         Field(
             ge=0,
             le=10**9,
-            description="Windows of the valid split that are used; 0: no validation.",
+            description="Validation windows; 0: no validation.",
         ),
     ] = 64
-    keep: Annotated[int, Field(ge=1, le=10**6, description="Newest checkpoints kept.")] = 2
+    keep: Annotated[
+        int, Field(ge=1, le=10**6, description="Number of newest checkpoints to keep.")
+    ] = 2
     workers: Annotated[
         Annotated[int, Field(ge=0, le=256)] | Literal["auto"],
-        Field(
-            description="Processes that prepare batches; auto: up to 4 where the command trains on "
-            "a GPU, else none."
-        ),
+        Field(description="Processes that prepare batches; auto: up to 4 on a GPU, else none."),
     ] = "auto"
     max_skipped: Annotated[
-        int, Field(ge=0, le=10**9, description="Non-finite steps and spikes that are survived.")
+        int, Field(ge=0, le=10**9, description="Maximum number of non-finite steps and spikes.")
     ] = 3
     on_spike: Annotated[
         Literal["warn", "skip", "rewind", "stop"],
         Field(
-            description="At a jump of the loss: say so, leave the step out, go back to the last "
-            "checkpoint and past the batches since, or stop."
+            description="At a loss spike: warn, skip the step, return to the last checkpoint "
+            "and skip the batches since, or stop."
         ),
     ] = "warn"
 
     deterministic: Annotated[
         bool,
-        Field(
-            description="On a GPU, only operations that give the same bits every time. A CPU's "
-            "always do."
-        ),
+        Field(description="On a GPU, use only deterministic operations. On a CPU all are."),
     ] = False
 
     @model_validator(mode="after")

@@ -88,7 +88,7 @@ class DataRequest(Settings):
 
     @property
     def domain(self) -> DomainName:
-        """What the sequences are."""
+        """Domain of the sequences."""
         return "dna" if self.table is not None else load_suite(self.suite).domain
 
     @property

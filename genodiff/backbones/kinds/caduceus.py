@@ -48,7 +48,7 @@ class CaduceusSettings(BackboneSettings):
     )
     bidirectional: bool = True
     bidirectional_strategy: Literal["add", "ew_multiply"] = Field(
-        default="add", description="how the two directions meet"
+        default="add", description="how the two directions are combined"
     )
     tie_directions: bool = Field(
         default=True, description="both directions share their input and output projections"
@@ -62,7 +62,7 @@ class CaduceusSettings(BackboneSettings):
     proj_bias: bool = False
     alternate_strands: bool = Field(
         default=False,
-        description="even blocks read the strands exchanged, as published fused weights expect",
+        description="swap the strands in even blocks, as published fused weights expect",
     )
     checkpointing: bool = Field(
         default=False,
@@ -70,15 +70,13 @@ class CaduceusSettings(BackboneSettings):
     )
     recompute_states: bool = Field(
         default=False,
-        description="on a GPU, compute the scans' states again in the backward pass: three "
-        "quarters of the memory, one scan more",
+        description="on a GPU, recompute scan states in the backward pass: three quarters of "
+        "the memory, one more scan",
     )
 
-    n_classes: int = Field(
-        default=0, ge=0, description="classes that may be asked for; none of them adds nothing"
-    )
+    n_classes: int = Field(default=0, ge=0, description="number of classes; 0: unconditional")
     recalls: bool = Field(
-        default=False, description="reads what a memory of the training genome says of each base"
+        default=False, description="reads the prediction retrieved from the training genome"
     )
 
     @model_serializer(mode="wrap")

@@ -33,17 +33,17 @@ class DiMambaSettings(BackboneSettings):
     )
     time_conditioning: bool = Field(
         default=True,
-        description="the condition is of the noise level; else of noise level 0 always",
+        description="condition on the noise level; otherwise on noise level 0 always",
     )
     d_cond: int = Field(
-        default=128, ge=1, description="width of the condition; add takes d_model in its place"
+        default=128, ge=1, description="width of the condition; add uses d_model instead"
     )
     n_classes: int = Field(
-        default=0, ge=0, description="classes that may be asked for; one more stands for none"
+        default=0, ge=0, description="number of classes, besides the unconditional one"
     )
     residual: bool = Field(
         default=True,
-        description="a block adds to its input; false, without adaln: it replaces it, as published",
+        description="residual blocks; false, without adaln: no residual, as published",
     )
     d_state: int = Field(default=16, ge=1, description="states per channel")
     d_conv: int = Field(default=4, ge=1, description="width of the short convolution")
@@ -56,7 +56,7 @@ class DiMambaSettings(BackboneSettings):
     )
     bidirectional: bool = True
     bidirectional_strategy: Literal["add", "ew_multiply"] = Field(
-        default="add", description="how the two directions meet"
+        default="add", description="how the two directions are combined"
     )
     tie_directions: bool = Field(
         default=True, description="both directions share their input and output projections"
@@ -65,7 +65,7 @@ class DiMambaSettings(BackboneSettings):
     spare_rows: int = Field(
         default=0,
         ge=0,
-        description="rows of the embedding beyond the tokens, as published concat networks have",
+        description="embedding rows beyond the tokens, as in published concat networks",
     )
     norm: Literal["rms", "layer"] = "rms"
     norm_eps: float = Field(default=1e-5, gt=0)

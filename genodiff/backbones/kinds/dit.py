@@ -32,15 +32,15 @@ class DiTSettings(BackboneSettings):
         description="width of a block's hidden layer per channel of the residual stream",
     )
     rotary: bool = Field(
-        default=True, description="rotary positions; without them attention knows no order"
+        default=True, description="rotary positions; without them attention ignores order"
     )
     qk_bias: bool = Field(
         default=False,
-        description="queries and keys have biases, by which heads look at near positions first",
+        description="biases of queries and keys that favour near positions",
     )
     causal: bool = Field(
         default=False,
-        description="a position sees itself and those before it: for autoregressive models",
+        description="causal attention, for autoregressive models",
     )
     norm: Literal["rms", "layer"] = "layer"
     norm_eps: float = Field(default=1e-5, gt=0)
@@ -49,11 +49,11 @@ class DiTSettings(BackboneSettings):
     )
     time_conditioning: bool = Field(
         default=False,
-        description="the condition is of the noise level; else of noise level 0 always",
+        description="condition on the noise level; otherwise on noise level 0 always",
     )
     d_cond: int = Field(default=128, ge=1, description="width of the condition")
     n_classes: int = Field(
-        default=0, ge=0, description="classes that may be asked for; one more stands for none"
+        default=0, ge=0, description="number of classes, besides the unconditional one"
     )
     tie_head: bool = Field(default=False, description="the head is the embedding, and has no bias")
     dropout: float = Field(

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 class Headcount(OfRelatives):
     """Votes without weights, and without a guess of which bases are exchanged."""
 
-    help = "as votes, each relative counting once, and more where the places around change quickly"
+    help = (
+        "unweighted count of related genomes with each allele, scaled up in fast-evolving regions"
+    )
 
     def read_around(self, network: "RelatedBackbone", over: "Floats", windows: "Codes") -> "Floats":
         """How quickly the positions around change, the same for each base."""

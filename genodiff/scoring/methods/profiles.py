@@ -27,7 +27,7 @@ class Profiles(OfRelatives):
     reading frame (`memory/profiles.py`), and all alignments of an indel (`memory/spellings.py`).
     """
 
-    help = "of relatives, how well a mutation-selection model in its reading frame tolerates it"
+    help = "tolerance under a mutation-selection model of the related genomes, with reading frame"
 
     def time_to_prepare(self, network: "RelatedBackbone | None") -> float:
         """Of the classes, which are fitted once and cached."""

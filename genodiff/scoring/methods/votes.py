@@ -55,7 +55,7 @@ class OfRelatives(ScoreMethod):
 class Votes(OfRelatives):
     """What a variant does, where the likelihood says how common it is."""
 
-    help = "of relatives, how many have each base (one base for another alone)"
+    help = "phylogenetically weighted allele counts in related genomes (SNVs only)"
 
     def count(
         self, network: "RelatedBackbone", over: "Floats", ref: int, around: "Floats | None"
