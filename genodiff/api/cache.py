@@ -64,10 +64,12 @@ class CacheListRequest(Request[dict[str, Any]]):
     def show(self, answer: Any) -> None:
         """A line for each kind."""
         _print_kinds(answer["kinds"], answer["bytes"])
-        what = "%s; what is old goes with: genodiff cache clean --older-than 30"
+        what = "%s; remove old entries with: genodiff cache clean --older-than 30"
         _log.info(what, answer["folder"])
         if foreign := answer["foreign"]:
-            what = "%d paths there are not of genodiff, are not counted and never removed: %s"
+            what = (
+                "%d paths were not created by genodiff; they are not counted and never removed: %s"
+            )
             _log.info(what, len(foreign), ", ".join(foreign[:3]))
 
 
@@ -156,10 +158,10 @@ def _check(kinds: Sequence[str], older_than: float | None, everything: bool) -> 
         raise UsageError(f"--older-than {older_than:g}", fix="give a number of days, 0 or more")
     chosen = bool(kinds) or older_than is not None
     if everything and chosen:
-        what = "--all is every kind of every age, and --kind or --older-than choose"
+        what = "--all cannot be combined with --kind or --older-than"
         raise UsageError(what, fix="leave --all out")
     if not everything and not chosen:
-        what = "it is not said what is to go"
+        what = "nothing is selected for removal"
         raise UsageError(what, fix="give --older-than DAYS, --kind KIND, or --all")
 
 

@@ -269,7 +269,9 @@ class MemoryFitRequest(Request[dict[str, Any]]):
         from genodiff.runs.model import load_model
 
         if is_published(here):
-            raise UsageError(f"{here} is published, and stays as it is", fix="give a run folder")
+            raise UsageError(
+                f"{here} is a published folder, and is never changed", fix="give a run folder"
+            )
         model = load_model(here, device)
         check_may_write(model.run, "give the run that it was made of")
         check_target(model.run / FILE, force=self.force, known=is_fitted)
@@ -282,6 +284,7 @@ class MemoryFitRequest(Request[dict[str, Any]]):
         return (
             f"{Path(self.run) / 'memory.json'}: bits per base on {told['rows']:,} masked windows "
             f"of the valid split: {told['bits_alone']:.4f} without the memory, "
-            f"{told['bits_before']:.4f} with the numbers of before, {told['bits_after']:.4f} with "
+            f"{told['bits_before']:.4f} with the previous parameters, "
+            f"{told['bits_after']:.4f} with "
             f"these; next: genodiff eval {self.run} --memory on"
         )

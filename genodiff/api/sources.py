@@ -53,7 +53,7 @@ def resolve_source(asked: DataSource, given: Any = None) -> DataSource:
         if os.path.isfile(Path(source) / "config.yaml"):
             raise UsageError(
                 f"'{printable(source)}' is a run, not data",
-                fix=f"`genodiff train --resume {printable(source)}` goes on with it",
+                fix=f"`genodiff train --resume {printable(source)}` resumes it",
             )
         if _holds_sequences(source):
             if text is not None:

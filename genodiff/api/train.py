@@ -238,9 +238,9 @@ class TrainRequest(Request["RunResult"]):
         folder = Path(self.resume or self.out or Path("runs") / _name_run(resolved))
         if self.fresh and (folder / "config.yaml").exists():
             raise UsageError(
-                "holds a run already",
+                "already contains a run",
                 file=folder,
-                fix="leave --fresh out to go on with it, or choose another --out",
+                fix="leave --fresh out to resume it, or choose another --out",
             )
         check_lock_free(folder)
         return PlannedRun(resolved, folder, start, self.force)

@@ -97,7 +97,7 @@ class KeyValueCache:
         until = self.length + k.shape[2]
         if until > self.capacity:
             raise UsageError(
-                f"the cache holds {self.capacity} positions, {until} are asked for",
+                f"the cache holds {self.capacity} positions, {until} are requested",
                 fix="make a larger cache",
             )
         if layer == len(self.keys):

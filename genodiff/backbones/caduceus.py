@@ -357,8 +357,8 @@ class Caduceus(Backbone):
         """An empty cache for `decode`; it has the same size whatever the `capacity`."""
         if not self.settings.causal:
             raise UsageError(
-                "only a causal network can go on from what it has read",
-                fix="train one that reads one way",
+                "only a causal network can continue from a cached state",
+                fix="train a one-way network",
             )
         return StateCache()
 

@@ -172,7 +172,7 @@ class DiT(Backbone):
         """An empty cache for `decode`, of `capacity` positions."""
         if not self.settings.causal:
             raise UsageError(
-                "only a causal network can go on from what it has read",
+                "only a causal network can continue from a cached state",
                 fix="train it with causal: true",
             )
         return KeyValueCache(capacity)

@@ -88,9 +88,9 @@ def write_constraint(
     tally = count_constraint(run, rows, genomes)
     if tally["scored"] <= _LEAST_SHARE * tally["known"]:
         n, of = tally["scored"], tally["bases"]
-        what = f"no related genome lies over more than {n:,} of {of:,} bases"
+        what = f"no related genome aligns to more than {n:,} of {of:,} bases"
         elsewhere = any(one["homologous"] > _LEAST_SHARE for one in related)
-        fix = "give another region" if elsewhere else "give nearer species, or check the files"
+        fix = "give another region" if elsewhere else "give more closely related species, or check the files"
         raise EmptyOutputError(what, file=told["fasta"]["path"], fix=fix)
     _tell_absent(related, tally)
     numbers = ColumnNumbers(**told["columns"])

@@ -50,7 +50,7 @@ class ConstraintJob(Job[ConstraintRequest]):
         self.genome = stack.enter_context(open_contigs(asked.genome))
         path = getattr(self.genome, "path", None)
         if path is None:
-            what = "constraint needs a FASTA file, whose bases related genomes are fitted to"
+            what = "constraint needs the FASTA file of the target genome"
             raise UsageError(what, fix="write the sequences to a file")
         self.path: str = path
         assert isinstance(self.genome, Genome)
@@ -100,9 +100,11 @@ class ConstraintJob(Job[ConstraintRequest]):
         pieces = list(cut_pieces(list_intervals(self.genome), contigs, CONTEXT))
         found = estimate_neutral_rate(self.genome, self.related.relatives, pieces, sites, source)
         if not found.sites:
-            what = "no related genome lies over a neutral site"
+            what = "no related genome aligns to a neutral site"
             file = asked.neutral or asked.genes
-            raise DataError(what, file=file, fix="give other sites, or nearer genomes")
+            raise DataError(
+                what, file=file, fix="give other sites, or more closely related genomes"
+            )
         _log.info("rate 1 is that of %s (%s positions)", found.source, f"{found.sites:,.0f}")
         return found
 

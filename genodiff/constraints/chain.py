@@ -125,7 +125,7 @@ def choose_base(weights: Weights, u: float) -> tuple[int, Weights]:
     cdf = np.cumsum(weights)
     total = cdf[-1]
     if not total > 0:
-        raise GenodiffError("no base is left for a position", fix="report this as a bug")
+        raise GenodiffError("no allowed base is left for a position", fix="report this as a bug")
     symbol = int((cdf[:-1] <= u * total).sum())
     if not weights[symbol]:  # rounding, at the end of the line
         symbol = int(np.flatnonzero(weights)[-1])

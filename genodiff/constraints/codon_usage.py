@@ -92,7 +92,7 @@ def _read_file(path: Path, table: int) -> dict[str, float]:
         if value is None or value < 0:
             raise fault(f"codon {codon} has no frequency: '{text}' is no number from 0", number)
         if codon in found:
-            raise fault(f"codon {codon} has a second one: it stands twice", number)
+            raise fault(f"codon {codon} is listed twice", number)
         found[codon] = value
         texts.append(text)
     if any(_POINT_OF_THOUSANDS.fullmatch(text) for text in texts) and all(

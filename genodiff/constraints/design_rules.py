@@ -172,7 +172,9 @@ def _parse_protein(
         )
     parts = [parse_region(str(exon), contigs, circular) for exon in exons]
     if len({contig for contig, _, _ in parts}) > 1:
-        raise UsageError(f"protein {word}: exons on several contigs", fix="give those of one")
+        raise UsageError(
+            f"protein {word}: exons on several contigs", fix="give exons of one contig"
+        )
     protein = word.get("sequence")
     contig = parts[0][0]
     intervals = _order([part[1:] for part in parts], contigs[contig], contig in circular)
@@ -195,7 +197,9 @@ def _order(parts: Sequence[tuple[int, int]], length: int, goes_round: bool) -> I
 def name_conflict(parts: Sequence[str], where: str) -> GenodiffError:
     """The error for constraints that cannot be met."""
     if len(parts) == 1:
-        what = f"{where}: this cannot be met beside the bases that are kept: {parts[0]}"
+        what = f"{where}: this constraint contradicts the fixed bases: {parts[0]}"
         return UsageError(what, fix="leave it out, or let more bases change")
-    what = f"{where}: these cannot be met together: {'; '.join(parts)}"
-    return UsageError(what, fix="leave one of them out; without any one, the others can be met")
+    what = f"{where}: these constraints contradict each other: {'; '.join(parts)}"
+    return UsageError(
+        what, fix="leave one of them out; without any one, the others can be satisfied"
+    )

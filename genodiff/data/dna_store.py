@@ -81,11 +81,11 @@ class DnaStore(Store):
 
     def _describe_change(self, remembered: dict[str, Any]) -> DataError:
         return DataError(
-            f"the splits have changed since the run began: the recipe's digest is "
+            f"the splits have changed since the run started: the recipe's digest is "
             f"{self.recipe_digest}, "
             f"but was {remembered.get('recipe_digest')}",
             file=self.source.path,
-            fix="use the same recipe and --bed, or begin a new run with another --out",
+            fix="use the same recipe and --bed, or start a new run with another --out",
         )
 
 

@@ -91,7 +91,7 @@ def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) 
             found = sha256_file(path)
             if found == record["sha256"] and source.sha256 in (None, found):
                 return path
-            log.warning("%s: changed since it was fetched; it is fetched again", path)
+            log.warning("%s: changed since it was fetched; downloading again", path)
         if offline:
             raise _missing(owner, flag, source, "--offline forbids fetching it")
         _download(owner, flag, source, path)

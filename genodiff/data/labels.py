@@ -195,7 +195,7 @@ def _tell_absent(table: LabelTable, numbers: Ints) -> None:
     if len(absent):
         first = absent[0]
         log.warning(
-            "%s: %d of %d rows are of contigs that the genome lacks, and label nothing (first: "
+            "%s: %d of %d rows are on contigs that the genome lacks, and are ignored (first: "
             "line %d, %s)",
             table.path, len(absent), len(numbers), table.lines[first], table.contigs[first],
         )  # fmt: skip
@@ -287,7 +287,7 @@ def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tupl
     for name, line in zip(names, lines.tolist(), strict=True):
         if is_missing(name):
             what = f"label '{name}' says that a value is missing"
-            fix = "remove the row: what no row covers has no label"
+            fix = "remove the row; uncovered positions have no label"
             raise DataError(what, file=path, line=line, fix=fix)
         if spoilt := find_spoilt_name(name):
             raise DataError(f"label '{name}' {spoilt[0]}", file=path, line=line, fix=spoilt[1])

@@ -101,7 +101,8 @@ class TrainBatches:
         parts = accumulate * world_size
         if batch_size < 1 or accumulate < 1 or not 0 <= rank < world_size or batch_size % parts:
             raise UsageError(
-                f"a batch of {batch_size} windows cannot be dealt to {accumulate} micro-batches "
+                f"a batch of {batch_size} windows cannot be divided among {accumulate} "
+                "micro-batches "
                 f"on {world_size} ranks",
                 fix=f"give a batch size that is a multiple of {parts}",
             )

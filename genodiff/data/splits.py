@@ -107,7 +107,8 @@ def resolve(
     missing = tuple(s for s in ("valid", "test") if not rows[s] and _names(recipe, s))
     if not rows["train"]:
         raise DataError(
-            f"none of its contigs trains: {', '.join(shared[:5])} are held out by the recipe "
+            f"none of its contigs is in the train split: {', '.join(shared[:5])} are held out "
+            "by the recipe "
             f"{recipe.name}",
             file=origin,
             fix="give a file with more contigs, or your own splits with --bed",

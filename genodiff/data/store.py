@@ -114,7 +114,7 @@ class Store(ABC):
             raise DataError(
                 f"has sha256 {found}, but was built as {self.manifest['ids_sha256']}",
                 file=self.path / self.ids_file,
-                fix="remove the folder; it is built again from the source",
+                fix="remove the folder; it is rebuilt from the source",
             )
 
     def identity(self) -> dict[str, Any]:
@@ -142,11 +142,11 @@ def refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
     """Raises `DataError` naming both hashes where the source is not the remembered one."""
     if remembered.get("source_sha256") != source.sha256:
         raise DataError(
-            f"the file has changed since the run began: its sha256 is {source.sha256} "
+            f"the file has changed since the run started: its sha256 is {source.sha256} "
             f"({source.size} bytes), "
             f"but was {remembered.get('source_sha256')} ({remembered.get('source_size')} bytes)",
             file=source.path or "the generated genome",
-            fix="bring the old file back, or begin a new run with another --out",
+            fix="restore the old file, or start a new run with another --out",
         )
 
 
@@ -194,7 +194,7 @@ def read_manifest(folder: Path, fits: Callable[[dict[str, Any]], bool]) -> dict[
             return manifest
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         pass
-    fix = "remove the folder; it is built again from the source"
+    fix = "remove the folder; it is rebuilt from the source"
     raise DataError("is not a whole store", file=folder, fix=fix)
 
 

@@ -95,18 +95,18 @@ class TextStore(Store):
         }
 
     def _describe_change(self, remembered: dict[str, Any]) -> DataError:
-        fix = "bring it back as it was, or begin a new run with another --out"
+        fix = "restore it, or start a new run with another --out"
         if remembered.get("tokenizer_sha256") != self.vocabulary.tokenizer_sha256:
             was, now = (
                 str(remembered.get("tokenizer_sha256"))[:12],
                 self.vocabulary.tokenizer_sha256[:12],
             )
             return DataError(
-                f"the tokenizer has changed since the run began: sha256 {now}, but was {was}",
+                f"the tokenizer has changed since the run started: sha256 {now}, but was {was}",
                 fix=fix,
             )
         what = (
-            f"the recipe has changed since the run began: {self.recipe_digest}, but was "
+            f"the recipe has changed since the run started: {self.recipe_digest}, but was "
             f"{remembered.get('recipe_digest')}"
         )
         return DataError(what, file=self.source.path, fix=fix)
@@ -168,9 +168,7 @@ class TextStore(Store):
         notes: list[str] = []
         donor = next((name for name in ("all", "train", "valid", "test") if name in number), None)
         if donor is None:
-            raise DataError(
-                "holds no token of text", file=self.source.path, fix="give a file with text"
-            )
+            raise DataError("contains no token", file=self.source.path, fix="give a file with text")
         rows = {
             s: [(number[s], 0, self.contigs[s])] if s in number and s != donor else []
             for s in SPLITS
@@ -258,7 +256,7 @@ def build_text_store(
     if fresh:
         for split, n in store.duplicates().items():
             if n:
-                log.warning("%s: %d documents of %s stand in train, too", source.path, n, split)
+                log.warning("%s: %d documents of %s are also in train", source.path, n, split)
     return store
 
 

@@ -295,17 +295,15 @@ def _count_edits(before: bytes, after: bytes) -> dict[str, int]:
 
 def refuse_constraints(model: TrainedModel, rules: DesignRules, guiding: Guiding | None) -> None:
     """Raises `UsageError` where bases must be drawn together, and are drawn each by itself."""
-    why = (
-        "--from-noise draws" if model.objective.kind != "uniform" else "letters as noise are drawn"
-    )
+    why = "--from-noise draws" if model.objective.kind != "uniform" else "uniform noise draws"
     places = [one for some in rules.on_contig.values() for one in some]
     more = [one for one in (*rules.everywhere.parts(), *places) if not isinstance(one, KeepBases)]
     fix = "leave {} out, or give a run of --objective mdlm without --from-noise"
     if more:
-        what = f"{why} each base by itself, and constraints draw bases together: {more[0]}"
+        what = f"{why} each base independently, and constraints need joint draws: {more[0]}"
         raise UsageError(what, fix=fix.format("them"))
     if guiding is not None:
-        what = f"{why} each base by itself, and guidance begins with nothing"
+        what = f"{why} each base independently, and guidance starts from an empty region"
         raise UsageError(what, fix=fix.format("it"))
 
 
@@ -313,5 +311,5 @@ def refuse_empty_regions(designer: Designer) -> None:
     """Raises `UsageError` where nothing may change."""
     if not any(designer.space(group).free.any() for group in designer.groups):
         raise UsageError(
-            "every base of the regions is kept", fix="keep fewer bases, or give other regions"
+            "every base of the regions is fixed", fix="fix fewer bases, or give other regions"
         )

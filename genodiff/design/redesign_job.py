@@ -31,7 +31,7 @@ class RedesignJob(DrawJob[RedesignRequest]):
         asked = self.request
         words = _read_words(asked.rules, asked.constraints)
         if asked.template is not None and words.max_edits is not None:
-            what = "--max-edits counts changes of a genome, and a template has open letters"
+            what = "--max-edits counts changes of a genome, and a template has no bases to change"
             raise UsageError(what, fix="give --fasta and --bed, or leave --max-edits out")
         source, gaps = self._open_source(stack)
         rules = make_rules(words, source.contigs, source.circular, gaps)

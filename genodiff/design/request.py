@@ -90,7 +90,10 @@ class DesignFields:
             what = f"--from-noise {self.from_noise:g} is no time of the noise"
             raise UsageError(what, fix="give a number above 0, such as 0.3, and 1 at most")
         if not stands:
-            what = "--from-noise begins with what stands there, and a template has open letters"
+            what = (
+                "--from-noise starts from the original sequence, and a template has "
+                "no bases to change"
+            )
             raise UsageError(what, fix="give regions of a sequence, or leave it out")
 
     def check_flank(self, guide: Mapping[str, Any] | None) -> None:
@@ -252,12 +255,12 @@ class RedesignRequest(DesignFields, DrawRequest):
             fix = "give --fasta REF with --bed or --region, or --template FILE"
             raise UsageError(neither if self.fasta is None else both, fix=fix)
         if self.fasta is not None and self.bed is None and not self.region:
-            raise UsageError("a genome, and no region to design", fix="give --bed or --region")
+            raise UsageError("no region of the genome to design", fix="give --bed or --region")
         if self.template is not None and (self.bed is not None or self.region):
-            what = "--bed and --region are of a genome, and a template has open letters"
+            what = "--bed and --region are of a genome, and a template has no bases to change"
             raise UsageError(what, fix="give --fasta in place of --template")
         if self.template is not None and self.vcf is not None:
-            raise UsageError("a VCF is of a genome, not of a template", fix="leave --vcf out")
+            raise UsageError("a VCF needs a genome, not a template", fix="leave --vcf out")
         if str(self.fasta) == "-":
             raise UsageError("--fasta needs a genome in a file", fix="give --fasta FILE")
 

@@ -104,7 +104,7 @@ class Objective(ABC):
     def check_fills_masks(self) -> None:
         """Raises `UsageError` where the network says nothing of a mask with both its sides."""
         if self.only_goes_on:
-            what = f"a model of objective {self.name} sees nothing that stands after a base"
+            what = f"a model of objective {self.name} sees nothing after a base"
             raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
 
     @property

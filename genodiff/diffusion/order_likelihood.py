@@ -103,12 +103,12 @@ def order_likelihood(
     """
     if sampler.order is None or not sampler.steers:
         raise UsageError(
-            "this sampler looks at drawn tokens or takes them back: no likelihood of it is exact",
-            fix="use first-hitting, confidence or left-to-right, say",
+            "this sampler judges or remasks drawn tokens: it has no exact likelihood",
+            fix="use, for example, first-hitting, confidence or left-to-right",
         )
     if options.joint is not None or options.steer is not None or options.causal:
         raise UsageError(
-            "an exact likelihood is that of a masked network's own sampler",
+            "an exact likelihood needs a masked network's own sampler",
             fix="leave constraints and guidance out",
         )
     truth = _Truth(x0, Draw(options.temperature, options.top_p))

@@ -104,7 +104,7 @@ def make_reading(
             )
     if pool not in _POOLS or strand not in _STRANDS:
         wrong, known = (pool, _POOLS) if pool not in _POOLS else (strand, _STRANDS)
-        raise UsageError(f"'{wrong}' is no choice here", fix=f"give {', '.join(known)}")
+        raise UsageError(f"'{wrong}' is not a choice here", fix=f"give {', '.join(known)}")
     if not layers or len({layer % (n + 1) for layer in layers}) < len(layers):
         raise UsageError("no layer, or one of them twice", fix="give each layer once")
     if alphabet.domain != "dna":

@@ -91,7 +91,7 @@ def read_order(model: TrainedModel, options: EvalOptions) -> Order | None:
         what = "--order is of masks that are revealed, and here letters are noise"
         raise UsageError(what, fix="leave it out, or give a run of --objective mdlm")
     if name not in known:
-        what = f"no likelihood of sampler '{name}' is exact: it judges tokens or takes them back"
+        what = f"sampler '{name}' has no exact likelihood: it judges or remasks tokens"
         raise UsageError(what, fix=f"choose {', '.join([RANDOM, *known])}")
     settings = dict(options.order_options or {})
     own = [*known[name].settings, *([STEPS] if known[name].uses_steps else [])]

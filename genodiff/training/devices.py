@@ -26,7 +26,7 @@ def check_devices(size: int, config: RunConfig, *, fsdp: bool = False) -> None:
         raise UsageError(what, fix="give --batch-size and --accumulate numbers")
     parts = size * config.train.accumulate
     if config.train.batch_size % parts:
-        what = f"a batch of {config.train.batch_size} windows cannot be dealt to {size} ranks"
+        what = f"a batch of {config.train.batch_size} windows cannot be divided among {size} ranks"
         if config.train.accumulate > 1:
             what += f" with --accumulate {config.train.accumulate}"
         raise UsageError(what, fix=f"give a --batch-size that is a multiple of {parts}")

@@ -70,5 +70,5 @@ def test_a_paired_network_of_a_class_is_equivariant():
 
 
 def test_a_network_without_classes_refuses_labels():
-    with pytest.raises(UsageError, match="knows no classes"):
+    with pytest.raises(UsageError, match="was trained without classes"):
         network()(X, labels=NONE)

@@ -77,11 +77,11 @@ def test_without_a_time_letters_as_noise_design_from_nothing(runs, tmp_path):
         (("mdlm", "--from-noise", "nan"), "--from-noise nan is no time of the noise"),
         (("mdlm", "--from-noise", "much"), "from-noise"),
         (("mdlm", "--from-noise", "0.3", "--max-run", "5"),
-         "--from-noise draws each base by itself, and constraints draw bases together"),
+         "--from-noise draws each base independently, and constraints need joint draws"),
         (("uniform", "--avoid", "GGTCTC"),
-         "letters as noise are drawn each base by itself, and constraints"),
+         "uniform noise draws each base independently, and constraints"),
         (("mdlm", "--from-noise", "0.3", "--guidance", "smc", "--oracle", "gc:gc"),
-         "oracle|guidance begins with nothing"),
+         "oracle|guidance starts from an empty region"),
         (("mdlm", "--sampler", "uniform-ancestral"), "does not go with objective mdlm"),
         (("uniform", "--sampler", "confidence"), "does not go with objective uniform"),
     ],
@@ -107,4 +107,4 @@ def test_a_template_has_nothing_to_begin_with(runs, tmp_path, capsys):
              "--out", str(tmp_path / "d.fa"), "--threads", "1"]
         )  # fmt: skip
     assert stopped.value.code == 2
-    assert "a template has open letters" in capsys.readouterr().err
+    assert "a template has no bases to change" in capsys.readouterr().err

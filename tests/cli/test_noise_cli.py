@@ -118,7 +118,7 @@ def test_scores_need_a_network_that_has_seen_masks(runs, tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main([words[0], str(runs / "letters"), *words[1:], "--threads", "1", "-q"])
     assert stopped.value.code == 2
-    assert "has seen no mask" in capsys.readouterr().err
+    assert "has never seen a mask" in capsys.readouterr().err
     main_words = [words[0], str(runs / "half"), *words[1:], "--threads", "1", "-q"]
     call(*main_words[:-3], "-q")
     assert (tmp_path / "m.tsv").exists()

@@ -159,7 +159,7 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
             "require GAATTC; enzymes EcoRI",
         ),
         ((*GENOME, "--max-edits", 0, "--gc", "99-100%"), 2, "GC 99-100 %; at most 0 edits"),
-        ((*GENOME, "--keep", "c1:301-320"), 2, "every base of the regions is kept"),
+        ((*GENOME, "--keep", "c1:301-320"), 2, "every base of the regions is fixed"),
         (
             (*GENOME, "--keep", "c1:310-312", "--keep", "c1:321-330"),
             2,
@@ -193,7 +193,7 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         ((*GENOME, "--constraints", "twice.yaml"), 3, "line 2: is not valid YAML: the key 'avoid'"),
         ((*GENOME, "--constraints", "dash.yaml"), 3, "dash.yaml: max_run stands twice"),
         ((*GENOME, "--constraints", "deep.json"), 3, "nested too deeply"),
-        ((*GENOME, "--constraints", "exons.yaml"), 2, "give those of one"),
+        ((*GENOME, "--constraints", "exons.yaml"), 2, "give exons of one contig"),
         ((*GENOME, "--constraints", "."), 3, "cannot be read"),
         ((*GENOME, "--codon-usage", "e_coli"), 2, "--codon-usage is of a kept protein"),
         (("--fasta", "in.fa"), 2, "--bed or --region"),

@@ -56,7 +56,7 @@ def test_the_door_trains_the_same_run(genome, tmp_path):
         (["mine.fa", "--fasta", "mine.fa"], 2, "'mine.fa' and --fasta are two genomes"),
         (["mine.fa", "--text", "a.txt"], 2, "'mine.fa' is DNA, and --text is given"),
         (["--fasta", "mine.fa", "--text", "a.txt"], 2, "--text and --fasta exclude each other"),
-        (["run"], 2, "'run' is a run, not data; `genodiff train --resume run` goes on with it"),
+        (["run"], 2, "'run' is a run, not data; `genodiff train --resume run` resumes it"),
         (["a.txt"], 2, "'a.txt' is a file, not a recipe"),
         (["."], 2, "'.' is a file, not a recipe"),
     ],

@@ -199,7 +199,7 @@ def test_the_command_says_how_many_bases_have_a_value(world, tmp_path, capsys):
     ("name", "said"),
     [
         ("the genome itself", "holds chr1 of the genome itself"),
-        ("nothing alike", "no related genome lies over"),
+        ("nothing alike", "no related genome aligns to"),
         ("a strain", "of the target's own species"),
         ("a protein", ""),
         ("empty", ""),

@@ -94,7 +94,7 @@ def test_names_of_columns_that_nobody_knows_are_refused_by_the_genome(windows, t
     with pytest.raises(DataError, match=r"line 2: .*'molecule'.*'clade': are these column names"):
         place_labels(table, windows.store)
     place_labels(read_labels(write(tmp_path, "a x", "b y", "c x", "d z")), windows.store)
-    assert "2 of 4 rows are of contigs that the genome lacks" in caplog.text
+    assert "2 of 4 rows are on contigs that the genome lacks" in caplog.text
     assert "first: line 4, c" in caplog.text
 
 

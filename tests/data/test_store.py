@@ -173,9 +173,9 @@ def test_a_resumed_run_refuses_a_source_that_was_changed_naming_both_hashes(tmp_
         path.write_text(path.read_text() + ">chr3\nACGT\n")
     else:
         os.truncate(path, 1000)
-    with pytest.raises(DataError, match="has changed since the run began"):
+    with pytest.raises(DataError, match="has changed since the run started"):
         build_dna_store(recipe, path, remembered=remembered)
-    with pytest.raises(DataError, match="has changed since the run began") as fault:
+    with pytest.raises(DataError, match="has changed since the run started") as fault:
         build_dna_store(recipe, path).check_same(remembered)
     assert remembered["source_sha256"] in str(fault.value)
     assert str(path) in str(fault.value)

@@ -102,7 +102,7 @@ def test_files_named_for_splits_go_to_them_and_duplicates_across_are_counted(
     store = build_text_store(load_text_recipe("ptb"), tmp_path, ByteTokenizer())
     assert store.names == ("train", "valid", "test")
     assert store.duplicates() == {"valid": 1, "test": 0}
-    assert "1 documents of valid stand in train, too" in caplog.text
+    assert "1 documents of valid are also in train" in caplog.text
     assert BYTES.end_id not in np.asarray(store.flat), "this recipe has no ends"
     assert text_of(store, "test") == "only in the test"
 
@@ -208,7 +208,7 @@ def test_a_store_is_found_again_and_its_identity_notices_what_has_changed(tmp_pa
     assert store_of(path).path == store.path
     store.check_same(store_of(path).identity())
     path.write_text(SONG * 9)
-    with pytest.raises(DataError, match="the file has changed since the run began"):
+    with pytest.raises(DataError, match="the file has changed since the run started"):
         store_of(path).check_same(store.identity())
     with pytest.raises(DataError, match="the recipe has changed"):
         store.check_same(store.identity() | {"fingerprint": "x"})

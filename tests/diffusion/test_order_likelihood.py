@@ -189,7 +189,7 @@ def test_no_order_peeks(name, steps, settings):
 
 def test_a_sampler_that_judges_or_takes_back_tokens_is_refused():
     for name in ("p2", "remdm-cap", "analytic"):
-        with pytest.raises(UsageError, match="no likelihood of it is exact"):
+        with pytest.raises(UsageError, match="it has no exact likelihood"):
             score(name, wrong(), WORLD.sequences[:1])
     assert SAMPLERS["p2"].draw is path_planning
 

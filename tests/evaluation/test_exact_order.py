@@ -153,7 +153,7 @@ def test_a_plan_counts_the_evaluations(run):
     ("asked", "line"),
     [
         ({"order": "left-to-rigt"}, "no order 'left-to-rigt'; did you mean 'left-to-right'?"),
-        ({"order": "p2"}, "no likelihood of sampler 'p2' is exact"),
+        ({"order": "p2"}, "sampler 'p2' has no exact likelihood"),
         ({"order_options": {"steps": 3.0}}, "--order-option is a setting of --order"),
         ({"order_evaluations": 3}, "--order-evaluations is a setting of --order"),
         ({"order": "both-ends", "order_options": {"step": 3.0}}, "has no setting 'step'"),

@@ -98,7 +98,7 @@ def test_a_signal_goes_before_everything():
 
 @pytest.mark.parametrize(
     ("size", "message"),
-    [(0, "below 1"), (3, "cannot be dealt to 3 ranks"), (2, "torchrun exclude each other")],
+    [(0, "below 1"), (3, "cannot be divided among 3 ranks"), (2, "torchrun exclude each other")],
 )
 def test_ranks_that_cannot_be_are_refused(monkeypatch, size, message):
     monkeypatch.delenv("WORLD_SIZE", raising=False)

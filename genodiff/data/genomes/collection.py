@@ -242,7 +242,7 @@ def _write_manifest(listed: GenomeList, folder: Path, wanted: str) -> dict[str, 
         checked.told[split]["left_out_by_all_kmers"] = bases
     if not rows[0]:
         fix = "give some genomes the split train or cluster"
-        raise DataError("none of its genomes trains", file=listed.path, fix=fix)
+        raise DataError("none of its genomes is in the train split", file=listed.path, fix=fix)
     duplicates = find_duplicates(names, contigs, digests, sketches)
     notes = _describe(checked.told, duplicates, listed)
     table = np.array([(s, *row) for s, part in enumerate(rows) for row in part], np.int64).reshape(

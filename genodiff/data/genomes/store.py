@@ -171,8 +171,8 @@ class GenomesStore(Store):
         return _digest_species({g["name"]: g["species"] for g in self.genomes})
 
     def _describe_change(self, remembered: dict[str, Any]) -> DataError:
-        what = "the genomes, their weights or splits have changed since the run began"
-        fix = "give the same list, or begin a new run with another --out"
+        what = "the genomes, their weights or splits have changed since the run started"
+        fix = "give the same list, or start a new run with another --out"
         return DataError(what, file=self.source.path, fix=fix)
 
 

@@ -270,7 +270,8 @@ def beam(
     kept = check_count("width", width)
     if size % kept:
         raise UsageError(
-            f"{size} particles are no multiple of a beam of {kept}", fix="give 16 and 4, say"
+            f"{size} particles are no multiple of a beam of {kept}",
+            fix="give 16 and 4, for example",
         )
     if aim.strength == 0:
         return run_plain(chain, xt)

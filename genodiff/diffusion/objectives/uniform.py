@@ -50,7 +50,7 @@ class UniformNoise(Objective):
         if not 0 <= self.mask_share <= 1:
             raise UsageError(
                 f"a mask share of {self.mask_share}",
-                fix="give --mask-share 0 (letters alone) to 1 (masks alone)",
+                fix="give --mask-share 0 (uniform noise only) to 1 (masks only)",
             )
 
     @property
@@ -60,7 +60,7 @@ class UniformNoise(Objective):
 
     def check_fills_masks(self) -> None:
         if self.mask_share == 0:
-            what = "a network that was trained with letters as noise has seen no mask"
+            what = "a network trained with uniform noise has never seen a mask"
             raise UsageError(what, fix="give a run of --objective mdlm, or of --mask-share above 0")
 
     @property

@@ -97,7 +97,10 @@ def uniform_ancestral(
     if options.steps < 1:
         raise UsageError(f"{options.steps} sampling steps", fix="use 1 or more")
     if options.joint is not None:
-        what = "constraints draw bases together, and a network of letters as noise one by one"
+        what = (
+            "constraints need joint draws of bases, and a network of uniform noise "
+            "draws them independently"
+        )
         raise UsageError(what, fix="give a run of --objective mdlm")
     share, start, real = options.noising or Noising()
     noise = MixedNoise(diffusion, share)
