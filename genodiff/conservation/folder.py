@@ -160,7 +160,7 @@ def _tell_absent(related: Sequence[Mapping[str, Any]], tally: Mapping[str, Any])
         n, everywhere = tally["covered"][one["name"]], one["homologous"]
         if n >= max(_LEAST_SHARE * known, min(_LEAST_BASES, known)):
             continue
-        what = f"{one['name']} lies over {n:,} of the {known:,} bases read"
+        what = f"{one['name']} aligns to {n:,} of the {known:,} bases read"
         if everywhere > _LEAST_SHARE:
             _log.info("%s (over %.0f%% of a sample of the genome)", what, 100 * everywhere)
         else:

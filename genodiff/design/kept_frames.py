@@ -98,8 +98,8 @@ def judge_frames(
     """
     for frame in frames:
         for number, codon, amino in frame.list_contradictions():
-            what = f"the codon {codon} at base {frame.place(number)} is kept and does not code for"
-            fix = "let it change, or give another protein"
+            what = f"the codon {codon} at base {frame.place(number)}is fixed and does not code for"
+            fix = "allow it to change, or give another protein"
             raise UsageError(f"{what} {amino}", file=path, record=contig, fix=fix)
         given = getattr(frame.rule, "protein", None) is not None
         if not (allow_stops or given) and (stops := frame.list_stops()):

@@ -99,7 +99,7 @@ def make_reading(
     for layer in layers:
         if not -n - 1 <= layer <= n:
             raise UsageError(
-                f"layer {layer} is none of 0 to {n} (or -1 to {-n - 1} from the end)",
+                f"layer {layer} is not among 0 to {n} (or -1 to {-n - 1} from the end)",
                 fix="give one of these",
             )
     if pool not in _POOLS or strand not in _STRANDS:

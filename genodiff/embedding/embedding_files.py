@@ -84,7 +84,7 @@ def write_kept(
     rows = iter(found)
     first = next(rows, None)
     if first is None:
-        raise DataError("there is no window to embed", fix="give a FASTA with at least one base")
+        raise DataError("no window to embed", fix="give a FASTA with at least one base")
     windows: list[Kept] = []
     source = _Source(_counted(chain([first], rows), windows), windows, shape, how)
     written = writer(path, source)

@@ -64,7 +64,7 @@ def find_evaluation_file(
         check_may_write(run, "give --out FILE")
         check_target(run / EVAL, force=force, known=known)
     except MachineError as fault:
-        log.warning("%s: %s; the figures are not kept (--out FILE)", run / EVAL, fault.what)
+        log.warning("%s: %s; the figures are not saved (use --out FILE)", run / EVAL, fault.what)
         return None
     return run / EVAL
 
@@ -222,5 +222,5 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return read_json(path)
     except GenodiffError as fault:
-        log.warning("%s; it is passed over", fault)
+        log.warning("%s; it is ignored", fault)
         return {}

@@ -62,7 +62,7 @@ def _name_relatives(result: dict[str, Any]) -> str:
         f"{one['name']} ({one['identity']:.1%} alike{', a strain' if one['strain'] else ''})"
         for one in result["relatives"]["genomes"]
     ]
-    return f"given the genomes of {', '.join(named)}: no figure of the run alone"
+    return f"given the genomes of {', '.join(named)}: not a result of the run alone"
 
 
 def _draw_dna(result: dict[str, Any]) -> list[Table]:

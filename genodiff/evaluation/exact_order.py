@@ -85,10 +85,10 @@ def read_order(model: TrainedModel, options: EvalOptions) -> Order | None:
         what = f"--order is for masked networks, and the figure of {objective.name} is exact"
         raise UsageError(what, fix="leave it out")
     if objective.kind == "block":
-        what = "--order draws whole windows, and this model draws blocks"
+        what = "--order needs a model that draws whole windows, and this one draws blocks"
         raise UsageError(what, fix="leave it out; with --block 1 the bound is the likelihood")
     if objective.kind == "uniform":
-        what = "--order is of masks that are revealed, and here letters are noise"
+        what = "--order needs masked noise, and this model has uniform noise"
         raise UsageError(what, fix="leave it out, or give a run of --objective mdlm")
     if name not in known:
         what = f"sampler '{name}' has no exact likelihood: it judges or remasks tokens"
@@ -234,7 +234,9 @@ def measure_sequences(asked: LikelihoodRequest, holder: Any) -> Floats:
     for one in records:
         if len(one.sequence) > longest:
             what = f"{one.name} has {len(one.sequence):,} bases, and a window {longest:,}"
-            raise UsageError(what, fix="cut it; the law of longer sequences is that of `sample`")
+            raise UsageError(
+                what, fix="cut it; longer sequences follow the distribution of `sample`"
+            )
     windows, found = SequenceWindows(records, longest), np.zeros(len(records))
     if len(windows):
         memory = open_sequence_memory(model, records, windows, asked.memory)

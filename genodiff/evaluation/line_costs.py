@@ -73,11 +73,13 @@ def plan_lines(
     limit = 60 * minutes * _SHARE
     told = f"of the {format_duration(60 * minutes)} that --max-minutes gives"
     if markov > limit:
-        log.warning("no baselines: they take about %s %s", format_duration(markov), told)
+        log.warning("skipping the baselines, which take about %s %s", format_duration(markov), told)
         return LinePlan(False, False, {})
     if plan.total > limit:
         more = format_duration(plan.total - markov)
-        log.warning("no mixtures: they take about %s %s; --mixture counts them", more, told)
+        log.warning(
+            "skipping the mixtures, which take about %s %s; --mixture counts them", more, told
+        )
         return LinePlan(True, False, {"markov": markov})
     return plan
 

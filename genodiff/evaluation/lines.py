@@ -283,7 +283,7 @@ def count_train_words(
             return KmerCounts(tuple(rows[a:b] for a, b in pairwise(first.tolist())))
     except (OSError, ValueError, EOFError):
         pass
-    log.info("counting words of 1 to %d bases in the train split", order + 1)
+    log.info("counting k-mers of 1 to %d bases in the train split", order + 1)
     counts = count(
         split_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling), order
     )

@@ -165,7 +165,7 @@ def fit(counts: KmerCounts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
     )
     if counts.bases == 0:
         raise DataError(
-            "the train split holds no base to count",
+            "the train split contains no base to count",
             fix="check the recipe's splits and the FASTA file",
         )
     below = np.full((1, 4), 0.25)
@@ -205,7 +205,7 @@ def fit_pseudo(
     """
     if held_out.bases == 0:
         raise DataError(
-            "the valid split holds no base to fit with",
+            "the valid split contains no base to fit on",
             fix="check the recipe's splits and the FASTA file",
         )
     below = np.full((1, 4), 0.25)

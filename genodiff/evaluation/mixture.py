@@ -146,7 +146,7 @@ def fit_mixture(held_out: Seen) -> Mixture:
     """
     if not len(held_out):
         raise DataError(
-            "the valid split holds no base to fit with",
+            "the valid split contains no base to fit on",
             fix="check the recipe's splits and the FASTA file",
         )
     pseudo = np.zeros(MAX_ORDER + 1)

@@ -102,7 +102,7 @@ class EvalRequest(EvalOptions, FileRequest):
         if self.text is None:
             return [replace(self, recipe=name, text=path or None) for name, _, path in named]
         if len(named) > 1 or named[0][2]:
-            what = "--text stands for one recipe's file, and more is given"
+            what = "--text gives the file of one recipe, and there are several"
             raise UsageError(what, fix="write --recipe NAME=FILE for each")
         return [replace(self, recipe=recipes[0])]
 

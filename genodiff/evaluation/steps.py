@@ -81,7 +81,7 @@ def check_steps(objective: Objective, asked: Sequence[int] | None, context: str)
         raise UsageError("--t-steps is for windows alone", fix="leave out --context contig")
     if not has_steps(objective):
         raise UsageError(
-            "--t-steps bounds a chain of masks (mdlm, mlm) whose network is not told the time",
+            "--t-steps bounds a chain of masks (mdlm, mlm) whose network has no time conditioning",
             fix="leave it out",
         )
 

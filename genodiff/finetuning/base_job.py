@@ -179,7 +179,7 @@ class BasesJob(Job[BasesRequest]):
         try:
             made = next(epochs)
         except CheckpointError as fault:
-            _log.warning("%s: it begins again", fault)
+            _log.warning("%s: starting again", fault)
             state.unlink()
             fill_module(self.network, begun)
             self.loop = FitLoop(self.lesson)
@@ -277,7 +277,7 @@ def split_intervals(
         raise UsageError(what, fix="give each contig, or part of one, once")
     train = subtract(rest, held["valid"])
     if not train:
-        what = "the validation and test parts leave no labelled contig to learn from"
+        what = "the validation and test parts leave no labelled contig to train on"
         raise UsageError(what, fix="hold fewer contigs out, or parts of them")
     for part, spans in held.items():
         if spans and not any(labels.known(labels.cut(*span)).any() for span in spans):

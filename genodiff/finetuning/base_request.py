@@ -143,12 +143,12 @@ class BasesRequest(FileRequest):
                     flag = f"--{name.replace('_', '-')}"
                     raise UsageError(f"{flag} is of --{kind}", fix="leave it out")
         if self.chain and not self.genes:
-            raise UsageError("--chain is of --genes", fix="leave it out")
+            raise UsageError("--chain is for --genes", fix="leave it out")
         if self.class_power and (self.track or self.chain):
             what = "--class-power weighs classes, and here is none"
             raise UsageError(what, fix="leave it out")
         if self.strains and not self.relatives:
-            raise UsageError("--strains is of --relatives", fix="leave it out")
+            raise UsageError("--strains is for --relatives", fix="leave it out")
         if self.ema >= 1:
             raise UsageError(f"--ema {self.ema} is not below 1", fix="give less, such as 0.99")
         if self.adapter is not None and self.method == "frozen":
@@ -182,7 +182,7 @@ class BasesRequest(FileRequest):
     def check(self) -> None:
         """As every request of a file; a folder is replaced where it is as genodiff wrote it."""
         if str(self.out) == "-":
-            raise UsageError("a model is a folder, and no stream", fix="give --out FOLDER")
+            raise UsageError("a model is a folder, not a stream", fix="give --out FOLDER")
         own = is_own_folder(self.out, LABELLER)
         check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
         for one in self.list_inputs():

@@ -100,7 +100,7 @@ def take_best(candidates: Sequence[Candidate], values: Sequence[float], metric: 
 def _rank(values: dict[int, float], metric: str) -> list[int]:
     """The best first, and of equals the first. Raises `GenodiffError` where there is none."""
     if not values:
-        raise GenodiffError("every setting that was tried failed", fix="give a lower --lr")
+        raise GenodiffError("all settings failed", fix="give a lower --lr")
     sign = -1.0 if is_better(metric, 1.0, 0.0) else 1.0
     return sorted(values, key=lambda i: (sign * values[i], i))
 

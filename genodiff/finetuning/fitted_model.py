@@ -277,7 +277,7 @@ def check_ensemble(models: Sequence[FittedModel]) -> None:
     for other in models[1:]:
         if (other.card.kind, other.card.classes) != (first.kind, first.classes):
             raise CheckpointError(
-                "answers with other classes than the first of the ensemble",
+                "predicts other classes than the first model of the ensemble",
                 file=other.folder,
                 fix="average seeds of one task and one model",
             )

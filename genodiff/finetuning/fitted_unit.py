@@ -290,7 +290,7 @@ def _fit_or_begin_again(
     try:
         return run(inputs.classifier)
     except CheckpointError as fault:
-        _log.warning("%s: it begins again", fault)
+        _log.warning("%s: starting again", fault)
         state.unlink()
         fill_module(inputs.classifier, begun)
         return run(inputs.classifier)

@@ -164,7 +164,7 @@ class Classifier(FeatureReader):
         """
         if settings.method == "probe" and HEADS[settings.head].trains:
             still = ", ".join(name for name in list_heads() if not HEADS[name].trains)
-            what = f"--head {settings.head} has weights of its own, and a probe trains none"
+            what = f"--head {settings.head} has trainable weights, and a probe trains none"
             raise UsageError(what, fix=f"give one of {still}")
         return cls(
             backbone,

@@ -87,7 +87,7 @@ class KeptLabeller:
         if kept is not None:
             features.take(*kept.open(genome, self.relatives))  # type: ignore[operator]
         elif self.relatives:
-            what = "this model was trained without relatives"
+            what = "this model was trained without related genomes"
             raise UsageError(what, file=self.folder, fix="leave --relatives out")
 
     def score(self, genome: Any, spans: Sequence[Span]) -> list[NDArray[Any]]:
@@ -125,7 +125,7 @@ class KeptLabeller:
         `sequences` are a FASTA file, strings or a mapping; `region` is of `fasta`, or of the file.
         """
         if column or (sequences is not None and fasta is not None):
-            what = "this model labels bases of sequences: it reads no table and no intervals"
+            what = "this model labels bases of sequences: it cannot read tables or intervals"
             raise UsageError(what, fix="give a FASTA file or sequences alone")
         with _open(fasta if sequences is None else sequences) as genome:
             self.relate(genome)

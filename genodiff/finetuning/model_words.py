@@ -81,7 +81,7 @@ def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[st
     for _, word in found:
         if is_path(word, baselines) and "/" not in word and not locate(word, there=False).exists():
             known = [*baselines, SCRATCH, EVERY_BASELINE, EVERY_TUNED, *list_ready_models()]
-            what = f"no model '{word}': neither a path, a ready model nor a baseline"
+            what = f"no model '{word}': neither a path, a pretrained model nor a baseline"
             raise UsageError(f"{what}; {did_you_mean(word, known)}")
     if not found:
         raise UsageError("no model", fix="give --model RUN, --model scratch or --model baselines")

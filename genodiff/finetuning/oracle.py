@@ -57,7 +57,7 @@ def _find_column(model: FittedModel, label: str | None) -> int | None:
             raise UsageError("--label is of classes, and this is a regression", fix="leave it out")
         return None
     if label not in model.labels:
-        what = "--label is missing: a map is of one class"
+        what = "--label is missing: a map shows one class"
         if label is not None:
             what = f"'{label}' is no class of the model"
         raise UsageError(what, fix=f"give one of {', '.join(model.labels)}")

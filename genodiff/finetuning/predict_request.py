@@ -160,7 +160,7 @@ class PredictRequest(FileRequest):
             fix = "give x.npy" if self.part else "give a folder, x.gff3 or x.bed"
             raise UsageError(what, fix=fix)
         if self.is_file and not isinstance(self.genome, str | Path):
-            what = "labels are written of a FASTA file, and here are sequences"
+            what = "labels are written of a FASTA file, and sequences were given"
             raise UsageError(what, fix="give the file, or leave the output out")
 
     @property

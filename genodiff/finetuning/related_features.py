@@ -79,7 +79,7 @@ class KeptRelatives(Settings):
                 raise DataError(what, file=listed.path, fix="give the same genomes: --relatives")
         kept, _ = leave_strains_out([opened[name] for name in wanted], genome, strains=self.strains)
         if not kept:
-            what = "every relative of the model is a strain of the genome's own species"
+            what = "every related genome of the model is a strain of the genome's own species"
             raise DataError(what, file=listed.path, fix="give another genome")
         at = [[*wanted].index(one.name) for one in kept]
         genomes = tuple(

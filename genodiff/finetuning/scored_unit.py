@@ -40,7 +40,7 @@ class Sealed:
     def open(self) -> Examples:
         """The examples. Raises `GenodiffError` the second time."""
         if self._test is None:
-            raise GenodiffError("the test part was opened twice: a bug", fix="report it")
+            raise GenodiffError("the test part was opened twice: this is a bug", fix="report it")
         test, self._test = self._test, None
         return test
 

@@ -210,7 +210,7 @@ def sweep(
             _remember(out, known.about)
             for model in plan.models:
                 if model.kind == "baseline" and model.preset not in known.about["baselines"]:
-                    _log.info("%s: no %s, which these data do not allow", name, model.name)
+                    _log.info("%s: no %s, which is not possible for these data", name, model.name)
                     continue
                 for method in plan.methods if model.kind != "baseline" else ("baseline",):
                     setting, settings = choose_settings(plan, known.task, model, method)
@@ -255,7 +255,7 @@ def sweep(
     if faults:
         raise GenodiffError(
             f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}",
-            fix="the others are done and kept",
+            fix="the others are done and saved",
         )
     chosen = {unit.key: unit for unit in units}
     own = (row for row in read_results(out) if row["key"] in chosen)

@@ -39,7 +39,7 @@ def find_units(
     if (path / PREDICTOR).exists():
         found = {path: read_predictor(path)}
     elif (path / RESULT).exists():
-        raise CheckpointError("holds no weights that were kept", file=path, fix=_AGAIN)
+        raise CheckpointError("holds no saved weights", file=path, fix=_AGAIN)
     else:
         found = _kept_units(path)
     chosen = dict(found)
@@ -53,7 +53,7 @@ def find_units(
             listed = (
                 f"known: {', '.join(known)}" if name == "seed" else did_you_mean(str(wanted), known)
             )
-            raise UsageError(f"no {name} '{wanted}' was kept here", file=path, fix=listed)
+            raise UsageError(f"no {name} '{wanted}' is saved here", file=path, fix=listed)
     open_names = _open_names([card.unit for card in chosen.values()], all_seeds)
     if open_names:
         raise UsageError(
@@ -89,11 +89,11 @@ def _kept_units(path: Path) -> dict[Path, PredictorCard]:
     if rows and not any(can_keep_row(row) for row in rows):
         names = ", ".join(dict.fromkeys(str(row["model"]) for row in rows))
         raise CheckpointError(
-            f"holds only baselines that cannot be kept ({names})",
+            f"holds only baselines that cannot be saved ({names})",
             file=path,
             fix="fine-tune a network, cnn or kmer-lr",
         )
-    raise CheckpointError("holds no weights that were kept", file=path, fix=_AGAIN)
+    raise CheckpointError("holds no saved weights", file=path, fix=_AGAIN)
 
 
 def _list_units(cards: Iterable[PredictorCard]) -> str:

@@ -90,9 +90,9 @@ def _one_by_one(
 def _stop_for(signals: Signals) -> None:
     if signals.caught is not None:
         raise Interrupted(
-            f"{signals.caught.name}: stopped; what is done is kept",
+            f"{signals.caught.name}: stopped; finished work is saved",
             signals.caught,
-            fix="give the same command to go on",
+            fix="run the same command again to resume",
         )
 
 
@@ -149,7 +149,7 @@ def _side_by_side(
         _stop_for(signals)
     except BrokenProcessPool:
         raise MachineError(
-            "a worker process died (killed, or out of memory); what is done is kept",
+            "a worker process died (killed, or out of memory); finished work is saved",
             fix="give the same command, with fewer --jobs",
         ) from None
     finally:

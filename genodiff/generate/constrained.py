@@ -134,5 +134,5 @@ def check_constrained(how: Sampling) -> None:
             fix=f"choose {', '.join(CONSTRAINED_SAMPLERS)}",
         )
     if not how.temperature > 0 or how.top_p < 1 or how.allow_n:
-        what = "constraints need a temperature above 0, and every base A, C, G and T as a choice"
+        what = "constraints need a temperature above 0, and all of A, C, G and T"
         raise UsageError(what, fix="leave --temperature 0, --top-p and --allow-n out")

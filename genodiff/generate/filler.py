@@ -131,7 +131,8 @@ class Filler:
         if novel is not None:
             raise novel.refuse(first.number, first.ids == self.alphabet.mask_id)
         raise UsageError(
-            f"no design of {tries} satisfies what is read when it is whole: no repeat of a genome, "
+            f"none of {tries} designs satisfies the conditions on complete designs: no repeat "
+            "of a genome, "
             "and nothing across the origin of a circle that is all free",
             fix="allow longer repeats, or more edits, or keep other bases",
         )
@@ -241,7 +242,7 @@ class Filler:
         if self.exact_blocks is None:
             return None
         if any(piece.together is not None or piece.stood is not None for piece in pieces):
-            what = "redesign is for models that draw whole windows, and this one draws blocks"
+            what = "redesign needs a model that draws whole windows, and this one draws blocks"
             raise UsageError(what, fix="give a run of --objective mdlm")
         with torch.inference_mode():
             rounds = [piece.rounds for piece in pieces]

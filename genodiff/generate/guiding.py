@@ -57,19 +57,19 @@ class Guiding:
         by_network = one.needs == "conditional"
         if by_network and self.oracle is not None:
             raise UsageError(
-                f"guidance '{self.name}' is by a network and asks no oracle",
+                f"guidance '{self.name}' uses a network, not an oracle",
                 fix="leave --oracle out, or give --guidance smc",
             )
         if by_network and self.conditional is None:
             raise UsageError(
-                f"guidance '{self.name}' is by a network",
+                f"guidance '{self.name}' uses a network",
                 fix="give --label CLASS of a run with labels, or --conditional RUN",
             )
         if not by_network and self.oracle is None:
-            raise UsageError(f"guidance '{self.name}' is by an oracle", fix="give --oracle")
+            raise UsageError(f"guidance '{self.name}' uses an oracle", fix="give --oracle")
         if not by_network and self.conditional is not None:
             raise UsageError(
-                f"guidance '{self.name}' is by an oracle and asks no other network",
+                f"guidance '{self.name}' uses an oracle, not another network",
                 fix="leave --conditional out, or give --guidance cfg",
             )
         if self.max_calls is not None and self.max_calls < 1:

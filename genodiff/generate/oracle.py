@@ -99,7 +99,7 @@ class Oracle:
         """
         if self.form != "one-hot":
             raise UsageError(
-                f"first-order guidance needs slopes, and {self.name} takes {self.form}",
+                f"first-order guidance needs gradients, and {self.name} takes {self.form}",
                 fix="give an oracle of one-hot tensors, or --guidance exact",
             )
         with torch.inference_mode(False), torch.enable_grad():
@@ -212,7 +212,7 @@ def load_oracle(
             found = getattr(found, part)
     except ModuleNotFoundError as fault:
         what = f"{flag} {spec}: no module '{fault.name}'"
-        raise UsageError(what, fix="start where the file lies, or install it") from None
+        raise UsageError(what, fix="start in the folder of the file, or install it") from None
     except AttributeError:
         raise UsageError(f"{flag} {spec}: no '{name}' in {module}", fix="check the name") from None
     except Exception as fault:  # foreign code: anything may come out of it

@@ -126,7 +126,7 @@ class Screener:
                 f"the screener {self.name} refused the samples ({ended}"
                 + (f": {last[:_LONGEST]}" if last else "")
                 + "): nothing is written",
-                fix="see what it found, and sample something else",
+                fix="see its report, and sample something else",
             )
 
 

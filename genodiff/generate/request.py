@@ -272,7 +272,7 @@ class SampleRequest(SampleFields, DrawRequest):
             what = "--length and --template contradict each other"
             raise UsageError(what, fix="leave --length out")
         if self.is_partly and self.template is None:
-            what = "regions to fill, and no genome that they are of"
+            what = "no genome for the regions to fill"
             raise UsageError(what, fix="give --template FASTA")
         if self.is_partly:
             refuse_novel(self)
@@ -292,10 +292,10 @@ class SampleRequest(SampleFields, DrawRequest):
                 object.__setattr__(self, name, value)
         if self.fasta is not None and self.known == "text":
             fix = "give --out FILE, or leave --domain text out"
-            raise UsageError("--fasta is for DNA, and text goes to --out", fix=fix)
+            raise UsageError("--fasta is for DNA, and text is written to --out", fix=fix)
         if self.fasta is not None and self.out is not None:
             fix = f"a genome to fill is read with --template {self.fasta}; else give one of the two"
-            raise UsageError("--fasta and --out are both the file to write", fix=fix)
+            raise UsageError("--fasta and --out both name the output file", fix=fix)
         if self.fasta is None and self.out is None:
             fix = "give --out FILE; - is stdout"
             raise UsageError("no file to write", fix=fix)

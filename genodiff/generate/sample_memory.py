@@ -110,7 +110,10 @@ class SampleMemory:
 
     def _list_held_out(self, length: int) -> list[Codes]:
         if self._store is None:
-            what = "--memory novel compares with held-out sequence, which an exported model has not"
+            what = (
+                "--memory novel compares with held-out sequence, which an exported "
+                "model does not contain"
+            )
             raise DataError(what, file=self._run, fix="give --memory on")
         places = [
             (codes, at)

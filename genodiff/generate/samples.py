@@ -102,7 +102,7 @@ def choose_sampler(how: Sampling | None, model: TrainedModel) -> Sampling:
         what = f"--memory is for masked networks, and this is {objective.name}"
         raise UsageError(what, fix="leave it out")
     if how.allow_n and objective.kind == "uniform":
-        what = "--allow-n is for networks of masks: N is no letter of the noise"
+        what = "--allow-n is for networks of masks: N is not part of the noise"
         raise UsageError(what, fix="leave it out")
     if how.stride is not None and objective.kind == "block":
         what = "--stride is for windows, and this model draws one block after the other"
@@ -118,6 +118,7 @@ def choose_sampler(how: Sampling | None, model: TrainedModel) -> Sampling:
 def refuse_after_gap(model: TrainedModel) -> UsageError:
     """The error of a gap that something stands after, for a model that only goes on."""
     what = (
-        f"a model of objective {model.objective.name} only goes on: nothing may stand after a gap"
+        f"a model of objective {model.objective.name} only continues a sequence: a "
+        "gap must be at the end"
     )
     return UsageError(what, fix="fill gaps with a model of --objective mdlm")

@@ -76,12 +76,12 @@ class Sampling(Options):
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
             raise UsageError(
                 f"temperature {self.temperature} is not a finite number of 0 or more",
-                fix="give 1 for the model's own law, less for likelier bases",
+                fix="give 1 for the model's own distribution, less for more probable bases",
             )
         if not 0 < self.top_p <= 1:
             raise UsageError(
                 f"top-p {self.top_p} is not above 0 and at most 1",
-                fix="give 1 for the model's own law",
+                fix="give 1 for the model's own distribution",
             )
         if self.memory is not None and self.memory not in MEMORIES:
             fix = did_you_mean(self.memory, list(MEMORIES))

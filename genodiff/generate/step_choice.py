@@ -80,7 +80,7 @@ def find_steps(model: TrainedModel, how: Sampling, wanted: float) -> int:
     check_bits_lost(model, how)
 
     def measure() -> dict[str, Any]:
-        _log.info("measuring what steps lose, once, on the valid split")
+        _log.info("measuring the loss by number of steps, once, on the valid split")
         with ProgressDisplay() as display:
             measured: dict[str, Any] = find_named("genodiff.evaluation.evaluate:evaluate")(
                 model, "valid", max_windows=_WINDOWS, baselines=False,
@@ -103,7 +103,7 @@ def check_bits_lost(model: TrainedModel, how: Sampling) -> None:
         )
     if model.diffusion.time_conditioning or not model.objective.curve:
         raise UsageError(
-            "--bits-lost is for masked models that are not told the time", fix="give --steps"
+            "--bits-lost is for masked models without time conditioning", fix="give --steps"
         )
 
 

@@ -171,7 +171,7 @@ def adopt_network(
     backbone, seen = _build(source, config)
     if alphabet.domain == "dna" and seen.bits_per_base > SANE_BITS:
         _log.warning(
-            "%s: pays %.2f bits a base on a known repeat, more than the 2 of no knowledge: are "
+            "%s: has %.2f bits per base on a known repeat, more than the 2 of a uniform guess: are "
             "these trained weights?",
             source.path,
             seen.bits_per_base,

@@ -52,7 +52,7 @@ def read_caduceus(
     )
     if word is None:
         raise CheckpointError(
-            "holds no embedding of a Caduceus (word_embeddings)", file=weights.files[0], fix=BELONG
+            "has no embedding of a Caduceus (word_embeddings)", file=weights.files[0], fix=BELONG
         )
     rows = weights.entries[word].shape[0]
     n_layer = 1 + max(

@@ -114,7 +114,7 @@ def map_state_names(state: Mapping[str, Tensor], settings: CaduceusSettings) -> 
     )
     if word is None:
         raise CheckpointError(
-            "holds no embedding of a Caduceus", fix="give the state dict of a published Caduceus"
+            "has no embedding of a Caduceus", fix="give the state dict of a published Caduceus"
         )
     prefix = word[: word.index("embeddings.word_embeddings")]
     return map_names(

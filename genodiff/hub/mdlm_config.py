@@ -117,7 +117,7 @@ def _dit(shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any]) -> dict
         heads = found
     if heads is None:
         raise CheckpointError(
-            "says nowhere how many heads it has", fix="put the published config beside the weights"
+            "does not state its number of heads", fix="put the published config beside the weights"
         )
     n_layer = _count(shapes, "blocks.")
     d_cond = _side(shapes, "sigma_map.mlp.0.weight", 0)
@@ -208,7 +208,7 @@ def _side(shapes: Mapping[str, tuple[int, ...]], name: str, axis: int) -> int:
         raise CheckpointError(f"lacks '{name}'", fix=BELONG)
     if len(shapes[name]) <= max(axis, 0):
         raise CheckpointError(
-            f"'{name}' has the shape {shapes[name]}, which is none of such a tensor", fix=BELONG
+            f"'{name}' has the shape {shapes[name]}, which is invalid for this tensor", fix=BELONG
         )
     return shapes[name][axis]
 

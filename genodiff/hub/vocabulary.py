@@ -87,7 +87,7 @@ def find_vocabulary(
         published, names = _PLANT._replace(size=rows, rows=kept), _PLANT_TOKENS
     else:
         raise CheckpointError(
-            f"a vocabulary of {rows} rows is none that is known: published Caduceus has 12 to "
+            f"a vocabulary of {rows} rows is unknown: published Caduceus has 12 to "
             f"16, PlantCaduceus 8",
             fix="give a network of DNA with one of these vocabularies",
         )

@@ -155,7 +155,7 @@ class Job(ABC, Generic[Asked]):
                     raise
                 are = "are" if journal.kept > 1 else "is"
                 kept = f"{_count_kept(journal, f'finished {self.unit}')} {are} kept in {kept}"
-                fix = "run the same command again to go on"
+                fix = "run the same command again to resume"
                 raise say_stopped(stop, kept, fix) from None
             try:
                 journal.seal()

@@ -298,7 +298,7 @@ def open_memory(
         raise DataError(
             f"is another memory: its fingerprint is {found}, but was {fingerprint}",
             file=folder,
-            fix="bring the old memory back, or begin a new run",
+            fix="restore the old memory, or start a new run",
         )
     arrays = {}
     for name in manifest["files"]:

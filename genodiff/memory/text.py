@@ -166,7 +166,7 @@ class TextWriter:
     def _write(self, codes: Codes) -> None:
         self.size += len(codes)
         if self.size > MOST_TEXT:
-            fix = "remember fewer contigs"
+            fix = "index fewer contigs"
             raise DataError(f"a memory holds at most {MOST_TEXT:,} bases", fix=fix)
         codes = np.concatenate((self._tail, codes))
         whole = len(codes) // 8

@@ -162,10 +162,10 @@ def _tell(
     if remembered is not None:
         if remembered.get("fingerprint") != fingerprint:
             raise DataError(
-                f"is another memory than the run remembers: its fingerprint is "
+                f"is another memory than the run recorded: its fingerprint is "
                 f"{fingerprint}, but was {remembered.get('fingerprint')}",
                 file=folder,
-                fix="bring that training genome back, or begin a new run (or fit again what was "
+                fix="restore that training genome, or start a new run (or fit again what was "
                 "fitted: `genodiff checkpoint fit-memory`)",
             )
         numbers = MemoryNumbers.parse(remembered["numbers"], file=folder, error=DataError)
@@ -220,7 +220,7 @@ def open_trained_store(
     `needed_for` and `fix` are words of what is raised.
     """
     if model.alphabet.domain != DNA.domain or "fingerprint" not in model.data:
-        what = f"does not say which genome it was trained on, which is needed for {needed_for}"
+        what = f"does not record its training genome, which is needed for {needed_for}"
         raise CheckpointError(what, file=model.run, fix=f"give a run of genodiff, or {fix}")
     try:
         # The FASTA file itself may be gone: what was built of it serves.
@@ -236,9 +236,9 @@ def open_trained_store(
         return store
     except DataError as fault:
         raise DataError(
-            f"the genome that the run was trained on is needed for {needed_for}: {fault.what}",
+            f"the run's training genome is needed for {needed_for}: {fault.what}",
             file=fault.file,
-            fix=f"bring it back, or {fix}",
+            fix=f"restore it, or {fix}",
         ) from None
 
 
@@ -275,7 +275,7 @@ def _open_memory(
 ) -> tuple[Memory, Path]:
     if not stretches:
         fix = "choose a split that has intervals"
-        raise DataError(f"split {split} holds nothing to remember", file=store.path, fix=fix)
+        raise DataError(f"split {split} holds nothing to index", file=store.path, fix=fix)
     made_from = {
         "format": FORMAT,
         "content": store.manifest["key"],

@@ -131,7 +131,7 @@ def _judge(reports: dict[int, Any], died: Sequence[str], caught: Sequence[int]) 
         raise stops[0]
     if caught:
         what = f"stopped by {signal.Signals(caught[0]).name} before the ranks could save"
-        raise Interrupted(what, caught[0], fix="run the same command again to go on")
+        raise Interrupted(what, caught[0], fix="run the same command again to resume")
     if died:
         what = f"{' and '.join(died[:4])}; the other ranks were ended"
         raise MachineError(what, fix="run the same command again; the last checkpoint stands")

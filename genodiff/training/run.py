@@ -315,7 +315,7 @@ def _fit(
     if boundary.stopped_by is not None:
         name = signals.caught.name if signals.caught else "a signal"
         what = f"{out}: stopped by {name} at step {counters.step}, its state is saved"
-        raise Interrupted(what, boundary.stopped_by, fix="run the same command again to go on")
+        raise Interrupted(what, boundary.stopped_by, fix="run the same command again to resume")
     if files is not None and session is not None:
         publish_model(out, counters.step)
         ending = {

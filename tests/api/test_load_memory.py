@@ -92,7 +92,7 @@ def test_what_cannot_be_is_refused_when_it_is_loaded(run, tmp_path, monkeypatch)
     data = {**model.data, "source_sha256": "0" * 64}
     elsewhere = model._replace(config=gone, data=data)
     monkeypatch.setattr("genodiff.models.opening.load_model", lambda *_, **__: elsewhere)
-    with pytest.raises(DataError, match="genome that the run was trained on is needed for"):
+    with pytest.raises(DataError, match="training genome is needed for"):
         genodiff.load(run, memory="on")
     assert genodiff.load(run).memory is None
     assert np.isfinite(genodiff.load(run, memory="off").bits(read_contig(4)).value)

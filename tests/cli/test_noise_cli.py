@@ -80,7 +80,7 @@ def test_export_keeps_the_noise(runs, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("eval", "letters", "--order", "left-to-right"), "--order is of masks"),
+        (("eval", "letters", "--order", "left-to-right"), "--order needs masked noise"),
         (("eval", "letters", "--block", "4"), "--block is for masked diffusion"),
         (("eval", "letters", "--context", "contig"), "contig"),
         (("eval", "letters", "--t-steps", "8"), "steps"),

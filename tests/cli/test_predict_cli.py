@@ -135,7 +135,7 @@ def test_longer_sequences_are_cut_and_counted(sweep, tmp_path, capsys):
     ("more", "code", "said"),
     [
         (["test.fa"], 2, "give --seed N, or --ensemble"),
-        (["test.fa", "--model", "majority", "--seed", 1], 2, "no model 'majority' was kept here"),
+        (["test.fa", "--model", "majority", "--seed", 1], 2, "no model 'majority' is saved here"),
         (["test.fa", "--seed", 9], 2, "known: 1, 2"),
         (["test.fa", "--seed", 1, "--ensemble"], 2, "exclude each other"),
         (["test.fa", "--seed", 1, "--batch-size", 0], 2, "below 1"),

@@ -258,8 +258,8 @@ def test_a_relative_that_lies_elsewhere_is_a_relative_and_one_that_lies_nowhere_
     words = ["constraint", world.genome, "--region", "chr1:1-2,000", "--relatives"]
     code, _, err = command(capsys, *words, *world.relatives, part, noise, "-o", tmp_path / "o")
     assert code == 0, err
-    assert re.search(r"part lies over \d+ of the 2,000 bases read \(over", err)
-    assert re.search(r"noise lies over \d+ of the 2,000 bases read: is it a related species\?", err)
+    assert re.search(r"part aligns to \d+ of the 2,000 bases read \(over", err)
+    assert re.search(r"noise aligns to \d+ of the 2,000 bases read: is it a related species\?", err)
     code, _, err = command(capsys, *words, part, "-o", tmp_path / "p")
     assert (code, "give another region" in err) == (3, True), err
 

@@ -355,7 +355,7 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(tmp_path, capsys, mon
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--layer", "2"], 2, "layer 2 is none of 0 to 1"),
+        (["--layer", "2"], 2, "layer 2 is not among 0 to 1"),
         (["--layer", "1", "--layer", "-1"], 2, "twice"),
         (["--out", "e.txt"], 2, ".npz, .parquet, .zarr"),
         (["--out", "e.csv", "--pool", "none"], 2, ".csv has a row for each window"),

@@ -169,11 +169,11 @@ def test_what_cannot_be_remembered_is_refused_in_one_line(model, tmp_path, monke
         patch.setattr(training_memory, "MOST_WINDOW", SEQ_LEN - 1)
         with pytest.raises(UsageError, match="windows of at most 63 bases, not 64"):
             open_it(model)
-    with pytest.raises(CheckpointError, match="does not say which genome"):
+    with pytest.raises(CheckpointError, match="does not record its training genome"):
         open_it(model._replace(data={}))
     gone = model.config.model_copy(update={"fasta": str(tmp_path / "gone.fa")})
     unknown = {**model.data, "source_sha256": "0" * 64}
-    with pytest.raises(DataError, match="genome that the run was trained on is needed for"):
+    with pytest.raises(DataError, match="training genome is needed for"):
         open_train_memory(model._replace(config=gone, data=unknown))
     with pytest.raises(DataError, match="the file has changed"):
         open_train_memory(model._replace(data=unknown))

@@ -304,7 +304,7 @@ def test_the_figures_of_a_run_that_cannot_be_written_are_shown_and_kept_elsewher
     with caplog.at_level(logging.WARNING, "genodiff"):
         shown = genodiff.evaluate(own, **given)
     assert (
-        "eval.json: cannot be written: permission denied; the figures are not kept" in caplog.text
+        "eval.json: cannot be written: permission denied; the figures are not saved" in caplog.text
     )
     assert not (own / EVAL).exists()
     kept = genodiff.evaluate(own, out=tmp_path / "mine.json", **given)

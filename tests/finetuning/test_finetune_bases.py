@@ -198,7 +198,7 @@ BAD: dict[str, tuple[tuple[object, ...], str, str, int]] = {
     "held out unlabelled": (
         ("--classes", "bad.bed", "--valid", "chr2"), "chr1\t3\t9\ta\n", "--valid chr2", 3,
     ),
-    "chain of classes": (("--classes", "a.bed", "--chain"), "", "--chain is of --genes", 2),
+    "chain of classes": (("--classes", "a.bed", "--chain"), "", "--chain is for --genes", 2),
     "types of genes": (("--genes", "g.gff3", "--types", "CDS"), "", "--types is of", 2),
     "adapter of none": (("--classes", "a.bed", "--adapter", "lora:on=no"), "", "'no'", 2),
 }  # fmt: skip

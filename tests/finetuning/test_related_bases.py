@@ -146,8 +146,12 @@ def test_a_genome_that_is_the_relative_itself_is_refused(capsys, tmp_path):
         genodiff.predict("o", Path("near.fa"))
     assert command(capsys, *words("plain", "--max-steps", 1))[0] == 0
     for code, said, more in (
-        (2, "trained without relatives", ["predict", "plain", "g.fa", "--relatives", "near.fa"]),
-        (2, "--strains is of --relatives", words("x", "--strains")),
+        (
+            2,
+            "trained without related genomes",
+            ["predict", "plain", "g.fa", "--relatives", "near.fa"],
+        ),
+        (2, "--strains is for --relatives", words("x", "--strains")),
         (2, "at most 8,128 bases", words("x", "--relatives", "near.fa", "--core", 8009)),
         (3, "of the genome itself", words("x", "--relatives", "g.fa")),
     ):

@@ -139,7 +139,7 @@ def test_what_cannot_be_is_refused_in_one_line(run, model, tmp_path, monkeypatch
         Sampling(memory="onn")
     with pytest.raises(UsageError, match="--memory is for DNA"):
         genodiff.sample(run, out=tmp_path / "x.txt", domain="text", memory="on")
-    with pytest.raises(CheckpointError, match="does not say which genome"):
+    with pytest.raises(CheckpointError, match="does not record its training genome"):
         SampleMemory(model._replace(data={}), Sampling(memory="on"))
     diffusion = model.config.diffusion.model_copy(update={"objective": "ar"})
     config = model.config.model_copy(update={"diffusion": diffusion})

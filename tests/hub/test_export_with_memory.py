@@ -241,7 +241,7 @@ def test_a_sound_folder_is_checked_imported_and_refuses_what_needs_the_genome(
     imported = ask(tmp_path / "run", fasta)
     assert imported["tracks"] == answers["on"]["tracks"]
     m = genodiff.load(folders["safetensors"], device="cpu")
-    with pytest.raises(DataError, match="which an exported model has not"):
+    with pytest.raises(DataError, match="which an exported model does not contain"):
         m.sample(1, steps=2, memory="novel")
     # Exported once more, the memory goes on; by the command line.
     words = ("checkpoint", "export", folders["safetensors"], "--format", "safetensors")

@@ -115,7 +115,7 @@ def test_what_contradicts_the_config_or_itself_is_refused():
     refused("neither a DiT nor a DiMamba", {"x": torch.zeros(1)})
     headless = {k: v for k, v in state.items() if not k.endswith(TABLE)}
     assert from_published_mdlm(headless, config)[0].n_head == 2  # type: ignore[union-attr]
-    with pytest.raises(CheckpointError, match="how many heads"):
+    with pytest.raises(CheckpointError, match="number of heads"):
         from_published_mdlm(headless)
     _, state, config = published("dimamba {'dropout': 0.1}")
     refused(

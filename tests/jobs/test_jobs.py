@@ -170,7 +170,7 @@ def test_stopped_torn_and_without_room_for_its_files_it_goes_on_to_the_same_byte
     while (done := work(again, True, 1))[0] == 130:
         stops += 1
         assert f"{stops} finished " in done[1]
-        assert f" kept in {again}.partial; run the same command again to go on" in done[1]
+        assert f" kept in {again}.partial; run the same command again to resume" in done[1]
         with Path(f"{again}.partial").open("ab") as file:
             file.write(TORN[stops % 3])
     rows_alone = VCF.count("\nchr") if "--haplotypes" in job.more else 1

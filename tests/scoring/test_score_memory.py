@@ -240,5 +240,5 @@ def test_what_it_cannot_serve_is_refused_in_one_line(run, model, genome, monkeyp
             score(run, rows, memory="on")
     gone = model.config.model_copy(update={"fasta": str(tmp_path / "gone.fa")})
     other = model._replace(config=gone, data={**model.data, "source_sha256": "0" * 64})
-    with pytest.raises(DataError, match="genome that the run was trained on is needed for"):
+    with pytest.raises(DataError, match="training genome is needed for"):
         open_loci(other, genome, "on", longest=SEQ_LEN)

@@ -151,7 +151,7 @@ def test_a_long_record_that_is_stopped_goes_on_to_the_same_bytes(
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append_part", stop)
         while (done := command(capsys, *words, "--fasta", "o.fa", *more))[0] == 130:
-            assert "is kept in o.fa.partial; run the same command again to go on" in done[2]
+            assert "is kept in o.fa.partial; run the same command again to resume" in done[2]
             sizes.append(partial.stat().st_size)
             if len(sizes) == 3:  # a damaged part is drawn again
                 data = partial.read_bytes()
@@ -183,5 +183,5 @@ def test_regions_of_a_genome_are_filled_and_designs_are_refused(tmp_path, capsys
         capsys, "redesign", run, "--fasta", "genome.fa", *places[:2], "-o", "d.fa", "-q"
     )
     assert code == 2
-    assert "redesign is for models that draw whole windows, and this one draws blocks" in err
+    assert "redesign needs a model that draws whole windows, and this one draws blocks" in err
     assert len(err.strip().splitlines()) == 1
