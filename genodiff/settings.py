@@ -149,7 +149,7 @@ class _UniqueKeys(yaml.SafeLoader):
                 )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key}' stands twice", key_node.start_mark
+                    None, None, f"duplicate key '{key}'", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)

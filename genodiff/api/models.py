@@ -123,7 +123,7 @@ def find_model(name: str) -> Path:
     """
     folder = find_ready_model(name)
     if folder is None:
-        raise UsageError(f"no ready model '{name}'; {did_you_mean(name, list_ready_models())}")
+        raise UsageError(f"no pretrained model '{name}'; {did_you_mean(name, list_ready_models())}")
     read_facts(folder)
     return folder
 

@@ -301,7 +301,7 @@ def _read_files(flag: str, given: Sequence[str]) -> dict[str, Path]:
             what = f"{flag} {one}: expected NAME=FASTA"
             raise UsageError(what, fix=f"for example {flag} hg38=hg38.fa.gz")
         if name in files:
-            raise UsageError(f"{flag} {name} stands twice", fix="give each its own name")
+            raise UsageError(f"{flag} {name} is given twice", fix="give each its own name")
         files[name] = Path(path)
     return files
 

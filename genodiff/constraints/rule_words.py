@@ -92,7 +92,7 @@ def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) ->
         if name not in known:
             raise fault(f"no constraint '{key}'; {did_you_mean(name, known)}")
         if name in values:
-            raise fault(f"{name} stands twice", "give it once, as a list of all")
+            raise fault(f"{name} is given twice", "give it once, as a list of all")
         if name == "codon_usage":
             if not isinstance(value, str):
                 raise fault(f"{key}: {value!r} is no text", "give a species or a file")

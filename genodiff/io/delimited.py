@@ -219,7 +219,7 @@ def _check_names(names: list[str], header: Line, shown: str) -> None:
     said = [name for name in names if name]
     again = next((name for name in said if said.count(name) > 1), None)
     if again is not None:
-        what, fix = f"a column's name stands twice: '{again[:40]}'", "rename it"
+        what, fix = f"duplicate column name: '{again[:40]}'", "rename it"
         raise DataError(what, file=shown, line=header[0], fix=fix)
     hidden = next((name for name in names if not name.isprintable()), None)
     if hidden is not None:

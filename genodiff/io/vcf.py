@@ -61,7 +61,7 @@ def _read_header(rows: Iterator[Line], path: str | Path) -> VcfHeader:
                 fix = "separate these by tabs: " + " ".join(COLUMNS)
                 raise _fault(path, number, what, fix)
             if len(set(names[9:])) < len(names) - 9:
-                raise _fault(path, number, "a sample stands twice", "give each its own name")
+                raise _fault(path, number, "duplicate sample", "give each its own name")
             return VcfHeader(meta, line)
         if not line:
             continue

@@ -140,7 +140,7 @@ class Job(ABC, Generic[Asked]):
             if request.fresh:
                 journal.start_anew()
             elif journal.has_begun:
-                _log.info("%s: goes on after %s", kept, _count_kept(journal, self.unit))
+                _log.info("%s: resuming after %s", kept, _count_kept(journal, self.unit))
             self.journal = journal
             stack.callback(journal.close)
             try:

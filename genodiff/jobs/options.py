@@ -265,13 +265,13 @@ def choose_target(out: str | Path, *, json: bool, plan: bool) -> str | Path:
 def check_file(run: Path, file: str | None, usage: str) -> None:
     """Judge the words of `usage`, such as "score RUN VARIANTS".
 
-    Raises `UsageError` where one word is missing, or they stand the other way round.
+    Raises `UsageError` where one word is missing, or they are swapped.
     """
     if file is None:
         missing = usage.split()[2 if run.is_dir() else 1]
         raise UsageError(f"{missing} is missing", fix=f"give genodiff {usage}")
     if Path(file).is_dir() and not run.is_dir():
-        what = f"{file} is a folder, and {run} is none: they stand the other way round"
+        what = f"{file} is a folder, and {run} is none: they are swapped"
         raise UsageError(what, fix=f"give genodiff {usage}")
 
 

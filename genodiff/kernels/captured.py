@@ -176,7 +176,7 @@ class Captured:
         if different:
             self._give_up(different)
         elif shape.played == _CHECKED:
-            _log.info("%s is played back as one CUDA graph: it gave the same bits", self._what)
+            _log.info("%s is replayed as one CUDA graph: it gave the same bits", self._what)
         return wanted
 
     def _find_shape(self, inputs: Sequence[Tensor], static: Hashable) -> _ShapeOfCalls | None:
@@ -209,7 +209,7 @@ class Captured:
     def _give_up(self, why: str) -> None:
         self.fault = why
         self._shapes.clear()
-        _log.warning("%s is not played back as a CUDA graph: %s", self._what, why)
+        _log.warning("%s is not replayed as a CUDA graph: %s", self._what, why)
 
 
 def _find_difference(found: Outputs, wanted: Outputs) -> str:

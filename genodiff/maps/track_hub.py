@@ -175,7 +175,7 @@ def _describe_hub(name: str, facts: Mapping[str, str], kinds: TrackKinds) -> str
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>genodiff tracks of {escape(name)}</title></head>\n<body>\n"
-        f"<h2>What a model says of each base of {escape(name)}</h2>\n"
+        f"<h2>Model predictions for each base of {escape(name)}</h2>\n"
         f"<ul>\n{tracks}</ul>\n<p>A base that was not read has no value.</p>\n"
         f"<table>\n{cells}</table>\n</body></html>\n"
     )

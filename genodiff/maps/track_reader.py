@@ -1,4 +1,4 @@
-"""What a model says of each base of a genome given the others: p(A), p(C), p(G), p(T).
+"""Model predictions for each base of a genome given the others: p(A), p(C), p(G), p(T).
 
     leave-one-out   each base masked alone: p(x_i | the rest of its window), one evaluation a base
     every m         every m-th base of a tile masked together: m evaluations a tile. They do not see
@@ -325,5 +325,5 @@ def _open_chances(path: str | Path, columns: int) -> Any:
     except (OSError, ValueError, EOFError) as fault:
         raise DataError(f"holds no tracks: {fault}", file=path, fix="make it again") from None
     if found.ndim != 2 or found.shape[1] != columns or found.dtype != np.dtype("<f4"):
-        raise DataError("holds no chances of bases", file=path, fix="make it again")
+        raise DataError("contains no probabilities of bases", file=path, fix="make it again")
     return found

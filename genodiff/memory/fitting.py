@@ -57,12 +57,12 @@ def fit_numbers(
 
     `clean` (B, L): what stands there. `chances` (B, L, 4): what the denoiser says alone. `weights`
     (B,): what each window counts, where some kinds were drawn more often than they are. `tell`
-    hears of each number that is tried. Raises `DataError` where no base is hidden.
+    hears of each number that is tried. Raises `DataError` where no base is masked.
     """
     alone = measure_bits(chances, windows, clean)
     some = np.isfinite(alone)
     if not some.any():
-        raise DataError("no base is hidden", fix="give windows with masked bases")
+        raise DataError("no base is masked", fix="give windows with masked bases")
     counts = np.where(some, 1.0 if weights is None else weights, 0.0)
     counts /= counts.sum()
     total = float((counts * np.where(some, alone, 0)).sum())

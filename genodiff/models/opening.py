@@ -115,7 +115,7 @@ def open_model(
 def refuse_relatives(run: str | Path, relatives: Sequence[str | Path]) -> None:
     """Raises `UsageError` where a fine-tuned model is to read relatives."""
     if relatives:
-        what = "a fine-tuned model has no use of relatives"
+        what = "a fine-tuned model cannot use related genomes"
         raise UsageError(what, file=run, fix="leave --relatives out")
 
 

@@ -250,7 +250,7 @@ def _open_split(
     model = load_model(Path(run), device="cpu")
     if model.alphabet.domain != DNA.name:
         raise UsageError(
-            "a scorecard is of DNA, and this is a run of text", fix="use `genodiff judge`"
+            "a scorecard needs DNA, and this is a run of text", fix="use `genodiff judge`"
         )
     if length is not None:
         section = model.config.data.model_copy(update={"seq_len": length})

@@ -265,11 +265,11 @@ def describe_soft_mask(e: Evaluation) -> str:
     if soft is None:
         return ""
     if not soft.bases:
-        return f"No soft-masked (lower-case) bases in what was scored of {e.split}."
+        return f"No soft-masked (lower-case) bases in the evaluated part of {e.split}."
     trained = "an unknown weight" if soft.trained_weight is None else f"{soft.trained_weight:g}"
     return (
         f"Soft-masked (lower-case) bases weigh {trained} in training and {soft.scored_weight} in "
-        f"this evaluation; {soft.bases:,} of them lie in the scored windows."
+        f"this evaluation; {soft.bases:,} of them are in the evaluated windows."
     )
 
 

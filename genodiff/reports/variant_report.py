@@ -60,7 +60,7 @@ def report_variants(
     if top < 0:
         raise UsageError(f"--top {top} is below 0", fix="give 0 or more")
     if model is None and fasta is not None:
-        raise UsageError("--fasta is for logos, which ask a model", fix="give --model RUN")
+        raise UsageError("--fasta is for logos, which need a model", fix="give --model RUN")
     target = Path(f"{scored}.html" if out is None else out)
     check_target(target, force=force, inputs=(scored, fasta))
 

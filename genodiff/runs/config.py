@@ -296,7 +296,7 @@ class RunConfig(Settings):
             what = f"--memory is for masked networks, and this is {name}"
             raise UsageError(what, file=file, fix="leave it out, or give another --objective")
         if self.classes and self.backbone.causal:
-            what = f"objective {name} knows no classes of windows"
+            what = f"objective {name} does not support classes of windows"
             raise UsageError(what, file=file, fix="leave --labels out")
         OBJECTIVES[name].check_settings(**self.diffusion.own())
 

@@ -131,7 +131,7 @@ def open_labels(config: RunConfig, store: Store, train: Windows) -> WindowLabels
     else:
         table = read_labels(config.labels, quantiles=how.label_quantiles, column=how.label_column)
     if table.sha256 != config.labels_sha256 or table.classes != config.classes:
-        what = "is not the file of labels that the run was begun with"
+        what = "is not the file of labels that the run was started with"
         raise DataError(what, file=config.labels, fix="give that file, or another --out")
     labels = place_labels(table, store)
     seen = labels.of(train.flat_start, train.length)

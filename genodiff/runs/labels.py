@@ -23,7 +23,7 @@ def read_species_settings(genomes: str | None, *, offline: bool = False) -> dict
     classes, digest = read_species(genomes, offline=offline)
     if len(classes) < 2:
         said = classes[0] if classes else "none"
-        what = f"has one species or none ({said}), and a network learns what tells labels apart"
+        what = f"has one species or none ({said}); training needs two or more labels"
         raise UsageError(what, file=genomes, fix="name two species or more")
     return {
         "labels": SPECIES,
@@ -46,9 +46,9 @@ def read_label_settings(path: str | None, given: Any, over: dict[str, Any]) -> d
     how = DataSettings.parse({name: data[name] for name in LABEL_SETTINGS if name in data})
     table = read_labels(path, quantiles=how.label_quantiles, column=how.label_column)
     if table.names_line is not None:
-        log.warning("%s, line %d: column names, passed over", path, table.names_line)
+        log.warning("%s, line %d: column names, skipped", path, table.names_line)
     if len(table.classes) < 2:
-        what = f"has one label, {table.classes[0]}, and a network learns what tells labels apart"
+        what = f"has one label, {table.classes[0]}; training needs two or more labels"
         raise UsageError(what, file=path, fix="give two labels or more")
     return {
         "labels": path,

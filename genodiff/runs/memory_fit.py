@@ -50,8 +50,8 @@ def fit_memory(
     numbers from training, `DataError` and `CheckpointError` where the genome is not to be had.
     """
     if model.recalls:
-        what = "the network was trained beside its memory, with the numbers that it has"
-        raise UsageError(what, fix="leave them as they are")
+        what = "the network was trained with its memory and these parameters"
+        raise UsageError(what, fix="keep them")
     if model.objective.kind != "masked":
         what = f"a memory is for masked networks, and this is {model.objective.name}"
         raise UsageError(what, fix="give a masked network of DNA")

@@ -135,7 +135,7 @@ def leave_strains_out(
         if kinship.strain and not strains:
             _log.warning(
                 "%s is left out: %.0f %% of the windows have more than %.0f %% identity, so it is "
-                "of the same species (--strains lets it in)",
+                "of the same species (--strains includes it)",
                 relative.name,
                 100 * kinship.same,
                 100 * STRAIN,

@@ -353,7 +353,7 @@ def open_target(
     tests = list_test_lengths(recipe)
     rest = {name: n for name, n in genome.contigs.items() if n not in tests}
     if not rest:
-        _log.warning("%s holds contigs of the model's test split alone", fasta)
+        _log.warning("%s contains only contigs of the model's test split", fasta)
     windows = draw_fit_windows(genome, rest or genome.contigs)
     return FitTarget(windows, genome, genome.sha256)
 

@@ -45,7 +45,10 @@ def locate(run: str | Path, *, there: bool = True) -> Path:
         raise UsageError(what, fix="give a run folder, a checkpoint or a published folder")
     path = _find_folder(run)
     if not path.exists():
-        fix = f"{suggest_ready_model(run)}give a run folder, a checkpoint folder or a ready model"
+        fix = (
+            f"{suggest_ready_model(run)}give a run folder, a checkpoint folder or a "
+            "pretrained model"
+        )
         if elsewhere := find_elsewhere(run):
             what = f"is {elsewhere[0]}: models are folders of this machine"
             raise CheckpointError(what, file=run, fix="download it first")
@@ -91,7 +94,9 @@ def _say_which(path: str) -> None:
     """A line, once, where a path is called as a ready model is."""
     ready = find_ready_model(path)
     if ready is not None:
-        _log.warning("%s is the path that is here, not the ready model; that is %s", path, ready)
+        _log.warning(
+            "%s is used as a path, not as the pretrained model of that name: %s", path, ready
+        )
 
 
 def find_only_run(folder: Path = Path("runs")) -> Path:
@@ -154,7 +159,7 @@ def suggest_ready_model(name: str | Path) -> str:
     if not name or Path(name).name != name:
         return ""
     near = get_close_matches(name.lower(), list_ready_models(), n=1)
-    return f"did you mean the ready model '{near[0]}'? " if near else ""
+    return f"did you mean the pretrained model '{near[0]}'? " if near else ""
 
 
 def is_ready_model(folder: Path) -> bool:
@@ -167,7 +172,7 @@ def is_ready_model(folder: Path) -> bool:
 def check_may_write(folder: Path, fix: str) -> None:
     """Raises `MachineError` where something is to be written into a ready model."""
     if is_ready_model(folder):
-        raise MachineError("is a ready model, and nothing is written there", file=folder, fix=fix)
+        raise MachineError("is a pretrained model, which is read-only", file=folder, fix=fix)
 
 
 def _list_roots() -> Iterator[Path]:

@@ -94,7 +94,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) != len(pairs):
-            raise ValueError("a key stands twice")
+            raise ValueError("duplicate key")
         return dict(pairs)
 
     def no_constant(name: str) -> None:

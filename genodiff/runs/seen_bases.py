@@ -54,7 +54,7 @@ class SeenBases(NamedTuple):
         `name` is what the model is called, and `source` the data that it was trained on.
         """
         if self.reason:
-            note = f"what {name} saw of it in training is not known: {self.reason}"
+            note = f"it is not known what {name} saw of it in training: {self.reason}"
             return {"not_known": self.reason, "note": note}
         direct = f"{self.in_train:,} of {self.bases:,} scored bases were in its train split"
         words = f"{self.in_kmers:,} of {self.other_bases:,}"

@@ -101,7 +101,7 @@ def _unknown(reason: str) -> TrainedOn:
 def _find_start(model: TrainedModel) -> TrainedOn:
     """What the weights that a run began from were trained on."""
     path = str(model.config.init)
-    what = f"it began from the weights in {Path(path).name}"
+    what = f"it started from the weights in {Path(path).name}"
     try:
         start = load_model(path)
     except GenodiffError as fault:
@@ -119,4 +119,4 @@ def _describe_published(source: dict[str, Any]) -> str:
         for pattern, data in _KNOWN_NAMES.items():
             if re.match(pattern, name):
                 return f"published weights, trained on {data} by their authors"
-    return "published weights: only their authors know"
+    return "published weights: their training data are not recorded"

@@ -173,7 +173,7 @@ class Scorer:
             given = genome, alphabet, reader.denoiser, context
             self._related = RelatedSites(*given, exact=options.exact, method=self._of_bases)
         elif self._of_bases.needs_relatives:
-            what = f"--method {options.method} counts relatives, and there are none"
+            what = f"--method {options.method} needs related genomes"
             raise UsageError(what, fix="give --relatives, FASTA files or a list of genomes")
         if self._of_bases.takes_sites:
             apart = None if spacing is None else spacing.bases

@@ -99,7 +99,9 @@ def describe_left_out(found: dict[str, Any]) -> str:
 def describe_contamination(name: str, found: dict[str, Any]) -> str:
     """What `Contamination.to_json` says of the model `name`, as a sentence."""
     if NOT_KNOWN in found:
-        return f"what pretraining of {name} saw of the test part is not known: {found[NOT_KNOWN]}"
+        return (
+            f"it is not known what pretraining of {name} saw of the test part: {found[NOT_KNOWN]}"
+        )
     some, half, whole = (
         f"{found[level] / found['of']:.1%}" if found["of"] else "none" for level in LEVELS
     )

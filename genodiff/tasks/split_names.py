@@ -43,7 +43,10 @@ def choose_split(split: str, test_share: float | None) -> str:
     if test_share is None or split == HOMOLOGY:
         return split
     if split not in ("official", "own"):
-        fix = f"leave --split out: sequences that are alike are held apart (--split {HOMOLOGY})"
+        fix = (
+            "leave --split out: similar sequences are already kept on one side "
+            f"(--split {HOMOLOGY})"
+        )
         raise UsageError(f"--test-share does not go with --split {split}", fix=fix)
     return HOMOLOGY
 

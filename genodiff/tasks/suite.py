@@ -81,7 +81,7 @@ class Task(Settings):
         if not wanted[self.kind]:
             raise ValueError(f"a {self.kind} task cannot have {n} classes")
         if len(set(self.classes)) != n:
-            raise ValueError("a class stands twice")
+            raise ValueError("duplicate class")
         return self
 
 

@@ -342,5 +342,5 @@ class Boundary(pl.Callback):
             if last:
                 raise
             _log.warning(
-                "%s; training goes on without this checkpoint, the one before it stands", fault
+                "%s; training continues without this checkpoint; the previous one is valid", fault
             )

@@ -22,7 +22,7 @@ def check_devices(size: int, config: RunConfig, *, fsdp: bool = False) -> None:
         fix = "leave one of them out"
         raise UsageError("--devices and a launcher such as torchrun exclude each other", fix=fix)
     if not (config.train.batch_size and config.train.accumulate):
-        what = "the batch of several processes cannot be left open"
+        what = "--batch-size and --accumulate cannot be auto with several processes"
         raise UsageError(what, fix="give --batch-size and --accumulate numbers")
     parts = size * config.train.accumulate
     if config.train.batch_size % parts:

@@ -33,7 +33,7 @@ def name_fault(fault: BaseException) -> BaseException:
     if any(word in text for word in _LOST):
         return GenodiffError(
             f"the connection to another rank broke ({text.splitlines()[0][:120]})",
-            fix="run the same command again; the last checkpoint stands",
+            fix="run the same command again; the last checkpoint is valid",
         )
     if "does not have a deterministic implementation" in text:
         return MachineError(
@@ -43,7 +43,7 @@ def name_fault(fault: BaseException) -> BaseException:
         )
     if "DataLoader worker" in text or "DataLoader timed out" in text:
         return GenodiffError(
-            text.splitlines()[0], fix="run the same command again; the last checkpoint stands"
+            text.splitlines()[0], fix="run the same command again; the last checkpoint is valid"
         )
     return fault
 

@@ -134,7 +134,7 @@ def _judge(reports: dict[int, Any], died: Sequence[str], caught: Sequence[int]) 
         raise Interrupted(what, caught[0], fix="run the same command again to resume")
     if died:
         what = f"{' and '.join(died[:4])}; the other ranks were ended"
-        raise MachineError(what, fix="run the same command again; the last checkpoint stands")
+        raise MachineError(what, fix="run the same command again; the last checkpoint is valid")
     if faults:
         raise faults[0]
     result = reports[0]

@@ -342,7 +342,7 @@ class Pretraining(pl.LightningModule):
         self.skipped += 1
         if self.skipped > self._config.train.max_skipped:
             raise GenodiffError(
-                f"{what}; {self.skipped - 1} such steps were skipped before, the most allowed",
+                f"{what}; {self.skipped - 1} such steps were skipped before, the maximum",
                 fix="lower --lr, use --precision fp32, or raise --max-skipped; the last "
                 "checkpoint is valid",
             )

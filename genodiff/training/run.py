@@ -137,11 +137,9 @@ def train(
             )
             raise CheckpointError(what, file=out, fix="give it as --init, and another --out")
         if state is None and config.init_sha256 != (start.digest if start else None):
-            what = (
-                "the weights to begin from are not those that the configuration names (init_sha256)"
-            )
+            what = "the initial weights differ from those in the configuration (init_sha256)"
             raise CheckpointError(
-                what, file=config.init, fix="give the same --init as when the run was begun"
+                what, file=config.init, fix="give the same --init as when the run was started"
             )
         counters = Counters() if state is None else _counters(out, state)
         if world.rank == 0 and state is not None:
@@ -172,10 +170,10 @@ def _go_back(config: RunConfig, out: Path, spike: Rewind, now: Counters) -> tupl
     """The newest checkpoint, to go on from past the batches up to the spike's."""
     state = restore_state(out)
     if state is None:
-        what = f"{spike.what}; there is no checkpoint to go back to"
+        what = f"{spike.what}; there is no checkpoint to return to"
         raise GenodiffError(what, fix="give --on-spike skip, or a smaller --checkpoint-every")
     if now.rewound >= config.train.max_skipped:
-        what = f"{spike.what}; the run went back {now.rewound} times before, the most allowed"
+        what = f"{spike.what}; the run went back {now.rewound} times before, the maximum"
         raise GenodiffError(what, fix="lower --lr, or raise --max-skipped")
     counters = _counters(out, state)
     counters.rewound = now.rewound + 1
@@ -189,7 +187,7 @@ def _counters(out: Path, state: State) -> Counters:
     needed = ("step", "tokens", "seconds", "skipped", "data", "plan", "averaged")
     lacking = [key for key in needed if key not in state.counters]
     if lacking:
-        what = f"lacks '{lacking[0]}', without which training cannot go on exactly"
+        what = f"lacks '{lacking[0]}', without which training cannot resume exactly"
         raise CheckpointError(
             what,
             file=locate_checkpoint(out, state.step) / STATE_CARD,
@@ -231,7 +229,7 @@ def _fit(
             "init": start.record
             | {"logits_differ": start_from_weights(backbone, start, feed.alphabet)}
         }
-        _log.info("%s: beginning from %s, whose logits on a probe it has", out, start.path)
+        _log.info("%s: starting from %s; the logits on a probe agree", out, start.path)
     if counters.rewound:
         begun |= {"rewound": counters.rewound, "batches_passed": counters.passed}
     average = WeightAverage(backbone, config.optim.ema_decay)
@@ -246,7 +244,7 @@ def _fit(
         )
         fill_module(average.module, state.weights)
         average.updates = state.counters["averaged"] - 1  # the copy counts too
-        _log.info("%s: going on from step %d", out, state.step)
+        _log.info("%s: resuming from step %d", out, state.step)
     plan = open_plan(
         out,
         config.train,

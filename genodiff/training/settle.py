@@ -39,7 +39,7 @@ def settle_config(config: RunConfig, device: str, folder: Path) -> RunConfig:
         return config
     if read_world().size > 1:
         raise UsageError(
-            "the batch of several processes cannot be left open",
+            "--batch-size and --accumulate cannot be auto with several processes",
             fix="give --batch-size and --accumulate numbers",
         )
     config = fit_batch(config, device)

@@ -50,7 +50,7 @@ class WarmStart(NamedTuple):
                 if value != ours.get(name)
             ]
         if differing:
-            what = f"--init holds another network than was asked for ({'; '.join(differing[:3])})"
+            what = f"--init holds another network than requested ({'; '.join(differing[:3])})"
             raise UsageError(
                 what,
                 file=self.path,
@@ -80,6 +80,6 @@ def start_from_weights(backbone: nn.Module, start: WarmStart, alphabet: Alphabet
             f"(by {differ:.1e})"
         )
         raise CheckpointError(
-            what, file=start.path, fix="give settings that leave the network as it was"
+            what, file=start.path, fix="give settings that do not change the network"
         )
     return differ

@@ -192,7 +192,7 @@ class Consequences:
         unread = {one.contig for one in transcripts
                   if one.coding and not one.unknown and self.find_table(one) is None}  # fmt: skip
         if unread:
-            what = "%s: no genetic code of %s; say it by transl_table or --genetic-code %s=N"
+            what = "%s: no genetic code of %s; give it by transl_table or --genetic-code %s=N"
             _log.warning(what, self.path, ", ".join(sorted(unread)), min(unread))
 
     def list_transcripts(self, contig: str) -> list[Transcript] | None:

@@ -183,7 +183,7 @@ class VariantRecords:
         """The names of all samples. Raises `DataError` for a file without any."""
         header = self.source.header
         if header is None or not header.samples:
-            what = "has no samples, whose genotypes (GT) are asked for"
+            what = "has no samples, but genotypes (GT) are requested"
             raise DataError(what, file=self.source.shown, fix="give a VCF or BCF with samples")
         return list(header.samples)
 

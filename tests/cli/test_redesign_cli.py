@@ -192,7 +192,7 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         ((*GENOME, "--constraints", "text.yaml"), 3, "7 is no text"),
         ((*GENOME, "--constraints", "bytes.yaml"), 3, "bytes.yaml: is not UTF-8"),
         ((*GENOME, "--constraints", "twice.yaml"), 3, "line 2: is not valid YAML: the key 'avoid'"),
-        ((*GENOME, "--constraints", "dash.yaml"), 3, "dash.yaml: max_run stands twice"),
+        ((*GENOME, "--constraints", "dash.yaml"), 3, "dash.yaml: max_run is given twice"),
         ((*GENOME, "--constraints", "deep.json"), 3, "nested too deeply"),
         ((*GENOME, "--constraints", "exons.yaml"), 2, "give exons of one contig"),
         ((*GENOME, "--constraints", "."), 3, "cannot be read"),

@@ -115,7 +115,7 @@ def test_the_run_is_the_first_word_or_has_a_flag(run, case, capsys):
     assert others == [first] * 3
     for given, said in (
         ([run], "VARIANTS is missing"), (["in.vcf"], "RUN is missing"),
-        (["in.vcf", run], "the other way round"),
+        (["in.vcf", run], "are swapped"),
         ([run, "in.vcf", "--model", run], "unexpected argument in.vcf"),
     ):  # fmt: skip
         code, _, err = command(capsys, "score", *given, *rest, "x.tsv")

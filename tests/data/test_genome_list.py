@@ -83,7 +83,7 @@ def test_all_bad_lines_are_told_at_once(folder, caplog):
         ("path\n", "names no genome"),
         ("a.fa\n", "no column 'a.fa'"),
         ("name\tweight\na\t1\n", "no column 'path'"),
-        ("path\tpath\na.fa\ta.fa\n", "stands twice"),
+        ("path\tpath\na.fa\ta.fa\n", "is given twice"),
         ("path\tnmae\na.fa\tx\n", "did you mean 'name'?"),
         ("path\na.fa\t1\n", "has 2 fields"),
     ],

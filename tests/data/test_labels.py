@@ -86,7 +86,7 @@ def test_a_line_of_names_is_no_class_and_its_passing_over_is_told(
     table = read_labels(tmp_path / "l")
     assert (table.classes, table.contigs) == (classes, ("a", "b"))
     assert read_label_settings(str(tmp_path / "l"), {}, {})["classes"] == list(classes)
-    assert f"line {line}: column names, passed over" in caplog.text
+    assert f"line {line}: column names, skipped" in caplog.text
 
 
 def test_names_of_columns_that_nobody_knows_are_refused_by_the_genome(windows, tmp_path, caplog):

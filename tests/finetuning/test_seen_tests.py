@@ -86,7 +86,7 @@ def test_rows_of_older_sessions_are_told_too_and_until_then_the_table_says_so(ho
     kept = file.read_text()
     file.write_text(kept.replace(', "pretraining": ', ', "other": '))
     old = describe_seen_tests(read_results(home / "told"))
-    assert old == ["what pretraining of ours saw of the test part is not known: not looked for"]
+    assert old == ["it is not known what pretraining of ours saw of the test part: not looked for"]
     again = fit(home, "told")
     assert [row.get("pretraining") for row in again] == [row.get("pretraining") for row in rows]
 

@@ -55,7 +55,7 @@ def test_two_layouts_that_both_fit_are_told(tmp_path, caplog):
         ("<!DOCTYPE html>\n<p>\n", "line 1: not a table: this is HTML"),
         ("a,b\n1,2\na,b\n", "line 3: the line of column names stands again"),
         ("a,b\n1,2\n3\n", "line 3: 1 field, but the header has 2"),
-        ("a,a\n1,2\n", "line 1: a column's name stands twice: 'a'"),
+        ("a,a\n1,2\n", "line 1: duplicate column name: 'a'"),
         ("a,b\n1,é\n".encode("latin-1"), r"line 2: byte 0xE9 is not UTF-8 .*Windows-1252.*iconv"),
         ("a,b\n1,2\n".encode("utf-16")[:-1], "UTF-16 text is cut short"),
         ("a,b\u200b\n1,2\n", "line 1: the column's name .*invisible"),

@@ -193,7 +193,7 @@ def test_a_row_that_is_not_exact_is_refused_with_its_line(tmp_path, row, words):
         (HEAD + ROWS[0] + "\n", "line of column names .* is missing"),
         (ROWS[0] + "\n", "line of column names .* is missing"),
         (HEAD + NAMES.replace("\t", " "), "not as in a VCF"),
-        (HEAD + NAMES[:-1] + "\tFORMAT\tS\tS\n", "a sample stands twice"),
+        (HEAD + NAMES[:-1] + "\tFORMAT\tS\tS\n", "duplicate sample"),
     ],
 )
 def test_a_file_without_a_header_is_refused(tmp_path, text, words):

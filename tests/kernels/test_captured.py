@@ -67,7 +67,7 @@ def test_a_graph_with_a_fault_changes_no_result_and_is_given_up_with_one_line(re
     assert f.captured.played == 0
     (line,) = caplog.records
     assert line.levelname == "WARNING"
-    assert line.getMessage().startswith(f"it is not played back as a CUDA graph: {said}")
+    assert line.getMessage().startswith(f"it is not replayed as a CUDA graph: {said}")
     assert "more lines" not in line.getMessage()
 
 

@@ -40,7 +40,7 @@ def test_bits_are_of_hidden_bases():
 def test_windows_without_a_hidden_base_are_refused():
     memory = Memory.build([("c", 0, GENOME)])
     clean = GENOME[:200][None]
-    with pytest.raises(DataError, match="no base is hidden"):
+    with pytest.raises(DataError, match="no base is masked"):
         fit_numbers(memory, clean, clean, UNIFORM[:1])
 
 

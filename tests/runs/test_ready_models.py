@@ -83,13 +83,15 @@ def test_a_path_of_that_name_comes_first_and_is_said(ready, caplog):
     Path("tiny").mkdir()
     with caplog.at_level(logging.WARNING), pytest.raises(CheckpointError, match="missing"):
         genodiff.load("tiny")
-    assert f"tiny is the path that is here, not the ready model; that is {ready}" in caplog.text
+    assert (
+        f"tiny is used as a path, not as the pretrained model of that name: {ready}" in caplog.text
+    )
 
 
 def test_a_name_that_is_not_known_names_what_is_near(ready, capsys):
     Path("x.fa").write_text(">c1\nACGT\n")
     Path("x.vcf").write_text("#CHROM\tPOS\tID\tREF\tALT\nc1\t2\t.\tC\tT\n")
-    with pytest.raises(CheckpointError, match="did you mean the ready model 'tiny'"):
+    with pytest.raises(CheckpointError, match="did you mean the pretrained model 'tiny'"):
         locate("tinny")
     with pytest.raises(UsageError, match="did you mean 'tiny'"):
         genodiff.show_model("tinny")
@@ -109,7 +111,7 @@ def test_a_name_that_is_not_known_names_what_is_near(ready, capsys):
 
 
 def test_nothing_is_put_into_it(ready):
-    with pytest.raises(MachineError, match=r"nothing is written there; give --out FILE\.html"):
+    with pytest.raises(MachineError, match=r"read-only; give --out FILE\.html"):
         genodiff.report("tiny")
     with pytest.raises(MachineError, match="nothing is written there; give --out FOLDER"):
         genodiff.export_checkpoint("tiny")

@@ -287,7 +287,7 @@ def test_weights_alone_take_the_genome_that_a_verb_reads(tmp_path, folder, monke
 
 
 def test_a_fine_tuned_model_says_that_it_reads_no_relatives(folder):
-    with pytest.raises(UsageError, match="a fine-tuned model has no use of relatives"):
+    with pytest.raises(UsageError, match="a fine-tuned model cannot use related genomes"):
         refuse_relatives("runs/tuned", [folder / "near.fa"])
 
 

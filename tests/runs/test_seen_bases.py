@@ -133,7 +133,10 @@ def test_the_own_splits_need_no_note_but_where_train_itself_is_scored(model):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ({"path": "/x/mine", "config": {}}, "published weights: only their authors know"),
+        (
+            {"path": "/x/mine", "config": {}},
+            "published weights: their training data are not recorded",
+        ),
         (None, "its run does not say on what data"),
     ],
 )
@@ -143,7 +146,7 @@ def test_what_is_not_known_is_said(source, said, model, tmp_path):
     seen = evaluate(of_others, "all", fasta=fasta, baselines=False)["seen_in_training"]
     assert seen == {
         "not_known": said,
-        "note": f"what the run saw of it in training is not known: {said}",
+        "note": f"it is not known what the run saw of it in training: {said}",
     }
 
 

@@ -152,7 +152,7 @@ def test_the_data_of_the_weights_that_a_run_began_from_count_too(model, tmp_path
     ("path", "said"),
     [
         ("/x/caduceus-ps_seqlen-131k_d_model-256_n_layer-16", ", trained on hg38 by their authors"),
-        ("/x/mine", ": only their authors know"),
+        ("/x/mine", ": their training data are not recorded"),
     ],
 )
 def test_published_weights_are_known_by_name_only(model, path, said):

@@ -154,7 +154,7 @@ def test_the_split_is_the_same_each_time_and_subsampling_keeps_the_groups():
 
 
 def test_sequences_that_are_all_alike_cannot_be_split():
-    with pytest.raises(DataError, match="all that may be held out are alike"):
+    with pytest.raises(DataError, match="all candidates for the test part are similar"):
         split_by_homology(make_parts([b"ACGGTCA" * 20] * 10, 3))
 
 

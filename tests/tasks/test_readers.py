@@ -203,7 +203,7 @@ TABLES = {
     f"sequences,label\n{A},1\n": ("has no column of sequences", DataError),
     f"seq\tlabel\n{A}\t1\n{C}\n": ("line 3: 1 field.*separated by tabs", DataError),
     f'seq,label\n"{A},1\n': ("line 2: not CSV", DataError),
-    f"seq,seq,label\n{A},{A},1\n": ("stands twice", DataError),
+    f"seq,seq,label\n{A},{A},1\n": ("duplicate column name", DataError),
     f"seq,label,contig,start,end\n{A},1,chr1,x,9\n{C},0,chr1,1,9\n": (
         "start 'x' is no position",
         DataError,

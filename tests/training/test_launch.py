@@ -110,7 +110,7 @@ def test_ranks_that_cannot_be_are_refused(monkeypatch, size, message):
 
 def test_several_ranks_need_a_batch_that_is_a_number(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with pytest.raises(UsageError, match="cannot be left open"):
+    with pytest.raises(UsageError, match="cannot be auto with several"):
         check_devices(2, tiny(batch_size="auto"))
     check_devices(1, tiny(batch_size="auto"))
 

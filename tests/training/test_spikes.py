@@ -117,11 +117,11 @@ def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interr
 
 def test_a_spike_that_comes_again_and_again_ends_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(module_file, "batch_loss", Jump(set(range(7, 99))))
-    with pytest.raises(GenodiffError, match="went back 2 times before, the most allowed"):
+    with pytest.raises(GenodiffError, match="went back 2 times before, the maximum"):
         run_tiny(tmp_path / "run", **SHORT, on_spike="rewind", max_skipped=2)
 
 
 def test_without_a_checkpoint_there_is_nothing_to_go_back_to(tmp_path, monkeypatch):
     monkeypatch.setattr(module_file, "batch_loss", Jump({7}))
-    with pytest.raises(GenodiffError, match="there is no checkpoint to go back to"):
+    with pytest.raises(GenodiffError, match="there is no checkpoint to return to"):
         run_tiny(tmp_path / "run", **SHORT | {"checkpoint_every": 99}, on_spike="rewind")

@@ -159,7 +159,7 @@ def _read_header(path: str | Path, number: int, fields: list[str]) -> list[str]:
             what = f"no column '{printable(name, 40)}'; {did_you_mean(name, COLUMNS)}"
             raise DataError(what, file=path, line=number, fix=_HEADER_FIX)
         if columns.count(name) > 1:
-            raise DataError(f"the column {name} stands twice", file=path, line=number)
+            raise DataError(f"the column {name} is given twice", file=path, line=number)
     if "path" not in columns:
         raise DataError("no column 'path'", file=path, line=number, fix=_HEADER_FIX)
     return columns
