@@ -1,8 +1,8 @@
-"""What a change of sequences does to a model's output: `genodiff.substitution_effect` and others.
+"""The effect of sequence changes on a model's output: `genodiff.substitution_effect` and others.
 
 Sequences are strings of one length, or a one-hot array (N, 4, L) of A, C, G, T. A model is any
 `torch.nn.Module` from such an array to a tensor of N rows, or a `genodiff.Model`. The functions
-take what tangermeme's take, and give the same.
+have the arguments and results of tangermeme's.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def one_hot_network(
     outputs: Literal["log_likelihood", "features", "logits"] = "log_likelihood",
     every: int = 8,
 ) -> OneHotNetwork:
-    """The network of a `genodiff.Model` as a module on one-hot arrays (N, 4, L), differentiable.
+    """Wrap a `genodiff.Model` as a differentiable module on one-hot arrays (N, 4, L).
 
     `outputs`: "log_likelihood" (N, 1) is the sum over bases of log p(base | the others) in nats,
-    every `every`-th base masked at once; "features" (N, D) is the mean of what the head reads;
+    with every `every`-th base masked in one pass; "features" (N, D) is the mean input of a head;
     "logits" (N, 4, L) are those of each base. A column of zeros is a masked base. Raises
     `UsageError` for a model of text.
     """
@@ -57,8 +57,8 @@ def substitution_effect(
 ) -> Effect:
     """Outputs before and after `substitutions`: rows (sequence, position, base), from 0.
 
-    A base is a letter or its place in ACGT. All rows of one sequence are made together. Raises
-    `UsageError` for rows outside the sequences, and for two at one place.
+    A base is a letter or its index in ACGT. All rows of one sequence are applied together. Raises
+    `UsageError` for rows outside the sequences, and for two at one position.
     """
     from genodiff.scoring.sequence_edits import read_edits, substitute_bases
 
@@ -77,9 +77,9 @@ def deletion_effect(
 ) -> Effect:
     """Outputs before and after `deletions`: rows (sequence, position), from 0.
 
-    All sequences keep one length: the given length less the largest number of deletions in one of
-    them. What is too long is cut on the right, with `left` on the left. Raises `UsageError` for
-    rows outside the sequences, and where nothing would be left.
+    All sequences have one length: the given length minus the largest number of deletions in one of
+    them. Longer ones are cut on the right, with `left` on the left. Raises `UsageError` for rows
+    outside the sequences, and if nothing would be left.
     """
     from genodiff.scoring.sequence_edits import delete_bases, keep_length, read_edits
 
@@ -99,8 +99,8 @@ def insertion_effect(
 ) -> Effect:
     """Outputs before and after `insertions`: rows (sequence, position, base), from 0.
 
-    A base is put in front of the base that has this position in the given sequence. The length
-    stays: what is too long is cut on the right, with `left` on the left. Raises `UsageError` for
+    A base is inserted before the base at this position of the given sequence. The length is
+    unchanged: excess bases are cut on the right, with `left` on the left. Raises `UsageError` for
     rows outside the sequences.
     """
     from genodiff.scoring.sequence_edits import insert_bases, read_edits

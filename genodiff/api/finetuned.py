@@ -15,10 +15,10 @@ from genodiff.kernels.defaults import own_defaults
 
 
 class FinetunedModel(Model):
-    """A fine-tuned model: `predict` gives classes or values, and `labels` are the classes' names.
+    """A fine-tuned model: `predict` returns classes or values, and `labels` are the classes' names.
 
-    What belongs to a language model (`sample`, `infill`, `embed`, `bits`, `config`) is asked of
-    the run that it was tuned from, and raises `UsageError` here.
+    Methods of a language model (`sample`, `infill`, `embed`, `bits`, `config`) raise `UsageError`;
+    use the run that it was tuned from.
     """
 
     def __init__(self, fitted: FittedModel | KeptLabeller) -> None:
@@ -30,12 +30,12 @@ class FinetunedModel(Model):
 
     @property
     def fitted(self) -> FittedModel | KeptLabeller:
-        """The model as inner functions take it."""
+        """The model as internal functions take it."""
         return self._fitted
 
     @property
     def inner(self) -> FittedModel:
-        """The model as the rooms below take it. Raises `UsageError` for one that labels bases."""
+        """The model as lower rooms take it. Raises `UsageError` for one that labels bases."""
         if isinstance(self._fitted, KeptLabeller):
             self._refuse("is read for maps")
         return self._fitted
@@ -52,7 +52,7 @@ class FinetunedModel(Model):
 
     @property
     def alphabet(self) -> Alphabet:
-        """Tokens and their ids. Raises `UsageError` where no language model is in it."""
+        """Tokens and their ids. Raises `UsageError` for a model without a network."""
         if self._fitted.alphabet is None:
             self._refuse("has an alphabet")
         return self._fitted.alphabet
@@ -74,7 +74,7 @@ class FinetunedModel(Model):
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """Device of the network."""
         return next(self.network.parameters()).device
 
     @own_defaults()
@@ -87,14 +87,13 @@ class FinetunedModel(Model):
         region: tuple[str, ...] | list[str] = (),
         batch_size: int = 64,
     ) -> Any:
-        """A frame with name, prediction, and a p_CLASS for each class, as `genodiff predict`.
+        """Predict labels; returns a frame with name, prediction, and a p_CLASS for each class.
 
         `sequences` are strings, `SeqRecord`s, a mapping from names or a file: FASTA, a table
         (`column` names its sequences) or a BED file of a genome (`fasta`), whose rows on - are read
-        as their reverse complement. Without them, `region` (chr1:1,000-2,000) says which parts of
-        the genome. The batch size changes the speed alone. A model of
-        `finetune bases` gives an array (bases, labels) of each sequence, by name. Raises
-        `DataError` for a faulty record.
+        as their reverse complement. Without them, `region` (chr1:1,000-2,000) selects parts of the
+        genome. The batch size affects the speed only. A model of `finetune bases` returns an array
+        (bases, labels) for each sequence, by name. Raises `DataError` for an invalid record.
         """
         return self._fitted.predict(
             sequences, column=column, fasta=fasta, region=region, batch_size=batch_size

@@ -28,28 +28,27 @@ def load(
     strains: bool = False,
     fasta: str | Path | None = None,
 ) -> Model:
-    """The model in a run folder, a checkpoint, a published folder or a fine-tuned run.
+    """Load the model of a run folder, a checkpoint, a published folder or a fine-tuned run.
 
-    Of a run the weights are the averaged ones, of a run folder the newest. A fine-tuned run (the
-    folder of a sweep that kept one model, or that of one unit) gives a `FinetunedModel`, whose
-    `predict` gives classes or values. A published folder is one of Caduceus or of the MDLM family,
-    as the authors' `save_pretrained` writes it; it is read as it stands, no code of it is run, and
-    nothing is written. `device` is auto, cpu or cuda. `tokenizer` (a name or a path) is for
-    published networks of text.
+    For a run the weights are the averaged ones, for a run folder the newest. A fine-tuned run (the
+    folder of a sweep with one saved model, or of one unit) gives a `FinetunedModel`, whose
+    `predict` returns classes or values. A published folder is one of Caduceus or of the MDLM
+    family, as the authors' `save_pretrained` writes it; none of its code is executed, and nothing
+    is written. `device` is auto, cpu or cuda. `tokenizer` (a name or a path) is for published
+    networks of text.
 
-    `memory` is what methods take for theirs where they are given none: "on" mixes in what the
-    training genome holds, and its index is built here if it is not there yet; "off" never does;
-    None does where the run was trained with a memory. `predict` and `embed` read the network alone.
+    `memory` is the default of methods that take one: "on" adds retrieval from the training genome,
+    whose index is built here if necessary; "off" disables it; None uses it if the run was trained
+    with it. `predict` and `embed` use the network alone.
 
-    `relatives`, FASTA files, lists of genomes (.tsv) or recipes of related species, are told to the
-    network wherever it is asked; those of its own species are left out without `strains`. `fasta`
-    is the genome that they are fitted to: the one that the model will read (default: the genome
-    that it was trained on). The first use of a genome indexes it and fits its numbers (about 90 s);
-    no process is started.
+    `relatives`, FASTA files, lists of genomes (.tsv) or recipes of related species, are used
+    wherever the network is evaluated; genomes of its own species are left out without `strains`.
+    `fasta` is the target genome that they are fitted to (default: the training genome). The first
+    use of a genome indexes it and fits its parameters (about 90 s); no process is started.
 
-    Raises `CheckpointError`, naming the file and the fault; `MachineError` for a device that is not
-    there; `UsageError` where several models are meant, or for a memory that the network cannot
-    have; `DataError` where the training genome is not to be had.
+    Raises `CheckpointError`, naming the file and the fault; `MachineError` for an unavailable
+    device; `UsageError` if several models match, or for a memory that the network cannot have;
+    `DataError` if the training genome is not available.
     """
     if memory not in (None, "on", "off"):
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
@@ -80,7 +79,7 @@ def load(
 def score_variants(
     run: str | Path, variants: Any, *, device: str = "auto", **options: Any
 ) -> pl.DataFrame:
-    """A row for each ALT of a file or table of variants, with its score, as a polars frame.
+    """Score each ALT of a file or table of variants; returns a polars frame.
 
     It is `genodiff.load(run).score_variants(variants, fasta=fasta, ...)`.
     """

@@ -61,13 +61,13 @@ class Bits:
 
 
 class Model:
-    """A trained model, as `genodiff.load` gives it.
+    """A trained model, as returned by `genodiff.load`.
 
     Sequences are given as strings, `Bio.Seq` and `Bio.SeqRecord` objects, lists or mappings of
-    such, as a frame of polars or pandas, columns or rows with named fields, or as a path to a
-    FASTA, GenBank or EMBL file. A string of DNA letters alone is a sequence, any other string a
-    path. The column of sequences is called sequence, seq or dna, or is the only one of words; name
-    or id names them. Bad input raises a `genodiff.errors.GenodiffError` of one line.
+    such, as a polars or pandas frame, columns or rows with named fields, or as a path to a FASTA,
+    GenBank or EMBL file. A string of DNA letters is a sequence, any other string a path. The column
+    of sequences is called sequence, seq or dna, or is the only text column; name or id names them.
+    Invalid input raises a `genodiff.errors.GenodiffError` of one line.
 
     >>> m = genodiff.load("runs/demo")
     >>> m.infill("ACGTNNNNACGT")
@@ -79,7 +79,7 @@ class Model:
         tokenizer: Tokenizer | None = None,
         memory: Literal["on", "off"] | None = None,
     ) -> None:
-        """`memory` is what methods take for theirs where they are given none."""
+        """`memory` is the default of methods that take one."""
         self._trained, self._tokenizer, self.memory = trained, tokenizer, memory
         self._network = Network(trained.backbone)
 
@@ -95,12 +95,12 @@ class Model:
 
     @property
     def trained(self) -> TrainedModel:
-        """Network, process, alphabet and configuration together, as inner functions take them."""
+        """Network, process, alphabet and configuration, as internal functions take them."""
         return self._trained
 
     @property
     def inner(self) -> "TrainedModel | FittedModel":
-        """The model as the rooms below take it, whichever kind it is."""
+        """The model as lower rooms take it, whichever kind it is."""
         return self._trained
 
     @property
@@ -115,12 +115,12 @@ class Model:
 
     @property
     def objective(self) -> Objective:
-        """What the network was trained with, and is judged by: its bound and its samplers."""
+        """The training objective, with its bound and its samplers."""
         return self._trained.objective
 
     @property
     def step(self) -> int:
-        """The training step of the weights; 0 of published ones."""
+        """Training step of the weights; 0 for published ones."""
         return self._trained.step
 
     @property
@@ -130,14 +130,14 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """Device of the network."""
         return next(self.network.parameters()).device
 
     @property
     def network(self) -> Network:
         """The `torch.nn.Module`: ids (B, L) of any integer type → logits (B, L, V).
 
-        It shares its weights with this model. It is in evaluation mode at first.
+        It shares its weights with this model, and is initially in evaluation mode.
         """
         return self._network
 
@@ -149,12 +149,12 @@ class Model:
         return self._tokenizer
 
     def to(self, device: str | torch.device) -> Self:
-        """This model, its network moved to `device`."""
+        """Move the network to `device`; returns this model."""
         self.network.to(device)
         return self
 
     def with_label(self, label: str) -> Self:
-        """This model of one class: `label` is one of `config.classes`, of `train --labels`.
+        """Return this model for one class: `label` is one of `config.classes`, of `train --labels`.
 
         It shares its weights with this one. Raises `UsageError` for another label.
         """
@@ -162,10 +162,11 @@ class Model:
 
     @own_defaults()
     def encode(self, sequences: Any) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
-        """Ids (B, L), padded on the right, and the length of each row, on the network's device.
+        """Encode sequences: ids (B, L), padded on the right, and the length of each row, on the
+        device.
 
-        N is visible here, and `?` is the mask. Of text, `sequences` is a string or a list of
-        strings. Raises `DataError` for a letter that has no id.
+        N is visible here, and `?` is the mask. For text, `sequences` is a string or a list of
+        strings. Raises `DataError` for a letter without an id.
         """
         if self.alphabet.domain == "dna":
             rows = []
@@ -193,18 +194,18 @@ class Model:
     ) -> Any:
         """Probabilities of A, C, G, T at each position: (L, 4), float64, rows that sum to 1.
 
-        Every N, n and ? is masked. At a masked position the row is p(base | all that is visible),
-        from one pass. At a known base the row is one-hot. At a kept ambiguity code (R, Y, ...),
-        which the network sees as N, the row is NaN.
+        Every N, n and ? is masked. At a masked position the row is p(base | all visible bases),
+        from one pass. At a known base the row is one-hot. At another ambiguity code (R, Y, ...),
+        which the network reads as N, the row is NaN.
 
-        `leave_one_out` gives at every position p(base | all others): each is masked in turn, which
-        takes L passes and is exact. `every=k` masks every k-th base at once: k passes in place of
-        L, and an approximation, because those masked together do not see one another. On 2 kb of
-        DNA, k = 16 took 0.29 s in place of 28.8 s, with a correlation of 0.988 to the exact values.
+        `leave_one_out` gives p(base | all others) at every position: each is masked in turn, which
+        takes L passes and is exact. `every=k` masks every k-th base in one pass: k passes instead
+        of L, and approximate, because bases masked together do not see one another. On 2 kb of DNA,
+        k = 16 took 0.29 s instead of 28.8 s, with a correlation of 0.988 to the exact values.
 
-        One sequence gives one array, several a list of arrays. The batch size changes no more than
-        the last bits. Raises `UsageError` for text and for autoregressive models, `DataError` for
-        letters that are no DNA.
+        One sequence gives one array, several a list of arrays. The batch size affects only the last
+        bits. Raises `UsageError` for text and for autoregressive models, `DataError` for letters
+        that are not DNA.
         """
         if self.alphabet.domain != "dna":
             what = f"the model is of {self.alphabet.domain}, and probabilities are of A, C, G, T"
@@ -251,14 +252,14 @@ class Model:
         memory: Literal["on", "off"] | None = None,
         batch_size: int = 32,
     ) -> Bits:
-        """Bits per base with a 95 % interval (of text: bits per byte): lower is better.
+        """Bits per base with a 95 % confidence interval (for text: bits per byte): lower is better.
 
-        With nothing given, of the run's own `split`, by the evaluation of `genodiff eval`. With
-        `sequences` (of DNA), of these: each is cut into windows of the trained length. Under a
-        diffusion objective the figure is an upper bound on -log2 p, estimated with `repeats` masks
-        for each window; under an autoregressive one it is exact. Only A, C, G and T count. `memory`
-        is that of `score_variants`. Raises `DataError` where there is nothing to score or the run's
-        data are not there.
+        Without `sequences`, for the run's own `split`, as in `genodiff eval`. With `sequences` (of
+        DNA), each is cut into windows of the trained length. Under a diffusion objective the figure
+        is an upper bound on -log2 p, estimated with `repeats` masks per window; under an
+        autoregressive one it is exact. Only A, C, G and T count. `memory` is that of
+        `score_variants`. Raises `DataError` if there is nothing to score or the run's data are not
+        available.
         """
         memory = memory or self.memory
         if sequences is None:

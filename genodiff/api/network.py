@@ -1,4 +1,4 @@
-"""The network of a model as a `torch.nn.Module` for one's own training loop."""
+"""The network of a model as a `torch.nn.Module` for a custom training loop."""
 
 from typing import Literal, overload
 
@@ -14,14 +14,14 @@ from genodiff.kernels.defaults import own_defaults
 class Network(nn.Module):
     """Token ids (B, L) → logits (B, L, V), in any mode, on any device, under autograd.
 
-    It shares its weights with the `genodiff.Model` that it came from: train it, and the model
-    samples from what it has learnt. `state_dict`, `.to(device)`, `.train()` and `copy.deepcopy`
-    work as for any module.
+    It shares its weights with its `genodiff.Model`: train it, and the model samples from the
+    trained weights. `state_dict`, `.to(device)`, `.train()` and `copy.deepcopy` work as for any
+    module.
 
-    `torch.export.export` takes it with dynamic batch and length, with `lengths` and with
-    `hidden_states`. The program holds plain torch operations in place of our kernels: equal up to
-    float error, slower, and with memory of L · E · N numbers a layer. `torch.jit.trace` records
-    the length that it was shown.
+    `torch.export.export` accepts it with dynamic batch and length, with `lengths` and with
+    `hidden_states`. The program contains plain torch operations instead of genodiff's kernels:
+    equal up to float error, slower, and with L · E · N numbers of memory per layer.
+    `torch.jit.trace` records the length of its example.
     """
 
     def __init__(self, backbone: Backbone) -> None:
@@ -35,7 +35,7 @@ class Network(nn.Module):
 
     @property
     def vocab_size(self) -> int:
-        """V: the rows of the head, which may be more than there are tokens."""
+        """V: the rows of the head, possibly more than there are tokens."""
         return self.backbone.vocab_size
 
     @overload
@@ -69,10 +69,10 @@ class Network(nn.Module):
         """Logits (B, L, V); with `hidden_states` also n_layer + 1 tensors (B, L, D).
 
         `ids` are of any integer type, on the network's device. `lengths` (B,) gives the length of
-        each row where rows are padded on the right: padding then changes nothing. `sigma` (B,) is
-        the noise level, for networks that are told it; None means clean. Hidden states are the
-        embedding, then what each layer adds, then what the head reads; they take a second pass.
-        Raises `UsageError` for ids of another shape or type.
+        each row padded on the right: padding then has no effect. `sigma` (B,) is the noise level,
+        for networks with time conditioning; None means clean. Hidden states are the embedding, then
+        the residual of each layer, then the input of the head; they take a second pass. Raises
+        `UsageError` for ids of another shape or type.
         """
         xt, lengths = self._judge(ids, lengths)
         logits: Tensor = self.backbone(xt, sigma, lengths)
@@ -86,9 +86,9 @@ class Network(nn.Module):
         lengths: Int[Tensor, " B"] | None = None,
         sigma: Float[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B L D"]:
-        """What the head reads, (B, L, D), with gradients.
+        """The input of the head, (B, L, D), with gradients.
 
-        Of a network that reads both strands, [s(x), R s(rc x)] side by side. Arguments as of
+        For a network that reads both strands, [s(x), R s(rc x)] concatenated. Arguments as in
         `forward`.
         """
         xt, lengths = self._judge(ids, lengths)
@@ -96,9 +96,10 @@ class Network(nn.Module):
 
     @own_defaults()
     def new_head(self, n_out: int, *, bias: bool = True, seed: int = 1) -> nn.Linear:
-        """A fresh `torch.nn.Linear` from the width of `features` to `n_out`, drawn from `seed`.
+        """Create a `torch.nn.Linear` from the width of `features` to `n_out`, initialised by
+        `seed`.
 
-        It stands on the network's device, and is no part of the network.
+        It is on the network's device, and not part of the network.
         """
         at = next(self.backbone.parameters())
         with torch.random.fork_rng(devices=[]):

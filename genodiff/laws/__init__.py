@@ -1,12 +1,13 @@
-"""The laws of the registries: what a piece must hold, ours or a plug-in's.
+"""Tests of registered pieces, built-in or from plug-ins.
 
     from genodiff.laws import check_method, check_sampler, check_schedule, check_format
 
     def test_my_method_holds_the_laws():
         check_method("mine")
 
-Each takes the name of a registered piece, tries it on a small made world, and raises `BrokenLaw`
-with the law in words. The tests of genodiff call the same functions for every piece of ours.
+Each takes the name of a registered piece, tries it on a small simulated case, and raises
+`BrokenLaw` with an explanation of the violated property. The tests of genodiff call the same
+functions for every built-in piece.
 """
 
 from genodiff.laws.formats import check_format as check_format

@@ -1,4 +1,4 @@
-"""What the model says along a region: tracks, mutations, dependencies.
+"""The model's predictions along a region: tracks, mutations, dependencies.
 
     region         `map_regions.py`: intervals of a genome or sequences
     piece          `track_reader.py`: a stretch that is read at once

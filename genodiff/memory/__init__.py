@@ -1,11 +1,11 @@
-"""Where a window stood before: in the training genome, or in genomes of related species.
+"""Where a window occurs: in the training genome, or in genomes of related species.
 
     text           `text.py`: a genome in three bits a base
-    table          `tables.py`: where each k-mer stands
+    table          `tables.py`: the positions of each k-mer
     diagonal       `search.py`: an offset at which a window may be a copy
-    evidence       `copying.py`, `alignment.py`: what copies say of each base
-    factor         `columns.py`, `votes.py`: what all relatives together say
+    evidence       `copying.py`, `alignment.py`: probabilities of each base from its copies
+    factor         `columns.py`, `votes.py`: the prediction of all related genomes together
 
-Read `copying.py`, `search.py`, `alignment.py`, `columns.py`. Equations stand in each file;
-`fast.py` has C.
+Read `copying.py`, `search.py`, `alignment.py`, `columns.py`. Equations are in each file; `fast.py`
+has C.
 """
