@@ -1,16 +1,15 @@
 """Self-attention over heads with rotary positions, and the cache of a causal decoder.
 
-    q_i → R(i) q_i, k_j → R(j) k_j: what a query and a key say to one another depends on i − j
-    alone. R(i) turns the pair (x_m, x_{m + h/2}) by the angle i · 10000^(−2m/h), h the width of a
-    head.
+    q_i → R(i) q_i, k_j → R(j) k_j: the score of a query and a key depends on i − j only. R(i)
+    rotates the pair (x_m, x_{m + h/2}) by the angle i · 10000^(−2m/h), h the width of a head.
 
-With biases on queries and keys (`qk_bias`), heads look at first at the neighbours on either side,
-at distances 1, 1, 2, 2, ...: a masked token says nothing of its own, and a network that looks
-everywhere alike takes long to find out that its neighbours matter.
+With biases on queries and keys (`qk_bias`), heads initially attend to the neighbours on either
+side, at distances 1, 1, 2, 2, ...: a masked token carries no information, and a network that
+attends uniformly takes long to learn that its neighbours matter.
 
-Which keys a query sees: those of its own document where rows are packed (`segments`), none beyond
-its row's length, and none behind it where attention is causal. Source: Vaswani et al., 2017, arXiv
-1706.03762; Su et al., 2021, arXiv 2104.09864.
+A query sees the keys of its own document if rows are packed (`segments`), none beyond its row's
+length, and none after it if attention is causal. Source: Vaswani et al., 2017, arXiv 1706.03762; Su
+et al., 2021, arXiv 2104.09864.
 """
 
 from dataclasses import dataclass, field
@@ -55,7 +54,7 @@ def make_rotation(start: int, length: int, width: int, like: Tensor) -> Rotation
 
 
 def rotate(x: Float[Tensor, "B H L h"], by: Rotation) -> Float[Tensor, "B H L h"]:
-    """x with the pairs (x_m, x_{m + h/2}) of each position turned by its angles."""
+    """Rotate the pairs (x_m, x_{m + h/2}) of each position of x by its angles."""
     a, b = x.chunk(2, -1)
     return torch.cat([a * by.cos - b * by.sin, b * by.cos + a * by.sin], -1).to(x.dtype)
 
@@ -66,7 +65,7 @@ def make_visible_mask(
     segments: Int[Tensor, "B L"] | None,
     causal: bool,
 ) -> Bool[Tensor, "B 1 _ {length}"] | None:
-    """Which keys each query sees; None where no mask is needed."""
+    """Mask of the keys that each query sees; None if no mask is needed."""
     if lengths is None and segments is None:
         return None
     device = next(x.device for x in (lengths, segments) if x is not None)
@@ -83,7 +82,7 @@ def make_visible_mask(
 
 @dataclass
 class KeyValueCache:
-    """Keys and values of the `length` positions that a causal network has read, of all layers."""
+    """Keys and values of all layers at the `length` positions that a causal network has read."""
 
     capacity: int
     length: int = 0
@@ -112,17 +111,17 @@ class KeyValueCache:
         self.length = min(self.length, length)
 
     def reorder(self, rows: Int[Tensor, " n"]) -> None:
-        """Keep the given rows of the batch, in that order; a row may stand twice."""
+        """Keep the given rows of the batch, in that order; rows may be repeated."""
         self.keys = [k[rows] for k in self.keys]
         self.values = [v[rows] for v in self.values]
 
 
 def near(n_head: int, width: int, causal: bool) -> Float[Tensor, "2 H 1 h"]:
-    """Biases of queries and keys by which the heads look at near positions first.
+    """Biases of queries and keys that make heads attend to near positions first.
 
-    Head n looks at the position 1, 1, 2, 2, ... before and behind in turn; a causal one 1, 2, ...
+    Head n attends to the position 1, 1, 2, 2, ... before and after in turn; a causal one 1, 2, ...
     before. q = a e, k = a R(d) e, e having a 1 in the first half of each fast pair, so that the
-    logit of position j for position i is a² Σ cos((i − j − d) θ_m) / √h, which is largest,
+    logit of position j for position i is a² Σ cos((i − j − d) θ_m) / √h, with its maximum,
     `_SHARPNESS`, at j = i − d.
     """
     angle = 1.0 / (_BASE ** (torch.arange(0, width, 2) / width))

@@ -24,7 +24,7 @@ Words = Sequence[Any]
 
 @dataclass(frozen=True)
 class RuleWords:
-    """Constraints in words, each with its help; numbers are None where there is no limit."""
+    """Constraints as given by the user, each with its help; numbers are None without a limit."""
 
     max_edits: Annotated[
         int | None,
@@ -59,7 +59,7 @@ class RuleWords:
     no_repeats: Annotated[Words, "No stretch longer than 20 that a file has: 20:vector.fa."] = ()
 
     def join(self, other: "RuleWords") -> "RuleWords":
-        """Both. Raises `UsageError` where they give two values for one number."""
+        """Combine both. Raises `UsageError` if they give two values for one number."""
         found: dict[str, Any] = {}
         for name, value in asdict(self).items():
             theirs = getattr(other, name)
@@ -80,7 +80,7 @@ _NUMBERS = ("max_run", "max_edits", "genetic_code", "codon_usage", "allow_stops"
 
 
 def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) -> RuleWords:
-    """Constraints by name. Raises `DataError` that names the file, or `UsageError` without one."""
+    """Parse constraints by name. Raises `DataError` with the file, or `UsageError` without one."""
 
     def fault(what: str, fix: str | None = None) -> GenodiffError:
         return UsageError(what, fix=fix) if path is None else DataError(what, file=path, fix=fix)

@@ -1,9 +1,8 @@
-"""Windows of DNA: the intervals of a split, tiled, without windows of mostly N.
+"""Windows of DNA: the intervals of a split, tiled, excluding windows with too much N.
 
-Windows of sequences in memory, for figures of sequences that no store holds.
-
-Each sequence is cut into windows of `seq_len` from its start; the last may be shorter. Nothing is
-left out, so short sequences and tails count.
+Also windows of sequences in memory, for evaluating sequences outside a store. Each sequence is cut
+into windows of `seq_len` from its start; the last may be shorter. Nothing is left out, so short
+sequences and tails count.
 """
 
 import logging
@@ -43,7 +42,7 @@ class DnaWindows(TiledWindows):
         max_n_fraction: float | None = None,
         legacy_caduceus_tiling: bool = False,
     ) -> None:
-        """Raises `UsageError` for impossible sizes, `DataError` where no window is usable."""
+        """Raises `UsageError` for impossible sizes, `DataError` if no window is usable."""
         self._bed = recipe.bed
         super().__init__(
             store,
@@ -62,7 +61,7 @@ class DnaWindows(TiledWindows):
         return Tokens(_IDS[data].astype(np.int64), _IS_TARGET[data], data >= SOFT, None)
 
     def summary(self) -> str:
-        """One line: how many windows there are and what was left out."""
+        """Describe in one line the number of windows and of those left out."""
         words = {
             "windows_too_much_n": f"windows with more than {self.max_n_fraction:.0%} N",
             "intervals_too_short": f"intervals shorter than {self.shortest} bases",
@@ -125,10 +124,10 @@ class DnaWindows(TiledWindows):
 
 
 class HeldSequences:
-    """What a `Store` offers to windows, of sequences in memory: ids, one after another."""
+    """The part of a `Store` that windows need, for sequences in memory: concatenated ids."""
 
     def __init__(self, records: Sequence[Record]) -> None:
-        """Raises `DataError` for a letter that is no DNA."""
+        """Raises `DataError` for a letter that is not DNA."""
         self.names = tuple(record.name for record in records)
         self.lengths = np.array([len(record.sequence) for record in records], np.int64)
         self.offsets = np.concatenate(([0], np.cumsum(self.lengths)))
@@ -146,7 +145,7 @@ class SequenceWindows(Windows):
     tokens = DnaWindows.tokens
 
     def __init__(self, records: Sequence[Record], seq_len: int) -> None:
-        """Raises `DataError` for a letter that is no DNA."""
+        """Raises `DataError` for a letter that is not DNA."""
         held = HeldSequences(records)
         super().__init__(held, "test", seq_len)  # type: ignore[arg-type]
         whole, rest = held.lengths // seq_len, held.lengths % seq_len
@@ -161,7 +160,7 @@ class SequenceWindows(Windows):
         self.dropped = {}
 
     def tiling(self, phase: int) -> IntervalTiling:
-        """The same at every phase."""
+        """Return the same tiling at every phase."""
         return self._tiling
 
     def summary(self) -> str:

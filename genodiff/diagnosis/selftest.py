@@ -1,19 +1,18 @@
-"""What torch offers here, which scan runs and why not the others, and whether it is right.
+"""Self-tests: the torch build, the selected scan and why others are not used, and correctness.
 
-Three small problems with known answers: the chosen scan against the naive one, the bound in a world
-that can be solved on paper, and a network that must treat both strands alike. Together they take
-well under a second.
+Three small problems with known answers: the selected scan against the naive one, the bound for a
+distribution with an exact solution, and a network that must be reverse-complement equivariant.
+Together they take well under a second.
 
-How fast a GPU could train a Caduceus, from what its kernels move and compute.
-
-A layer takes, for each token, forward and backward together,
+The forecast of training speed on a GPU is derived from the cost of its kernels. A layer takes, for
+each token, forward and backward together,
 
     scans     2 directions · E channels · (136 + 392) cycles of a scheduler for 32 channels, as
               counted in the machine code (`benchmarks/gpu/sass.py`)
     memory    `TRAFFIC` · E bytes at the rate at which the GPU copies
 
-Products come on top, and so do embedding, loss, optimiser and whatever waits for memory: a network
-is slower than this says. `REACHED` is what an H100 reached of it, at 131,072 tokens a step.
+Products, embedding, loss, optimiser and memory stalls come on top, so a network is slower than
+forecast. `REACHED` is the share that an H100 reached, at 131,072 tokens per step.
 """
 
 import math
@@ -79,7 +78,7 @@ def count_token_seconds(channels: int, schedulers: int, clock: float, bandwidth:
 
 
 def measure_bandwidth(device: str) -> float:
-    """Bytes per second that copying reads and writes."""
+    """Bytes per second read and written by a copy."""
     source = torch.zeros(_BYTES, dtype=torch.uint8, device=device)
     to, least = torch.empty_like(source), float("inf")
     for _ in range(5):
@@ -92,7 +91,7 @@ def measure_bandwidth(device: str) -> float:
 
 
 def check_forecast() -> list[Check]:
-    """A line on how fast this GPU could train; none without a GPU."""
+    """Forecast the training speed on this GPU in one line; none without a GPU."""
     if not torch.cuda.is_available():
         return []
     try:
@@ -122,14 +121,14 @@ TOLERANCE = 1e-4
 
 
 def check_torch() -> tuple[list[Check], str | None]:
-    """All checks that need torch, and the name of the scan that runs here, if one does."""
+    """Run all checks that need torch; also returns the name of the working scan, if any."""
     scan, name = check_scans()
     numbers = [check_numbers("auto"), *check_forecast(), check_bound(), check_strands()]
     return [check_build(), check_device(), *scan, *numbers], name
 
 
 def check_build() -> Check:
-    """How this torch was built, and with how many threads it runs."""
+    """Check the torch build and its number of threads."""
     kind = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU build"
     libraries = (("MKL", torch.backends.mkl), ("oneDNN", torch.backends.mkldnn))
     parts = [name for name, library in libraries if library.is_available()]
@@ -147,7 +146,7 @@ def check_build() -> Check:
 
 
 def check_device() -> Check:
-    """The accelerator, or why there is none."""
+    """Check the accelerator, or report why there is none."""
     if torch.cuda.is_available():
         cards = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
         names = (f"{card.name} ({card.total_memory / 2**30:.0f} GiB)" for card in cards)
@@ -169,7 +168,7 @@ def check_device() -> Check:
 
 
 def check_scans() -> tuple[list[Check], str | None]:
-    """The scan that runs, with its instruction set, and one line for each that does not."""
+    """Report the selected scan with its instruction set, and one line for each other scan."""
     try:
         best = select_provider(device="cuda" if torch.cuda.is_available() else "cpu")
     except GenodiffError as fault:
@@ -205,7 +204,7 @@ def check_scans() -> tuple[list[Check], str | None]:
 
 
 def check_numbers(provider: str) -> Check:
-    """A scan against the naive one on a problem larger than its own self-test, with its speed."""
+    """Compare a scan with the naive one on a problem larger than its own self-test, and time it."""
     batch, length, channels, states = 4, 512, 128, 16
     wave = torch.sin(torch.arange(batch * length * channels) * 0.37).reshape(
         batch, length, channels
@@ -252,7 +251,7 @@ def check_numbers(provider: str) -> Check:
 
 
 def check_bound() -> Check:
-    """The exact-count bound of the best denoiser in a world of four equal letters: ln 4 nats."""
+    """Check the exact-count bound of the best denoiser of four equal letters: ln 4 nats."""
     n = 4
     diffusion = MaskedDiffusion(schedule("linear"), DNA.mask_id, DNA.targets)
 
@@ -291,7 +290,7 @@ def check_bound() -> Check:
 
 
 def check_strands() -> Check:
-    """A small random Caduceus-PS must say of the other strand what it says of this one."""
+    """Check that a small random Caduceus-PS is reverse-complement equivariant."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         network = PRESETS["caduceus-ps-tiny"].build(DNA.padded_size, DNA.complement).eval()

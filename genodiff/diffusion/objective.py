@@ -1,15 +1,16 @@
-"""What every objective is: a loss to train with, and a figure in the same nats to judge by.
+"""The interface of training objectives: a loss for training, and a figure in the same nats for
+evaluation.
 
     loss     sums over a batch, from the batch's own uniforms; see `LossTerms`
-    bound    an estimate for each window of what `figure` says:
+    bound    an estimate for each window, as stated by `figure`:
              "exact"   -log p(x0) itself                         (next token)
-             "bound"   an upper bound on -log p(x0), closed: nothing is cut off, no token is free
+             "bound"   an upper bound on -log p(x0), closed: no truncation, no free token
              (all others)
-    kind     what the network's logits are, and so which samplers fit
+    kind     the parametrisation of the network's logits, which determines the samplers that fit
 
-The objectives share the process (`MaskedDiffusion`), the network's interface (xt, sigma) -> logits
-and the count of tokens, so that nats per token of any two of them can be set side by side. A new
-one is one file in `genodiff.diffusion.objectives`, or a plug-in.
+Objectives share the process (`MaskedDiffusion`), the network's interface (xt, sigma) -> logits and
+the count of tokens, so that nats per token are comparable between any two of them. A new one is one
+file in `genodiff.diffusion.objectives`, or a plug-in.
 """
 
 from abc import ABC, abstractmethod

@@ -1,17 +1,17 @@
-"""`RUN/eval.json`: all evaluations of a run side by side, each under what it was of.
+"""`RUN/eval.json`: all evaluations of a run, each under a name that describes it.
 
     {"test": {...}, "test, 20 of 765 windows, no baselines": {...}, "test of other.fa": {...}}
 
-Two evaluations are the same where all of `_IDENTITY` is equal: then the newer replaces the older.
-Of the evaluations of one split, data set and context the fullest has the short name ("test"). The
-others say what they lack. Fullest means, in this order: of the run's present weights (else of the
-latest step), soft-masked bases counted, most windows, most masks, with baselines, with masks for
-sampling steps (--t-steps), with an order (--order), newest.
+A newer evaluation replaces an older one with equal values of `_IDENTITY`. Among the evaluations of
+one split, data set and context the fullest has the short name ("test"); the names of the others
+state what they lack. Fullest means, in this order: of the run's present weights (else of the latest
+step), soft-masked bases counted, most windows, most masks, with baselines, with masks for sampling
+steps (--t-steps), with an order (--order), newest.
 
-Data that the run was not trained on (by its fingerprint in provenance.json) stand under "SPLIT of
-FILE" or "SPLIT of FILE (BED)", and what saw whole contigs under "SPLIT in whole contigs". A network
-with a memory of the training genome is another model, under "SPLIT with memory" or "SPLIT with
-exhaustive memory". What is no evaluation of ours keeps its name.
+Data that the run was not trained on (by its fingerprint in provenance.json) are named "SPLIT of
+FILE" or "SPLIT of FILE (BED)", evaluations of whole contigs "SPLIT in whole contigs". A network
+with retrieval from the training genome is another model, named "SPLIT with memory" or "SPLIT with
+exhaustive memory". Other entries of the file keep their names.
 """
 
 import logging
@@ -41,17 +41,17 @@ Evaluations = dict[str, dict[str, Any]]
 
 
 def read_evaluations(run: Path) -> Evaluations:
-    """What RUN/eval.json holds, by name; a broken file gives a warning and nothing."""
+    """Read RUN/eval.json, by name; a damaged file gives a warning and an empty result."""
     return _read(run / EVAL)
 
 
 def find_evaluation_file(
     run: Path, out: str | Path | None = None, *, force: bool = False
 ) -> Path | None:
-    """The file to keep an evaluation of `run` in: `out`, else RUN/eval.json.
+    """Choose the file for an evaluation of `run`: `out`, else RUN/eval.json.
 
-    A run may be another user's: None, with a line, where nobody may write there. Raises as
-    `check_target` does; a JSON object is no foreign file, since its other entries are kept.
+    Returns None, with a message, for a read-only run of another user. Raises as `check_target`
+    does; a JSON object is accepted as a target, since its other entries are preserved.
     """
 
     def known(path: Path) -> bool:
@@ -70,8 +70,7 @@ def find_evaluation_file(
 
 
 def write_evaluation(run: Path, result: dict[str, Any], path: Path | None = None) -> str:
-    """Put a result of `evaluate` into RUN/eval.json (or `path`) beside the others; return its name
-    there.
+    """Add a result of `evaluate` to RUN/eval.json (or `path`); returns its name there.
 
     Raises `MachineError`.
     """
@@ -89,7 +88,7 @@ def write_evaluation(run: Path, result: dict[str, Any], path: Path | None = None
 def join_evaluation(
     kept: Evaluations, result: dict[str, Any], trained_on: str | None, weights: str = ""
 ) -> Evaluations:
-    """`kept` with `result`, all under their names.
+    """Return `kept` with `result`, all under their names.
 
     `trained_on` is the fingerprint of the run's own data, and `weights` the digest of its model.
     """
@@ -115,12 +114,12 @@ def join_evaluation(
 
 
 def name_memory(result: dict[str, Any]) -> str:
-    """The fingerprint of the memory that was mixed in; empty without one."""
+    """Fingerprint of the memory used; empty without one."""
     return str((result.get("memory") or {}).get("fingerprint") or "")
 
 
 def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
-    """What an evaluation was of: equal where a newer one replaces an older one."""
+    """Key of an evaluation: a newer one with an equal key replaces an older one."""
     mixture = result.get("markov_mixture") is not None
     steps = bool(result.get("t_steps_asked"))
     mixed_in = result.get("memory") or {}
@@ -131,12 +130,12 @@ def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def has_baselines(result: dict[str, Any]) -> bool:
-    """Whether Markov lines or n-grams were counted."""
+    """Whether Markov models or n-grams were counted."""
     return bool(result.get("markov_bits"))
 
 
 def rank_evaluation(result: dict[str, Any], weights: str = "") -> tuple[Any, ...]:
-    """Higher for what says more of the run: see the module."""
+    """Order evaluations by completeness: see the module."""
     checkpoint = str(result.get("checkpoint") or "")
     return (
         bool(checkpoint) and weights.startswith(checkpoint),
@@ -171,14 +170,14 @@ def _describe_memory(result: dict[str, Any]) -> str:
 
 
 def name_data(result: dict[str, Any]) -> str:
-    """The file or recipe that was scored."""
+    """Name of the evaluated file or recipe."""
     if "text" in result and result["recipe"] != "own":
         return str(result["recipe"])
     return Path(result.get("fasta") or result.get("text") or result["recipe"]).name
 
 
 def _describe(result: dict[str, Any], fullest: dict[str, Any]) -> str:
-    """What an evaluation that is not the fullest was of."""
+    """Describe an evaluation that is not the fullest."""
     words = []
     if result.get("step") != fullest.get("step"):
         words.append(f"step {result.get('step')}")

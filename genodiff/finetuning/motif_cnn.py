@@ -1,12 +1,12 @@
-"""A convolutional network whose shape and rates are chosen by validation: the CNN of the sequence.
+"""A convolutional network tuned by validation: the CNN baseline on the sequence.
 
-Motif detectors of a chosen width, a second convolution over them, the largest and the mean
-activation in each of a chosen number of stretches, and a linear layer. One stretch asks whether a
-motif stands anywhere; more ask where. With `both_strands` a training sequence is turned at random,
-and a prediction is the mean of the scores of both strands. AdamW with a cosine; the best epoch on
-the validation part.
+Motif detectors of a chosen width, a second convolution, the maximum and the mean activation in each
+of a chosen number of stretches, and a linear layer. One stretch detects a motif anywhere; more
+stretches locate it. With `both_strands` a training sequence is reverse-complemented at random, and
+a prediction is the mean of the scores of both strands. AdamW with a cosine schedule; the best epoch
+on the validation part.
 
-It follows the plan of DeepBind and Basset (Alipanahi et al., 2015; Kelley et al., 2016).
+The architecture follows DeepBind and Basset (Alipanahi et al., 2015; Kelley et al., 2016).
 """
 
 import math
@@ -35,7 +35,7 @@ _TURNED = torch.tensor([3, 2, 1, 0, 4])
 
 
 class MotifSettings(Settings):
-    """Everything that decides a network and its fit but the data and the seed."""
+    """All settings of a network and its fit, except data and seed."""
 
     filters: Annotated[int, Field(ge=1)] = 64
     width: Annotated[int, Field(ge=3)] = 13
@@ -49,7 +49,7 @@ class MotifSettings(Settings):
 
 
 class MotifCnn(nn.Module):
-    """(B, L) letters → (B, outputs). The first tensors drawn depend on the seed alone."""
+    """(B, L) letters → (B, outputs). The first tensors drawn depend only on the seed."""
 
     def __init__(self, settings: MotifSettings, n_out: int, seed: int) -> None:
         super().__init__()
@@ -76,31 +76,31 @@ class MotifCnn(nn.Module):
         return self.out(pooled if kept is None else pooled * kept)
 
     def score(self, letters: Tensor) -> Tensor:
-        """Scores as they are predicted: of both strands, their mean."""
+        """Prediction scores: the mean of both strands."""
         here = self(letters)
         return (here + self(turn(letters))) / 2 if self.settings.both_strands else here
 
 
 def turn(letters: Tensor) -> Tensor:
-    """The reverse complement of each row; padding goes to the front."""
+    """Reverse-complement each row; padding goes to the front."""
     return _TURNED[letters.flip(-1)]
 
 
 class MotifPredictor(CnnPredictor):
-    """A fitted network as a function of examples. Padding is a letter as N is."""
+    """A fitted network as a function of examples. Padding is encoded like N."""
 
     form: ClassVar[Literal["cnn", "motif-cnn"]] = "motif-cnn"
     padding: ClassVar[int] = 4
     at_once: ClassVar[int] = 512
 
     def about(self) -> dict[str, Any]:
-        """What is kept beside the tensors."""
+        """Metadata saved beside the tensors."""
         kept = {name: x for name, x in super().about().items() if name != "max_length"}
         return kept | {"settings": self.network.settings.model_dump(mode="json")}
 
     @classmethod
     def of(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
-        """The predictor that `about` and `tensors` describe."""
+        """Restore the predictor from `about` and `tensors`."""
         network = MotifCnn(MotifSettings.parse(about["settings"]), about["n_out"], 0)
         network.load_state_dict(tensors, strict=False)
         known = {name: x for name, x in about.items() if name != "settings"}
@@ -112,7 +112,8 @@ def fit_motif_cnn(
     settings: MotifSettings, loss: Callable[[NDArray[np.generic], Floats], float],
     share: float = 1.0,
 ) -> MotifPredictor:  # fmt: skip
-    """The network of the epoch with the least `loss(labels, predicted)` on `valid`.
+    """Fit the network; returns that of the epoch with the lowest `loss(labels, predicted)` on
+    `valid`.
 
     `share` of the epochs are run, with a cosine of that length.
     """

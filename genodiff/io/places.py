@@ -1,7 +1,7 @@
-"""Places of a genome that a verb reads: the rows of a BED file, or region strings.
+"""Intervals of a genome that a verb reads: rows of a BED file, or region strings.
 
-One rule of strands holds wherever a place is read. A row on `-` is read as its reverse complement.
-A row on `+` or `.`, a row without a strand, and a region string are read as they stand.
+One rule for strands holds everywhere. A row on `-` is read as its reverse complement. A row on `+`
+or `.`, a row without a strand, and a region string are read on the forward strand.
 """
 
 import logging
@@ -20,9 +20,9 @@ log = logging.getLogger("genodiff")
 
 
 class Place(NamedTuple):
-    """contig[start:end] (0-based, half-open), its name, and `-` if it is read from the other end.
+    """contig[start:end] (0-based, half-open), its name, and `-` if read as its reverse complement.
 
-    `line` is that of its row; 0 of a region string.
+    `line` is the line of its row; 0 for a region string.
     """
 
     contig: str
@@ -33,7 +33,7 @@ class Place(NamedTuple):
     line: int = 0
 
     def cut(self, first: int, last: int) -> tuple[int, int]:
-        """The interval of the contig that holds letters [first:last) of the place as it is read."""
+        """The interval of the contig that holds letters [first:last) in reading direction."""
         if self.strand == "-":
             return self.end - last, self.end - first
         return self.start + first, self.start + last
@@ -41,13 +41,15 @@ class Place(NamedTuple):
     def read(
         self, fetch: Callable[[str, int, int], bytes], first: int = 0, last: int | None = None
     ) -> bytes:
-        """Letters [first:last) of the place as it is read; `fetch` gives those of the + strand."""
+        """Read letters [first:last) in reading direction; `fetch` returns those of the + strand."""
         start, end = self.cut(first, self.end - self.start if last is None else last)
         return orient(fetch(self.contig, start, end), self.strand)
 
 
 def orient(letters: bytes, strand: str) -> bytes:
-    """Letters of the + strand as `strand` reads them. Raises `DataError` for no DNA on `-`."""
+    """Orient letters of the + strand along `strand`. Raises `DataError` for letters without a
+    complement.
+    """
     turned = reverse_complement(letters) if strand == "-" else letters
     assert isinstance(turned, bytes)
     return turned
@@ -62,14 +64,14 @@ def list_places(
     along: str = "",
     over_origin: bool = False,
 ) -> list[Place]:
-    """The rows of a BED file, or the region strings, in their order; none where neither is given.
+    """List the rows of a BED file, or the region strings, in order; empty if neither is given.
 
-    With `features`, `bed` is GTF or GFF3, and its rows of these types are read. A place without a
-    name has that of its region, `chr1:1001-1200`, with `(-)` behind it on that strand. `along` says
-    what a verb that does not use strands reads in their place: rows on `-` are counted in the log,
-    and are given as on `+`. With `over_origin` a row may end beyond a contig that goes round.
-    Raises `UsageError` for a region outside the genome and for both at once, `DataError` for a
-    faulty file.
+    With `features`, `bed` is GTF or GFF3, and its rows of these types are read. An interval without
+    a name is called by its region, `chr1:1001-1200`, followed by `(-)` on that strand. `along`
+    describes, for a verb that does not use strands, what it reads instead: rows on `-` are counted
+    in the log, and returned as on `+`. With `over_origin` a row may end beyond a circular contig.
+    Raises `UsageError` for a region outside the genome and for both at once, `DataError` for an
+    invalid file.
     """
     known = hold_contigs(contigs)
     if bed is None:

@@ -1,6 +1,5 @@
-"""Sequences as a Python program holds them: strings, Biopython's records, pairs, files.
-
-What a caller gave as sequences, and results in the same form.
+"""Sequences in a Python program: strings, Biopython records, pairs, files; results in the same
+form.
 """
 
 import copy
@@ -41,16 +40,15 @@ Sequences = Any
 def read_sequences(
     given: Sequences, *, extra: bytes = b"", goes_round: bool = False
 ) -> Iterator[Record]:
-    """The named sequences in `given`, judged like those of a file, case kept.
+    """Read the named sequences in `given`, checked like those of a file, preserving case.
 
     `given` is a file (see `is_file`), a string, bytes, `Bio.Seq.Seq`, `Bio.SeqRecord.SeqRecord` or
-    `Record`, a mapping from names to such, or several of these in an iterable. It may be a frame,
-    columns by name or rows with named fields too (see `genodiff.io.containers`): the column of
-    sequences is the one called sequence, seq or dna, or the only one of words, and one called name
-    or id names them. What has no name is called seq1, seq2 and so on by its place. `extra` bytes
-    count as letters too (a template's `?`). Of a caller that does not say `goes_round`, the first
-    circular record is told on stderr. Raises `DataError`; `UsageError` for another type and for
-    columns among which nothing decides.
+    `Record`, a mapping from names to such, or an iterable of these. It may also be a frame, columns
+    by name or rows with named fields (see `genodiff.io.containers`): the column of sequences is
+    called sequence, seq or dna, or is the only text column, and one called name or id names them.
+    Unnamed sequences are called seq1, seq2 and so on by position. `extra` bytes count as letters
+    too (a template's `?`). Unless the caller sets `goes_round`, the first circular record is
+    reported on stderr. Raises `DataError`; `UsageError` for another type and for ambiguous columns.
     """
     shown = str(given) if is_file(given, extra) else None
     for record in _judge_records(given, extra):
@@ -81,7 +79,7 @@ def _judge_records(given: Sequences, extra: bytes) -> Iterator[Record]:
 
 
 def _refuse_no_file(given: str | Path, extra: bytes) -> None:
-    """Raises `DataError` where a string is neither a file nor DNA, and looks like DNA."""
+    """Raise `DataError` for a string that is neither a file nor DNA, but looks like DNA."""
     if isinstance(given, Path) or given == "-" or os.path.lexists(given):
         return
     if not given:
@@ -103,9 +101,9 @@ def _is_single(given: Sequences) -> bool:
 
 
 def read_texts(given: Any) -> list[str]:
-    """The texts in a string, an iterable, or the column text or sentence of a frame.
+    """Read the texts in a string, an iterable, or the column text or sentence of a frame.
 
-    Raises `UsageError` for what is no text, and for columns among which nothing decides.
+    Raises `UsageError` for other types, and for ambiguous columns.
     """
     given, texts = _bare(given), ("text", "sentence")
     columns = read_columns(given)
@@ -119,14 +117,14 @@ def read_texts(given: Any) -> list[str]:
 
 
 def _bare(given: Any) -> Any:
-    """`given`, a scalar of numpy or Arrow as what it holds."""
+    """Unwrap a scalar of numpy or Arrow."""
     if isinstance(given, np.ndarray) and given.ndim == 0 and given.dtype.names is None:
         return given.item()
     return given.as_py() if hasattr(given, "as_py") else given
 
 
 def _each(given: Any) -> Iterator[Any]:
-    """The members of an iterable in its order. Raises `UsageError` where it holds no sequences."""
+    """Iterate over the members in order. Raises `UsageError` if they cannot be sequences."""
     if isinstance(given, np.ndarray) and (given.ndim != 1 or given.dtype.kind in "biufc"):
         what = f"an array of {given.dtype} with the shape {given.shape} is no list of sequences"
         raise UsageError(what, fix="give an array of strings in one dimension")
@@ -169,7 +167,7 @@ def _column_records(columns: Columns) -> Iterator[Record]:
 
 
 def _record(given: Any, number: int, name: str | None = None) -> Record:
-    """One sequence as a record; `name` goes before its own."""
+    """Make a record of one sequence; `name` takes precedence over its own."""
     about, shown = "", name or f"seq{number}"
     if isinstance(given, Record):
         return given if name is None else given._replace(name=name)
@@ -204,7 +202,7 @@ def _foreign(given: Any) -> UsageError:
 
 
 def read_records(given: Any, *, extra: bytes = b"", goes_round: bool = False) -> list[Record]:
-    """The sequences in `given` (see `read_sequences`), each judged; `extra` bytes are letters too.
+    """Read the sequences in `given` (see `read_sequences`), checked; `extra` bytes are letters too.
 
     Raises `DataError`, `UsageError`.
     """
@@ -217,10 +215,10 @@ def is_single(given: Any, extra: bytes = b"") -> bool:
 
 
 def restore_form(given: Any, results: list[str], extra: bytes = b"") -> Any:
-    """`results`, one string for each sequence, in the form of `given`.
+    """Return `results`, one string for each sequence, in the form of `given`.
 
-    A string gives a string, a `SeqRecord` a copy with the new sequence, a list a list, a mapping
-    a mapping; a file, a frame, columns and rows a list of strings.
+    A string gives a string, a `SeqRecord` a copy with the new sequence, a list a list, a mapping a
+    mapping; a file, a frame, columns and rows a list of strings.
     """
     if is_single(given, extra):
         return _convert(given, results[0])

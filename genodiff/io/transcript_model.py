@@ -1,10 +1,10 @@
-"""One model of a transcript, whatever the format of its annotation and the verb that reads it.
+"""A model of transcripts, independent of annotation format and verb.
 
-Parts of a transcript are in the order in which they are read, each with its strand. A part that
-crosses the origin of a circular contig ends beyond the contig's length, and parts behind it lie
-there too. A coding sequence is its parts one behind the other, as they are annotated: parts that
-overlap by a base, or leave a few bases out, are ribosomal slippage. A transcript whose protein does
-not follow from the letters says why (`unknown`).
+Parts of a transcript are in reading order, each with its strand. A part that crosses the origin of
+a circular contig ends beyond the contig's length, as do the parts after it. A coding sequence is
+the concatenation of its parts as annotated: parts that overlap by a base, or leave a few bases out,
+are ribosomal slippage. A transcript whose protein does not follow from the letters gives the reason
+(`unknown`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,12 +38,12 @@ class GenePart(NamedTuple):
 class Transcript(NamedTuple):
     """A transcript at contig[start:end], 0-based and half-open; `strand` is 1 or -1, 0 for none.
 
-    `exons` and `coding` (the CDS) are in the order of reading; `exons` are () where nothing is
-    known of them. `skip` bases of the CDS stand before its first whole codon. `table` is NCBI's
-    number of the genetic code as the annotation says it, or None. `starts` and `ends` say whether
-    the first and the last codon of the protein are annotated. With `slips` gaps of the CDS are no
-    introns. `apart` are the places of a transcript whose parts are far from one another, of which
-    start and end are the outermost. `unknown` is why the protein is not known, or "".
+    `exons` and `coding` (the CDS) are in reading order; `exons` are () if unknown. `skip` bases of
+    the CDS precede its first whole codon. `table` is NCBI's number of the annotated genetic code,
+    or None. `starts` and `ends` state whether the first and the last codon of the protein are
+    annotated. With `slips` gaps of the CDS are not introns. `apart` are the positions of a
+    transcript whose parts are far from one another; start and end are the outermost. `unknown` is
+    why the protein is not known, or "".
     """
 
     contig: str
@@ -69,7 +69,7 @@ class Transcript(NamedTuple):
 
     @property
     def spans(self) -> tuple[Part, ...]:
-        """The places of the contig in which it lies."""
+        """The intervals of the contig that it covers."""
         return self.apart or ((self.start, self.end),)
 
 
@@ -178,7 +178,7 @@ def list_gaps(pieces: Sequence[GenePart]) -> Iterator[tuple[int, int]]:
 
 
 def _list_spans(exons: Sequence[GenePart], more: Iterable[Part]) -> list[Part]:
-    """The places of pieces, with the gaps between those that go on along the contig."""
+    """Spans of pieces, with the gaps between those that follow one another along the contig."""
     steps = dict(list_gaps(exons))
     spans: list[Part] = [exons[0][:2]]
     for i, one in enumerate(exons[1:]):

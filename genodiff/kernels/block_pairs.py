@@ -1,6 +1,7 @@
-"""Two streams of blocks in one row: z¹ x¹ z² x² …, each noised block before its clean one.
+"""Interleave noised and clean blocks in one row: z¹ x¹ z² x² …, each noised block before its clean
+one.
 
-So what a scan or a convolution knows of a noised block's past stands next to it.
+The states of a scan or convolution before a noised block are then directly before it.
 """
 
 import torch

@@ -1,8 +1,8 @@
-"""Generated DNA beside real and Markov sequence: the sets, their spectra, and a sentence.
+"""Compare generated with real and Markov sequence: the sets, their spectra, and a summary sentence.
 
-Real sequence is the held-out split that the run was evaluated on; the Markov sequence is drawn from
-the order that scored best there, counted on the train split. On the toy genome the source itself
-also scores each set: the truth.
+Real sequence is the held-out split of the run; the Markov sequence is drawn from the order with the
+lowest bits there, counted on the train split. On the toy genome the true source also scores each
+set.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ WORD = 3
 
 
 class Comparison(NamedTuple):
-    """What the page shows of generated beside real DNA."""
+    """Data of the page's comparison of generated and real DNA."""
 
     card: Scorecard
     words: list[str]  # canonical 3-mers
@@ -42,10 +42,10 @@ def compare_sequences(
     source_bits: Callable[[Sequence[Ids]], float] | None = None,
     copied: Callable[[Sequence[Ids]], float] | None = None,
 ) -> Comparison:
-    """The comparison of finished sets; `real` must hold at least two sequences.
+    """Compare finished sets; `real` must hold at least two sequences.
 
-    `source_bits` gives the true source's bits per base of a set, where there is a source. `copied`
-    gives the share of a set's bases that train has as well.
+    `source_bits` gives the true source's bits per base of a set, if there is a source. `copied`
+    gives the share of a set's bases that also occur in train.
     """
     card = scorecard(samples, real, markov)
     sets: list[Sequence[Ids]] = [samples, *([markov] if markov is not None else []), real]
@@ -63,9 +63,9 @@ def compare_sequences(
 
 
 def canonical_words(k: int) -> tuple[list[str], list[list[int]]]:
-    """The words of k bases up to strand, and the numbers of each among the 4^k words.
+    """The canonical k-mers (up to strand), and their indices among the 4^k k-mers.
 
-    The 4^k words are in alphabetical order, A < C < G < T.
+    The 4^k k-mers are in alphabetical order, A < C < G < T.
     """
     groups: dict[str, list[int]] = {}
     for place, letters in enumerate(product("ACGT", repeat=k)):

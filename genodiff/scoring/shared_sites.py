@@ -1,17 +1,15 @@
-"""Many sites of one window from one evaluation, where the model leaves them independent.
+"""Score many sites of one window in one evaluation, if the model's predictions allow it.
 
-A contig is cut into tiles of half a context. A tile stands in the middle of one window, and in that
-window every `spacing`-th base of the tile is masked, the site among them. All sites of the tile
-with the same remainder share this evaluation. Which bases are masked depends on the place in the
-contig alone, never on the variants of a file: so a score has the same bits in any order, shard and
-company.
+A contig is cut into tiles of half a context. A tile is in the middle of one window, in which every
+`spacing`-th base of the tile is masked, including the site. All sites of the tile with the same
+remainder share this evaluation. Which bases are masked depends only on the position in the contig,
+never on the variants of a file, so a score has the same bits in any order, shard and batch.
 
-Bases that are masked together do not see one another, and a site is not in the middle of its
-window: it has at least a quarter of the context on either side. `measure_spacing` scores sites of
-the genome as they are defined, each in the middle of a window of its own, and in shared windows. It
-takes the smallest spacing at which none of them differs by more than half of `TOLERANCE`. Sites are
-measured a few at a time, and the first that differs ends it: a network that lets no sites share
-shows it at once. `--exact` gives every site its own window.
+Bases masked together do not see one another, and a site is not in the middle of its window: it has
+at least a quarter of the context on either side. `measure_spacing` scores sites of the genome in
+windows of their own (the definition) and in shared windows, and returns the smallest spacing at
+which none of them differs by more than half of `TOLERANCE`. Sites are measured a few at a time, and
+the first that differs stops the measurement. `--exact` gives every site its own window.
 """
 
 from bisect import bisect_left
@@ -49,7 +47,7 @@ Site = tuple[str, int]
 
 
 class Spacing(NamedTuple):
-    """The spacing of masked bases, and by how many nats company moved the scores of sites."""
+    """The spacing of masked bases, and the change of scores in nats by masking sites together."""
 
     bases: int
     median: float
@@ -58,7 +56,7 @@ class Spacing(NamedTuple):
 
 
 class SharedWindow(NamedTuple):
-    """The evaluation of a site: contig[start:end] with its masks, and which mask is the site's."""
+    """The evaluation of a site: contig[start:end], its masks, and the index of the site's mask."""
 
     start: int
     end: int
@@ -69,9 +67,9 @@ class SharedWindow(NamedTuple):
 def keep_spacing(
     key: Mapping[str, object], measure: Callable[[], Spacing | None]
 ) -> Spacing | None:
-    """What `measure` finds, kept in the cache folder, so that each of many shards need not.
+    """Cache the result of `measure`, so that each shard does not repeat it.
 
-    Where the folder cannot be written it is measured each time.
+    If the cache folder is read-only it is measured each time.
     """
     key = {**key, "tolerance": TOLERANCE, "shares": list(_SHARES), "measured": SITES}
     path = cache_dir() / "spacings" / f"{sha256_json(key)[:32]}.json"
@@ -86,7 +84,7 @@ def keep_spacing(
 
 
 class _SiteWindow(NamedTuple):
-    """A window that is read for one site or several; `turned` says that it is the other strand."""
+    """A window read for one site or several; `turned` marks the other strand."""
 
     start: int
     end: int
@@ -96,11 +94,10 @@ class _SiteWindow(NamedTuple):
 
 
 class SiteScores:
-    """Scores of substitutions, all of one site from one evaluation, each window cut and read once.
+    """Scores of substitutions: all those of one site from one evaluation, each window read once.
 
     With a `spacing`, sites share windows. Without, each is in the middle of a window of its own,
-    which is read on the strand whose bytes come first: so a variant and the same variant of the
-    other strand have the same bits.
+    read on the strand whose bytes come first, so that a variant has the same bits on both strands.
     """
 
     def __init__(
@@ -128,7 +125,7 @@ class SiteScores:
         return found.start, found.end
 
     def read(self) -> None:
-        """Read all windows that were prepared."""
+        """Read all prepared windows."""
         places = [(key[0], one.start, one.end) for key, one in self._windows.items()]
         logs = self._reader.read([one.window for one in self._windows.values()], places)
         self._logs = dict(zip(self._windows, logs, strict=True))
@@ -174,7 +171,7 @@ class SiteScores:
 def cut_site(
     genome: Contigs, alphabet: Alphabet, reader: MaskedReader, contig: str, site: int, context: int
 ) -> tuple[int, int, Ids]:
-    """Start, end and ids of the window with `site` in the middle, which alone is masked."""
+    """Start, end and ids of the window with `site` masked in its middle."""
     start, end = place_window(site, site + 1, 1, context, genome.contigs[contig])
     ids = alphabet.encode(genome.fetch(contig, start, end))
     return start, end, reader.hide(ids, np.arange(start, end) == site)
@@ -205,10 +202,11 @@ def share_window(
 def measure_spacing(
     reader: MaskedReader, alphabet: Alphabet, genome: Contigs, context: int
 ) -> Spacing | None:
-    """The smallest spacing that moves no score by half of `TOLERANCE`, None where there is none.
+    """Find the smallest spacing that changes no score by half of `TOLERANCE`; None if there is
+    none.
 
     A score is the log-ratio of any two bases. The sites are drawn from the genome with a fixed
-    seed, so every run finds the same.
+    seed, so every run gives the same result.
     """
     core = context // 2
     sites = list(draw_sites(reader, alphabet, genome, SITES))
@@ -261,5 +259,5 @@ def draw_sites(
 
 
 def _name_columns(reader: MaskedReader, ids: Ids) -> dict[str, int]:
-    """The column of each of A, C, G and T, whose ids are `ids`, in what the reader gives."""
+    """The reader's column for each of A, C, G and T, whose ids are `ids`."""
     return dict(zip("ACGT", reader.columns(ids).tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""The processes of one run: which is this one, and how it leaves the others."""
+"""The processes of one training run: rank, size, and orderly exit."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ TIMEOUT = 120
 
 
 class World(NamedTuple):
-    """This process among those of the run, as torchrun tells it."""
+    """Rank of this process and number of processes, as set by torchrun."""
 
     rank: int
     size: int
@@ -25,7 +25,7 @@ class World(NamedTuple):
 
 
 def read_world() -> World:
-    """What the environment says of ranks. Raises `UsageError` where it says only half."""
+    """Read the ranks from the environment. Raises `UsageError` if only some variables are set."""
     size = os.environ.get("WORLD_SIZE", "1")
     if size == "1":
         return World(0, 1, 1)
@@ -43,11 +43,11 @@ def read_world() -> World:
 
 
 def join_ranks(world: World, device: str) -> None:
-    """Begin the process group of ranks that torchrun started; that of others begins with a trainer.
+    """Join the process group of ranks started by torchrun; other groups are started by the trainer.
 
-    torchrun's store outlives its ranks and holds what those wrote that died: a rank that reads the
-    old address of another waits for a process that is gone (pytorch issues 135712 and 167288). So
-    what each attempt writes gets a prefix of its own.
+    torchrun's store outlives its ranks and keeps the entries of dead ones: a rank that reads the
+    old address of another waits for a process that is gone (pytorch issues 135712 and 167288). The
+    entries of each attempt therefore get a prefix of their own.
     """
     shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     if world.size == 1 or not shared or _is_in_group():
@@ -65,7 +65,7 @@ def join_ranks(world: World, device: str) -> None:
 
 @contextmanager
 def end_process_group() -> Iterator[None]:
-    """End the process group that the block began; one that was there before stays.
+    """End the process group started within the block; an existing one is left alone.
 
     Its threads would abort a process that exits while they run.
     """
