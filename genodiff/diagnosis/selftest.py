@@ -152,7 +152,7 @@ def check_device() -> Check:
         names = (f"{card.name} ({card.total_memory / 2**30:.0f} GiB)" for card in cards)
         return Check("gpu", "ok", ", ".join(names))
     if shutil.which("nvidia-smi") is None and not os.path.exists("/dev/nvidia0"):
-        return Check("gpu", "ok", "none here; everything runs on the CPU")
+        return Check("gpu", "ok", "none; everything runs on the CPU")
     if torch.version.cuda is None:
         fix = (
             "install a CUDA build of torch (see the selector on the PyTorch site) in "
@@ -183,7 +183,7 @@ def check_scans() -> tuple[list[Check], str | None]:
     others = [p for p in PROVIDERS.values() if p.name != best.name]
     checks = [Check("scan", "ok", f"{best.name}: {best.reason}")]
     for p in others:
-        standing = "could run, is not preferred" if p.available else "does not run here"
+        standing = "available, not preferred" if p.available else "not available"
         if p.name == "native" and not p.available and not torch.cuda.is_available():
             lost = "training on this CPU is four to six times slower than with the C scan"
             checks.append(
@@ -306,4 +306,4 @@ def check_strands() -> Check:
             f"the two strands differ by {worst:.0e}",
             "set GENODIFF_SCAN=torch and report this",
         )
-    return Check("strands", "ok", f"a Caduceus-PS treats both alike within {worst:.0e}")
+    return Check("strands", "ok", f"a Caduceus-PS is reverse-complement equivariant within {worst:.0e}")

@@ -54,7 +54,7 @@ class Provider:
 
     @property
     def reason(self) -> str:
-        """What it is, or why it does not run here."""
+        """What it is, or why it not available."""
         fault = _find_fault(self)
         if fault is not None:
             return fault
@@ -87,13 +87,13 @@ PROVIDERS = {
         ),
         Provider(
             "native",
-            "in C, on float32 and a CPU; elsewhere as torch",
+            "in C, for float32 on a CPU; otherwise as torch",
             native_scan,
             library.find_missing,
             "cpu",
         ),
-        Provider("torch", "block by block in pure torch, with its own backward", chunked_scan),
-        Provider("naive", "step by step, for checking the others: slow", None),
+        Provider("torch", "block by block in pure torch, with a custom backward pass", chunked_scan),
+        Provider("naive", "step by step, the slow reference", None),
     )
 }
 _preferred = "auto"
