@@ -306,4 +306,6 @@ def check_strands() -> Check:
             f"the two strands differ by {worst:.0e}",
             "set GENODIFF_SCAN=torch and report this",
         )
-    return Check("strands", "ok", f"a Caduceus-PS is reverse-complement equivariant within {worst:.0e}")
+    return Check(
+        "strands", "ok", f"a Caduceus-PS is reverse-complement equivariant within {worst:.0e}"
+    )

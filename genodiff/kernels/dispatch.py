@@ -92,7 +92,9 @@ PROVIDERS = {
             library.find_missing,
             "cpu",
         ),
-        Provider("torch", "block by block in pure torch, with a custom backward pass", chunked_scan),
+        Provider(
+            "torch", "block by block in pure torch, with a custom backward pass", chunked_scan
+        ),
         Provider("naive", "step by step, the slow reference", None),
     )
 }

@@ -164,7 +164,7 @@ def draw_reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
         ax.set_xlim(max(0, low - 0.05), 1.02)
         ax.set_ylim(0, 1.05)
         ax.set_xlabel("confidence")
-        ax.set_ylabel("share that is right")
+        ax.set_ylabel("accuracy")
         _name_below(ax)
         return to_svg(figure, f"{name}-calibration", "Calibration of " + ", ".join(models))
 

@@ -100,14 +100,14 @@ def describe_comparisons(panel: TaskResult) -> str:
     """How the comparisons of a task were made, in a sentence or two."""
     known = panel.about.get("test_clusters")
     if known is None:
-        alike = "Near-duplicates among the test examples are not known."
+        alike = "Near-duplicates among the test examples were not determined."
     else:
         copies = sum(map(len, known)) - len(known)
-        alike = f"{copies:,} test examples that nearly repeat another are resampled with it."
+        alike = f"{copies:,} near-duplicate test examples are resampled together."
     judged = (
         f"Holm's correction is over {panel.n_judged} comparisons, all of split {panel.split}."
         if panel.n_judged
-        else "None was judged: that needs several seeds."
+        else "No comparison was tested: that needs several seeds."
     )
     return f"First minus second, paired by test examples and seeds. {judged} {alike}"
 

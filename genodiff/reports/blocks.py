@@ -38,7 +38,7 @@ _WHAT = {
 }
 
 _WHAT_OF_TEXT = _WHAT | {
-    "uniform": "every token of the vocabulary alike",
+    "uniform": "all tokens of the vocabulary equally likely",
     "composition": "frequencies of single tokens in the train split",
     "source": "",
 }
@@ -149,7 +149,7 @@ def make_headline(e: Evaluation, with_memory: Evaluation | None = None) -> dict[
             "choice of windows)."
         )
     if e.source_bits is not None:
-        caption += " Left of the source lies what cannot be."
+        caption += " Values left of the source are impossible on average."
     return {
         "bits": f"{e.bits_per_base:.3f}", "interval": format_interval(e.ci95_bits),
         "sentence": said, "line_caption": caption,
@@ -167,13 +167,13 @@ def _perplexity(e: Evaluation) -> str:
 def _tell_memory(e: Evaluation) -> str:
     """The figure with a memory of the training genome, beside the network alone."""
     windows = "" if e.windows is None else f" ({e.windows:,} windows)"
-    said = f"With a memory of its training genome it has at most {e.bits_per_base:.3f} bits"
+    said = f"With retrieval from its training genome it has at most {e.bits_per_base:.3f} bits"
     alone = e.without_memory
     if alone is None:
         return f"{said}{windows}."
     gap = alone.minus_model_bits
     ends = "" if gap is None or gap.ci95 is None else f", 95 % interval {format_interval(gap.ci95)}"
-    gain = f"the memory gains {alone.bits - e.bits_per_base:.3f}{ends}"
+    gain = f"retrieval gains {alone.bits - e.bits_per_base:.3f}{ends}"
     return f"{said}, alone {alone.bits:.3f} on the same masks{windows}: {gain}."
 
 

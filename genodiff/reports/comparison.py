@@ -85,7 +85,7 @@ def _sentence(card: Scorecard, markov_name: str) -> str:
     said = (
         f"{card.samples.n:,} samples, {card.samples.bases:,} bases. By their {k}-mers they "
         f"stand {here:.3f} from "
-        f"held-out real sequence; other real sequence of the same size stands {floor:.3f} from it"
+        f"held-out real sequence; other real sequence of the same size is {floor:.3f} from it"
     )
     if card.js_markov is not None:
         said += (

@@ -84,7 +84,7 @@ def _list_facts(told: Mapping[str, Any]) -> list[tuple[str, str]]:
     neutral = told["neutral"]
     facts = [
         ("rate 1", f"{neutral['source']}: {neutral['sites']:,.0f} positions"),
-        ("transitions, times as frequent", f"{neutral['kappa']:.2f}"),
+        ("transition/transversion rate ratio", f"{neutral['kappa']:.2f}"),
         ("tree, in substitutions per neutral site", told["tree"]),
         ("bases of a window", f"{told['context']:,}"),
     ]

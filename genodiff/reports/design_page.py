@@ -50,7 +50,7 @@ def draw_pareto(rows: Rows, lower: bool, *, narrow: bool = False) -> str:
             ax.invert_yaxis()
         ax.margins(0.15)
         write_labels(ax, labels)
-        ax.set_xlabel("bits per base under a model\nthat was not guided (natural: right)")
+        ax.set_xlabel("bits per base under a model\nwithout guidance (natural: right)")
         ax.set_ylabel("score of the independent judge")
         name = "fig-pareto-narrow" if narrow else "fig-pareto"
         return to_svg(figure, name, "Naturalness and the judge's score, by method")
@@ -75,7 +75,7 @@ def draw_gains(rows: Rows, *, narrow: bool = False) -> str:
             labels.append((row["method"], guided["value"], judge["value"], colour))
         ax.margins(0.12)
         write_labels(ax, labels)
-        ax.set_xlabel("gain by the oracle that guided, in sd of real sequence")
+        ax.set_xlabel("gain by the guiding oracle, in sd of real sequence")
         ax.set_ylabel("gain by the judge")
         name = "fig-gains-narrow" if narrow else "fig-gains"
         return to_svg(figure, name, "Gain by the judge and by the oracle, by method")

@@ -86,7 +86,7 @@ def list_evaluation_findings(e: Evaluation) -> list[Finding]:
         said.append(
             f"{e.repeat_share:.0%} of the windows of {e.split} share a "
             f"{e.repeat_kmer or 24}-mer with the train split:"
-            " read the line “unique” below for what is not copied."
+            " see the line “unique” below for the rest."
         )
     return bad + [Finding("warn", text) for text in said]
 
@@ -128,11 +128,9 @@ def _of_training(folder: RunParts) -> list[Finding]:
         why = (
             "a limit of time may have ended it"
             if limits.get("max_minutes")
-            else "the same command goes on"
+            else "the same command resumes it"
         )
-        found.append(
-            Finding("warn", f"Training stands at step {steps[-1]:,.0f} of {asked:,}: {why}.")
-        )
+        found.append(Finding("warn", f"Training is at step {steps[-1]:,.0f} of {asked:,}: {why}."))
     return found
 
 
@@ -159,13 +157,13 @@ def _of_match(folder: RunParts) -> list[Finding]:
     digests = {d for d in made.values() if d}
     if now := folder.weights:
         stale = [name for name, digest in made.items() if digest and digest != now[: len(digest)]]
-        text = "was made from other weights than model.safetensors: make it again."
+        text = "was made from other weights than model.safetensors: repeat it."
         return [Finding("warn", f"{name} {text}") for name in stale]
     if len(digests) > 1:
         return [
             Finding(
                 "warn",
-                "The evaluation and the samples were made from different weights: make them again.",
+                "The evaluation and the samples were made from different weights: repeat them.",
             )
         ]
     return []

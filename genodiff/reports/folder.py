@@ -147,7 +147,7 @@ def _read_json(path: Path, troubles: list[str]) -> dict[str, Any] | None:
         troubles.append(f"{path.name} cannot be read: {printable(fault, 120)}")
         return None
     if not isinstance(value, dict):
-        troubles.append(f"{path.name} holds no object")
+        troubles.append(f"{path.name} contains no object")
         return None
     return value
 

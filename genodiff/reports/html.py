@@ -106,7 +106,7 @@ def make_context(
         "contents": [
             ("headline", f"Bits per {unit}"),
             ("training", "Training"),
-            ("detail", "Where the bits are"),
+            ("detail", "Bits by region"),
             ("generated", folder.domain.samples_title),
             ("configuration", "Configuration"),
             ("provenance", "Provenance"),

@@ -90,9 +90,9 @@ def _list_reference(region: MapRegion) -> list[Shape]:
 
 def _explain(told: Mapping[str, Any]) -> str:
     above = (
-        "by how much the other three bases lower the prediction in the mean"
+        "mean decrease of the prediction by the other three bases"
         if told["context"] is None
-        else "the chances that the model gives each base, all others being known, times information"
+        else "the predicted probabilities of each base given all others, times information"
     )
     return (
         f"Above: {above}. Below: {told['score']}, in {told['unit']}. Blue is above 0, orange "

@@ -91,7 +91,7 @@ def _render_page(
     if company:
         facts.append(
             (
-                "what masks that are read together change",
+                "effect of masking targets together",
                 f"{company['pairs']} pairs by themselves differ by {company['median']:.3g} nats in "
                 f"the middle and {company['worst']:.3g} at most; the strongest of them is "
                 f"{company['strongest']:.3g}",

@@ -191,7 +191,7 @@ def list_notes(names: Sequence[str], runs: Sequence[RunParts]) -> list[str]:
         if (e := run.evaluation) is not None
     }
     if len(tested) > 1:
-        notes.append("The test figures are not of the same bases.")
+        notes.append("The test figures refer to different bases.")
     for name, run in zip(names, runs, strict=True):
         notes += [f"{name}: {trouble}" for trouble in run.troubles]
     return notes

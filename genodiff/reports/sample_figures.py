@@ -91,7 +91,7 @@ def draw_distances(sizes: Sequence[int], sets: Sequence[tuple[Series, str]]) -> 
         ax.set_xlabel("word size k")
         ax.set_ylabel("Jensen-Shannon distance")
         ax.legend(loc="upper left")
-        return to_svg(figure, "fig-js", "Distance to real sequence by word size")
+        return to_svg(figure, "fig-js", "Distance to real sequence by k-mer length")
 
 
 def gc_histogram(sets: Sequence[Series]) -> str:

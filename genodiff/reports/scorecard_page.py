@@ -32,7 +32,7 @@ MOST_MOTIFS = 16
 
 
 def draw_word_distances(sets: Mapping[str, Any], *, narrow: bool = False) -> str:
-    """Distance to real sequence by word size, with 95 % intervals; one line for each set."""
+    """Distance to real sequence by k-mer length, with 95 % intervals; one line for each set."""
     sizes = [int(k) for k in next(iter(sets.values()))["js"]]
     with open_canvas(NARROW if narrow else WIDE, TALL) as figure:
         ax = figure.add_subplot()
@@ -52,7 +52,9 @@ def draw_word_distances(sets: Mapping[str, Any], *, narrow: bool = False) -> str
         ax.set_ylabel("Jensen-Shannon distance")
         ax.legend(loc="upper left")
         name = "fig-words-narrow" if narrow else "fig-words"
-        return to_svg(figure, name, "Distance to real sequence by word size, of " + ", ".join(sets))
+        return to_svg(
+            figure, name, "Distance to real sequence by k-mer length, of " + ", ".join(sets)
+        )
 
 
 def draw_shares(sets: Mapping[str, Any], *, narrow: bool = False) -> str:
@@ -104,7 +106,7 @@ def draw_motif_ratios(motifs: Sequence[Mapping[str, Any]], *, narrow: bool = Fal
         ax.set_xlabel("log2 of hits in samples over hits in real sequence")
         ax.grid(visible=False, axis="y")
         name = "fig-motifs-narrow" if narrow else "fig-motifs"
-        return to_svg(figure, name, "Motifs that differ most surely from real sequence")
+        return to_svg(figure, name, "Motifs that differ most significantly from real sequence")
 
 
 _MOST_MOTIFS = 30

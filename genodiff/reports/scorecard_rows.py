@@ -15,8 +15,8 @@ class FigureRow(NamedTuple):
     says: str
 
 
-_JS = "Jensen-Shannon distance of words, both strands; 0 is alike, 1 disjoint"
-_WITHIN = "the share of a sequence's bases that its nearest neighbour in the set has too"
+_JS = "Jensen-Shannon distance of k-mers, both strands; 0 is equal, 1 disjoint"
+_WITHIN = "share of a sequence's bases equal to its nearest neighbour in the set"
 
 
 def list_scorecard_rows(sets: Mapping[str, Part]) -> list[FigureRow]:
@@ -44,12 +44,12 @@ def list_scorecard_rows(sets: Mapping[str, Part]) -> list[FigureRow]:
 
     for k in first["js"]:
         add_figure("words", f"{k}-mers, distance", _JS, lambda part, k=k: part["js"][k])  # type: ignore[misc]
-    says = "rank correlation over motifs of how often each stands there; 1 is alike"
+    says = "rank correlation over motifs of their frequencies; 1 is equal"
     add_figure("motifs", "motifs, rank corr.", says, lambda part: part["motifs"])
-    says = "Frechet distance of a network's embeddings; never 0: read it beside that of real"
+    says = "Frechet distance of a network's embeddings; never 0: compare with real sequence"
     add_figure("embedding", "Frechet distance", says, lambda part: part["fbd"])
     for by in first["auroc"]:
-        says = "how well a classifier tells the set from real sequence; 0.5 is not at all"
+        says = "how well a classifier separates the set from real sequence; 0.5 is not at all"
         add_figure("discriminator", f"AUROC, {by}", says, lambda part, by=by: part["auroc"][by])  # type: ignore[misc]
     add("composition", "GC", "share of G and C", lambda part: f"{part['gc']:.1%}")
     add("composition", "GC, sd", "its spread over sequences", lambda part: f"{part['gc_sd']:.1%}")
@@ -63,7 +63,7 @@ def list_scorecard_rows(sets: Mapping[str, Part]) -> list[FigureRow]:
     says = "Jensen-Shannon distance of the codons of the longest open frames"
     add_figure("frames", "codons, distance", says, lambda part: part["codons"])
     if first["match"] is not None:
-        says = "the longest stretch that train has too, on either strand"
+        says = "longest substring shared with train (bp), on either strand"
         add("train", "match, median", says, lambda part: f"{part['match']['median']:g}")
         add("train", "match, 99 % (bp)", says, lambda part: f"{part['match']['p99']:.0f}")
         add("train", "match, longest", says, lambda part: f"{part['match']['max']}")
@@ -72,7 +72,7 @@ def list_scorecard_rows(sets: Mapping[str, Part]) -> list[FigureRow]:
         add("train", "nearest in train", says, lambda part: f"{part['match']['identity']:.1%}")
         says = "sequences with 80 % of their bases equal to a stretch of train"
         add_share("near copies, train", says, "match", "near", "train")
-    says = "sequences that stand in the set already, on either strand"
+    says = "sequences already in the set, on either strand"
     add("diversity", "duplicates", says, lambda part: f"{part['duplicates']:,}")
     add("diversity", "nearest in the set", _WITHIN, lambda part: f"{part['within']['median']:.1%}")
     says = "sequences with 80 % of their bases equal to another one's"

@@ -81,12 +81,12 @@ def _list_facts(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> list[
         ("model", f"{Path(told['model']).name} ({told['checkpoint']})"),
         ("bases", f"{bases:,}, of which {sum(int(one.known.sum()) for one in regions):,} read"),
         ("bases of a window", f"{told['context']:,}"),
-        ("masked", f"every {every} bases at once" if every else "each base by itself"),
+        ("masked", f"every {every} bases at once" if every else "each base separately"),
     ]
     relatives = told.get("relatives")
     if relatives:
         names = [f"{one['name']} ({one['identity']:.1%} identity)" for one in relatives["genomes"]]
-        strains = ["strains of the species were let in"] if relatives["strains"] else []
+        strains = ["strains of the species are included"] if relatives["strains"] else []
         facts.append(("relatives", "; ".join([", ".join(names), *strains])))
     if told.get("tracks"):
         files = (f"{name} ({Path(file).name})" for name, file in told["tracks"].items())
@@ -100,7 +100,7 @@ def _list_facts(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> list[
             f"at {sites} bases information moves by {median:.3g} bits in the middle and "
             f"{worst:.3g} at most"
         )
-        facts.append(("what masking several at once changes", text))
+        facts.append(("effect of masking several at once", text))
     return facts
 
 

@@ -117,13 +117,15 @@ def _describe_balance(tally: ScoredTally, told: Mapping[str, Any], changed: bool
         "reason."
     ]
     if changed:
-        said.append("The file was changed since genodiff wrote it; counts are of the file as it is")
+        said.append(
+            "The file was changed since genodiff wrote it; counts refer to the present file"
+        )
     elif "scored" in told:
         expected = told["scored"] + sum(told["unscored"].values())
         if expected != tally.rows:
             said.append(f"The file holds {tally.rows:,} of the {expected:,} ALTs that were read.")
     else:
-        said.append("There is no sidecar beside the file, so what went in is not known.")
+        said.append("There is no sidecar beside the file, so the input is not known.")
     return said
 
 
@@ -219,7 +221,7 @@ def _show_errors(redraws: Redraws | None, unit: str) -> dict[str, Any]:
     low, high = ((1 - 2 / (9 * n) + z * (2 / (9 * n)) ** 0.5) ** 1.5 for z in (-1.96, 1.96))
     said = (
         f"{n} variants were scored again with other random draws. Their differences are "
-        f"{spread:.2f} times as wide as the standard errors say (1 is right, {low:.2f} to "
+        f"{spread:.2f} times as wide as the standard errors predict (1 is correct, {low:.2f} to "
         f"{high:.2f} by chance); {inside} of {n} are within 1.96 of them."
     )
     return {

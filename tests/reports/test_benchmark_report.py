@@ -184,14 +184,14 @@ def test_comparisons_are_paired_corrected_together_and_said_in_their_words(out):
     ])  # fmt: skip
     text = "\n".join(format_markdown([panel], []))
     assert "Holm's correction is over 2 comparisons" in text
-    assert "Near-duplicates among the test examples are not known." in text
+    assert "Near-duplicates among the test examples were not determined." in text
     for gap in panel.comparisons:
         cells = f"| {gap.a} | {gap.b} | {gap.estimate.value:+.4f} |"
         (line,) = [row for row in text.splitlines() if row.startswith(cells)]
         assert line.endswith(f"| {gap.describe()} |")
     assert "equivalent" not in text
     few = describe_comparisons(panel._replace(n_judged=0))
-    assert "None was judged: that needs several seeds." in few
+    assert "No comparison was tested: that needs several seeds." in few
     page = render_page([panel], [], "x")
     assert "Comparisons</h3>" in page
     assert page.count("cannot be told apart") + page.count('<td class="text">ahead</td>') == 2
@@ -207,9 +207,7 @@ def test_equivalence_is_said_only_of_a_margin_and_copies_are_one_test(out):
     try:
         atomic.write_json(out / TASKS, {name: known})
         (panel,) = read_sweep(out)
-        assert "3 test examples that nearly repeat another" in "\n".join(
-            format_markdown([panel], [])
-        )
+        assert "3 near-duplicate test examples" in "\n".join(format_markdown([panel], []))
         one, other = (p.comparisons[1].estimate.parts for p in (panel, plain))
         assert one[0][1] == pytest.approx(400 / (4 + 9 + 15) - 1)
         assert other[0][1] == 19

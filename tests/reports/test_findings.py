@@ -98,13 +98,11 @@ def test_a_figure_that_needs_care_is_named(tmp_path, changed, said):
 
 def test_a_run_that_stopped_early_or_overfits_is_named(tmp_path):
     early = of(make_run(tmp_path / "early", config_yaml=CONFIG.replace("300", "400")))
-    assert early == ["warn: Training stands at step 300 of 400: the same command goes on."]
+    assert early == ["warn: Training is at step 300 of 400: the same command resumes it."]
     limited = of(
         make_run(tmp_path / "limited", config_yaml=CONFIG.replace("300", "400\n  max_minutes: 3"))
     )
-    assert limited == [
-        "warn: Training stands at step 300 of 400: a limit of time may have ended it."
-    ]
+    assert limited == ["warn: Training is at step 300 of 400: a limit of time may have ended it."]
     lines = metrics().splitlines()
     cells = lines[-1].split(",")
     cells[7] = "1.9"

@@ -53,7 +53,7 @@ def test_data_that_is_not_here_is_told_and_never_fetched(tmp_path, monkeypatch):
     )
     run = make_run(tmp_path / "run", config_yaml=CONFIG.replace("recipe: toy", "recipe: sacCer3"))
     text = html.write_report(run).read_text(encoding="utf-8")
-    assert "The samples are not compared with real sequence, which is not at hand" in text
+    assert "The samples are not compared with real sequence, which is not available" in text
     assert "--fasta" in text
 
 

@@ -217,8 +217,9 @@ def test_the_headline_names_the_figure_with_a_memory(tmp_path):
     both = json.dumps({"test": alone, "test with memory": recalled})
     page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=both))))
     assert (
-        "With a memory of its training genome it has at most 1.200 bits, alone 1.600 on the same "
-        "masks (64 windows): the memory gains 0.400, 95 % interval 0.300 to 0.500."
+        "With retrieval from its training genome it has at most 1.200 bits, alone 1.600 on "
+        "the same "
+        "masks (64 windows): retrieval gains 0.400, 95 % interval 0.300 to 0.500."
     ) in page.text.split("Training", 2)[1]
 
 
