@@ -42,10 +42,10 @@ class Recipe(NamedTuple):
 
 
 ONE_GENOME = (
-    "One genome of one species: by itself it does not know what is conserved. Its score of a "
-    "variant is no evidence without relatives, as the laws and truths above show.",
-    "Counting is ahead of the network wherever sequence repeats; the memory is for that.",
-    "Windows of 1,024 bases: what lies farther away is not seen.",
+    "One genome of one species: by itself it does not know which bases are conserved. "
+    "Without related genomes its variant scores are not evidence, as the tables above show.",
+    "Counting baselines are ahead of the network in repeats; retrieval closes that gap.",
+    "Windows of 1,024 bases: more distant sequence is not seen.",
 )
 RECIPES = {
     "yeast": Recipe(
@@ -71,8 +71,8 @@ RECIPES = {
         "pieces of chr21 and chr8 (test), of chr13 and chr20 (valid)",
         {},
         (
-            "For trying out commands. It has seen 0.2 % of the human genome: nothing that it says "
-            "of human DNA is worth reporting.",
+            "For trying out commands. It has seen 0.2 % of the human genome: none of its "
+            "predictions on human DNA is worth reporting.",
         ),
     ),
 }
@@ -107,7 +107,7 @@ def make(name: str, run: Path, out: Path, sources: Sources, most: int | None) ->
         "data": recipe.data,
         "held_out": recipe.held_out,
         "licence": recipe.licence,
-        "measured": f"Measured in {kept.spent / 60:.0f} minutes of one core.",
+        "measured": f"Measured in {kept.spent / 60:.0f} minutes on one core.",
         "tables": tables,
         "limits": list(recipe.limits),
         "made_by": made_by,

@@ -1,4 +1,4 @@
-"""What a card of a ready model says: bits, laws of genes, truths, beside what opponents have.
+"""The figures on the card of a pretrained model: bits, sanity checks, truths, and baselines.
 
 Each figure has its 95 % interval: of windows for bits, of genes, variants or promoters drawn whole
 for the rest. Subsets are small enough that a model takes ten minutes on one core.
@@ -31,13 +31,13 @@ from genodiff.io.faidx import Genome  # noqa: E402
 
 LAW_LIMIT, TRUTHS, EVERY_INTRON, EVERY_PLACE, SEED = 600, 600, 4, 5, 1
 COUNTED = {
-    "8": "counting, order 8",
-    "mixture": "counting, mixture of orders 1 to 24",
-    "adaptive_from_train": "counting, adaptive mixture of the train split alone",
-    "adaptive": "counting, adaptive mixture that also learns from what it has read",
+    "8": "baseline, Markov order 8",
+    "mixture": "baseline, mixture of orders 1 to 24",
+    "adaptive_from_train": "baseline, adaptive mixture of the train split alone",
+    "adaptive": "baseline, adaptive mixture that also learns as it reads",
 }
-ALONE, OWN = "network alone", "own genome's memory"
-RELATED, VOTES = "relatives", "votes of relatives"
+ALONE, OWN = "network alone", "retrieval from the training genome"
+RELATED, VOTES = "relatives", "votes of related genomes"
 SPENT = "seconds of CPU"
 Row = tuple[str, int, str, str]  # contig, place from 1, REF, ALT
 
@@ -133,7 +133,7 @@ def measure_bits(model: Model, most: int | None) -> dict[str, Any]:
         if bits is not None:
             rows[name] = [[round(bits, 4)]]
     windows = f"{found['windows']:,} of {found['windows_total']:,} windows of the test split"
-    note = f"{windows}; of the network at most so many bits per base, of counting exactly."
+    note = f"{windows}; upper bounds for the network, exact values for the baselines."
     return make_table("Bits per base", note, ["bits"], rows)
 
 
@@ -160,10 +160,11 @@ def measure_laws(model: Model, stretches: dict[str, tuple[int, int]]) -> dict[st
                 spell(*draws.measure(make_gap(score, up, down))) for score in scores.values()
             ]
     note = (
-        "Mean score of one kind of substitution less that of another, in nats (how many of each), "
-        "with genes of the test split drawn whole; a law is met where the interval is above 0."
+        "Mean score of one kind of substitution minus that of another, in nats (numbers of each in "
+        "parentheses), resampling whole genes of the test split; a check is passed if the interval "
+        "is above 0."
     )
-    return make_table("Laws of genes", note, list(scores), rows, law=True)
+    return make_table("Sanity checks of coding constraint", note, list(scores), rows, law=True)
 
 
 def _lies_in(gene: Gene, stretches: dict[str, tuple[int, int]]) -> bool:
@@ -191,7 +192,7 @@ def judge(title: str, note: str, scores: dict[str, Any], truth: np.ndarray, bloc
     """A table of AUROC, a row for each score."""
     draws = Draws(block)
     rows = {way: [spell(*draws.measure(make_auroc(s, truth)))] for way, s in scores.items()}
-    note = f"{note} AUROC: 0.5 is chance. {truth.sum():,} of {len(truth):,} are positive."
+    note = f"{note} AUROC: 0.5 is random. {truth.sum():,} of {len(truth):,} are positive."
     return make_table(title, note, ["AUROC"], rows)
 
 
@@ -211,13 +212,13 @@ def measure_natural(model: Model, stretches: dict[str, tuple[int, int]]) -> dict
     strong = np.array([(r["alt"] in "GC") - (r["ref"] in "GC") for r in rows], float)
     pairs = ({"A", "G"}, {"C", "T"})
     scores |= {
-        "opponent: GC is kept": -np.abs(strong),
-        "opponent: transition": np.array([{r["ref"], r["alt"]} in pairs for r in rows], float),
-        "opponent: no change of the protein": np.array(
+        "baseline: GC is unchanged": -np.abs(strong),
+        "baseline: transition": np.array([{r["ref"], r["alt"]} in pairs for r in rows], float),
+        "baseline: synonymous": np.array(
             [not r["kind"].startswith("missense") for r in rows], float
         ),
     }
-    note = "SNVs of six strains beside controls of the same bases and the same class of place."
+    note = "SNVs of six strains beside controls of the same bases and the same class of position."
     truth = np.array([r["natural"] == "1" for r in rows])
     return judge("Natural variants", note, scores, truth, np.arange(len(rows)))
 
@@ -234,8 +235,8 @@ def measure_footprints(model: Model, _: dict[str, tuple[int, int]]) -> dict[str,
     known = model.score("footprints", given)
     scores = {way: -s.reshape(-1, 3).mean(1) for way, s in known.items()}
     index = np.array([int(r["index"]) for r in rows])
-    scores["opponent: nearness to -35 and -10"] = -np.minimum(abs(index - 80), abs(index - 105))
-    scores["opponent: GC"] = np.array([one in "GC" for one in base], float)
+    scores["baseline: distance to -35 and -10"] = -np.minimum(abs(index - 80), abs(index - 105))
+    scores["baseline: GC"] = np.array([one in "GC" for one in base], float)
     told = np.array([float(r["info_mean"]) for r in rows])
     note = f"The 5 % of places that say most of expression, of every {EVERY_PLACE}th place."
     top = told >= np.quantile(told, 0.95)

@@ -53,7 +53,7 @@ def test_the_card_has_every_figure_of_the_facts(told):
     assert "| network alone | 1.930 [1.927, 1.933] |" in card
     assert "| counting, order 8 | 1.938 |" in card
     assert "| a | 0.100 [-0.100, 0.300] | **0.200 [0.100, 0.300]** |" in card
-    assert "| met | 0 of 2 | 1 of 1 |" in card
+    assert "| passed | 0 of 2 | 1 of 1 |" in card
     assert "- seconds of training: 61" in card
     assert told["folder"] not in card
     weights = genodiff.load(told["folder"]).trained.backbone.parameters()
