@@ -468,7 +468,7 @@ def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(tmp_pat
     assert ours[0]["GD_BG"]
     assert {one["GD_HAPM"] for one in ours} == {"flanks,."}
     assert ours[0]["GD_HAP"] != others[0]["GD_HAP"]
-    assert "how it was scored: flanks" in (tmp_path / "o.vcf").read_text()
+    assert "method: flanks" in (tmp_path / "o.vcf").read_text()
     (planned, helped, near) = (said for _, said in found[3:6])
     assert json.loads(planned)["evaluations"] == 2 * len(rows)
     assert "flanks: every fourth base around" in re.sub(r"[\s│]+", " ", helped)

@@ -55,7 +55,7 @@ class ModelListRequest(Request[list[dict[str, Any]]]):
     def show(self, answer: Any) -> None:
         """A line for each."""
         if not answer:
-            print("no ready model is here; GENODIFF_MODELS names a folder of your own")
+            print("no pretrained model found; set GENODIFF_MODELS to your folder")
         for one in answer:
             size = f"{one['parameters']:>11,} weights {one['bytes'] / 1e6:>6.1f} MB"
             print(f"{one['name']:<16}{size}  {one['facts'].get('about', one['preset'] or '')}")

@@ -144,7 +144,7 @@ def _memory(found: dict[str, Any]) -> str:
         f"`memory/` holds the train split itself, {kept['bases']:,} bases at 2 bits each "
         f"({kept['bytes']:,} bytes, fingerprint {kept['fingerprint'][:12]}). With "
         '`genodiff.load("THIS_FOLDER", memory="on")` and `--memory on` it is part of the model. '
-        "Whoever has this folder has that sequence; its licence is that of the genome."
+        "Anyone who has this folder has that sequence; its licence is that of the genome."
     )
 
 

@@ -61,7 +61,7 @@ def write_hub(
     hub = {
         "hub": f"genodiff_{request.digest}",
         "shortLabel": "genodiff",
-        "longLabel": _cut(f"What genodiff {request.digest} says of each base of {name}"),
+        "longLabel": _cut(f"Predictions of genodiff {request.digest} for each base of {name}"),
         "genomesFile": "genomes.txt",
         "email": request.email,
         "descriptionUrl": "description.html",
@@ -86,7 +86,7 @@ def list_tracks(digest: str, kinds: TrackKinds = TRACKS) -> list[Stanza]:
     found: list[Stanza] = []
     containers: tuple[tuple[str, str, str, Stanza], ...] = (
         ("logo", "logo", "Logo: heights sum to information, in bits", {"logo": "on"}),
-        ("p", "chances", "Chances of A, C, G and T given all other bases", {}),
+        ("p", "chances", "Probabilities of A, C, G and T given all other bases", {}),
     )
     for number, (key, short, long, more) in enumerate(containers, 1):
         if f"{key}_A" not in kinds:

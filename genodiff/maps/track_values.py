@@ -129,12 +129,13 @@ def _list_kinds() -> dict[str, TrackKind]:
     kinds = {}
     for column, base in enumerate(BASES):
         kinds[f"p_{base}"] = TrackKind(
-            f"Chance of {base} given all other bases", (0, 1), _COLOURS[column],
+            f"Probability of {base} given all other bases", (0, 1), _COLOURS[column],
             partial(_take_chance, column),
         )  # fmt: skip
     for column, base in enumerate(BASES):
         kinds[f"logo_{base}"] = TrackKind(
-            f"Height of {base}: its chance times information, in bits", (0, 2), _COLOURS[column],
+            f"Height of {base}: its probability times information, in "
+            "bits", (0, 2), _COLOURS[column],
             partial(_take_height, column),
         )  # fmt: skip
     for name, label, highest, colour in (
@@ -275,7 +276,9 @@ def list_kinds(told: Mapping[str, Any] | None) -> TrackKinds:
     if told is None:
         return TRACKS
     of_relatives = {
-        "relatives": _kind("relatives", "Information of relatives alone, in bits", (0, 2), _SAME),
+        "relatives": _kind(
+            "relatives", "Information of related genomes alone, in bits", (0, 2), _SAME
+        ),
         "agree": _kind("agree", "Share of votes for the reference base", (0, 1), _SAME),
         "differ": _kind("differ", "Share of votes for another base", (0, 1), _OTHER),
     }

@@ -78,7 +78,7 @@ def _list_traits(part: Part) -> list[Trait]:
         Trait(
             f"{k}-mers",
             _with_error(lambda one, k=k: one["js"][k]),  # type: ignore[misc]
-            f"words of {k} bases are used in other proportions than in real sequence",
+            f"{k}-mer frequencies differ from real sequence",
         )
         for k in part["js"]
     ]
@@ -86,7 +86,7 @@ def _list_traits(part: Part) -> list[Trait]:
         Trait(
             f"AUROC, {by}",
             _with_error(lambda one, by=by: one["auroc"][by]),  # type: ignore[misc]
-            "a classifier tells the samples from real sequence",
+            "a classifier separates the samples from real sequence",
         )
         for by in part["auroc"]
     ]
@@ -94,7 +94,7 @@ def _list_traits(part: Part) -> list[Trait]:
         Trait(
             "match of 20 bases",
             _share("match", "long"),
-            "more samples share 20 bases with train than real sequence does: copied",
+            "more samples than real sequences share 20 bases with train: copied",
             form=".1%",
         ),
         Trait(
@@ -114,18 +114,18 @@ def _list_traits(part: Part) -> list[Trait]:
         Trait(
             "motifs",
             _with_error(lambda one: one["motifs"]),
-            "motifs stand there in other proportions than in real sequence",
+            "motif frequencies differ from real sequence",
             bad_above=False,
         ),
         Trait(
             "Frechet distance",
             _with_error(lambda one: one["fbd"]),
-            "embeddings have another law than those of real sequence",
+            "embeddings are distributed differently from real sequence",
         ),
         Trait(
             "codons",
             _with_error(lambda one: one["codons"]),
-            "codons of the longest open frames are used in other proportions",
+            "codon usage of the longest open frames differs",
         ),
         Trait(
             "open frame",
@@ -151,7 +151,7 @@ def list_sample_findings(sets: Mapping[str, Part]) -> list[dict[str, str]]:
             found.append({"figure": trait.name, "says": f"{trait.says} ({shown})"})
     duplicates = sets["samples"]["duplicates"]
     if duplicates > sets["real"]["duplicates"]:
-        says = f"{duplicates:,} samples stand there more than once, on either strand"
+        says = f"{duplicates:,} samples are duplicated, on either strand"
         found.insert(0, {"figure": "duplicates", "says": says})
     return found
 

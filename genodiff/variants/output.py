@@ -244,7 +244,7 @@ def write_index(out: str | Path, longest: int) -> None:
         os.replace(partly, name)
     except OSError as fault:
         Path(partly).unlink(missing_ok=True)
-        fix = "the scores are whole; make the index with tabix"
+        fix = "the scores are complete; make the index with tabix"
         raise MachineError(f"cannot be indexed: {fault}", file=out, fix=fix) from None
 
 

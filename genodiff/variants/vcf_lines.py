@@ -38,12 +38,12 @@ _FIELDS = (
         "log-likelihood of ALT minus REF, {unit}; positive: ALT is likelier",
     ),
     ("GD_SE", "Float", "standard error of GD_SCORE over random masks, {unit}; 0: nothing drawn"),
-    ("GD_METHOD", "String", "how it was scored: {methods}"),
-    ("GD_N", "Integer", "windows that the network read for it"),
+    ("GD_METHOD", "String", "method: {methods}"),
+    ("GD_N", "Integer", "number of windows evaluated by the network"),
     (
         "GD_FLAGS",
         "String",
-        "why there is no score, or what to know about it; joined by &; too_long: more than "
+        "why there is no score, or a remark about it; joined by &; too_long: more than "
         "{longest:,} bases differ (--longest moves this limit)",
     ),
     ("GD_NORMAL", "String", "CHROM:POS:REF:ALT, trimmed and left-aligned, where it differs"),
@@ -54,7 +54,7 @@ _RANK_FIELDS = (
         "GD_PCT",
         "Float",
         "percentile of GD_SCORE among random variants of GD_BG; low: ALT is less likely than most "
-        "of them; it says nothing of disease",
+        "of them; it does not imply disease",
     ),
     ("GD_Z", "Float", "GD_SCORE minus the mean of those random variants, over their deviation"),
     (
@@ -99,14 +99,14 @@ _COPY_FIELDS = (
     (
         "GD_HAP",
         "Float",
-        "log-likelihood of the haplotype in which the ALT stands, minus the reference's, {unit}; "
+        "log-likelihood of the haplotype that contains the ALT, minus the reference's, {unit}; "
         "one value for each copy in the order of GT, as in all GD_ fields",
     ),
     ("GD_HAPSE", "Float", "standard error of GD_HAP over random masks, {unit}; 0: nothing drawn"),
-    ("GD_HAPM", "String", "how it was scored: {methods}"),
-    ("GD_HAPN", "Integer", "how many variants it has; with 1 it has the score of its variant"),
+    ("GD_HAPM", "String", "method: {methods}"),
+    ("GD_HAPN", "Integer", "number of its variants; with 1 it has the score of its variant"),
     ("GD_HAPID", "String", "FIRST-LAST position that it changes, the same at all its variants"),
-    ("GD_HAPF", "String", "why there is no score, or what to know about it; joined by &"),
+    ("GD_HAPF", "String", "why there is no score, or a remark about it; joined by &"),
 )
 _SHOWN = [(name, key) for (name, _, _), key in zip(_FIELDS, _KEYS, strict=True)]
 _RANKS_SHOWN = [(name, key) for (name, _, _), key in zip(_RANK_FIELDS, _RANK_KEYS, strict=True)]

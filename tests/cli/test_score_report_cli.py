@@ -45,7 +45,7 @@ def test_every_form_and_merged_shards_say_the_same(run, case, capsys):
     assert command(capsys, "report", "m.vcf.gz", "-o", "page.html")[0] == 0
     merged = read_text(case / "page.html").replace("m.vcf.gz", "o")
     assert "merged from 2 shards" in merged
-    assert text.split("Where this comes from")[0] == merged.split("Where this comes from")[0]
+    assert text.split("Provenance")[0] == merged.split("Provenance")[0]
 
 
 def test_a_model_adds_logos_and_second_draws(run, case, capsys):

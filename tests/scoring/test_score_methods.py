@@ -209,7 +209,7 @@ def test_files_and_plans_of_such_a_method_name_it(folder, genome, tmp_path):
     assert planned["evaluations"] == planned["background_evaluations"] == 0
     run("o.vcf", background=100)
     text = (tmp_path / "o.vcf").read_text()
-    assert "how it was scored: letters" in text
+    assert "method: letters" in text
     scores = [float(one) for one in re.findall(r"GD_SCORE=([^;\t]+)", text)]
     assert scores == [count_gc(snv), -float(sum(map(gone.count, "GC")))]
     assert re.findall(r"GD_METHOD=(\w+)", text) == ["letters"] * 2
