@@ -199,14 +199,14 @@ def _count_weights(path: Path) -> int:
 
 Cell = list[float] | None
 _USE = (
-    'Where a model goes: `--model {name}`, `genodiff.load("{name}")`. With transformers, after '
-    "`import genodiff.hf`: `AutoModelForMaskedLM.from_pretrained(FOLDER)`, FOLDER being what "
-    "`genodiff models path {name}` prints."
+    'Use it by name: `--model {name}`, `genodiff.load("{name}")`. With transformers, after `import '
+    "genodiff.hf`: `AutoModelForMaskedLM.from_pretrained(FOLDER)`, where FOLDER is the output of "
+    "`genodiff models path {name}`."
 )
 
 
 def format_facts(told: dict[str, Any]) -> str:
-    """The card in Markdown, of what `show_model` gives."""
+    """Format the output of `show_model` as a Markdown card."""
     facts = told["facts"]
     name = told["name"]
     parts = [f"# {name}", facts.get("about", ""), _format_what(told), _USE.format(name=name)]
@@ -225,7 +225,7 @@ def list_facts(told: dict[str, Any]) -> list[str]:
     facts = told["facts"]
     lines = [f"{key:<11} {value}" for key, value in _list_what(told).items()]
     if not facts:
-        return [*lines, "nothing was measured of it: its folder has no facts.json"]
+        return [*lines, "no measurements: its folder has no facts.json"]
     for table in facts.get("tables", ()):
         lines += ["", table["title"], *_list_table(table)]
     return [*lines, "", "limits", *(f"  {one}" for one in facts.get("limits", ()))]
@@ -240,7 +240,7 @@ def format_cell(cell: Cell, digits: int = 3) -> str:
 
 
 def is_met(cell: Cell) -> bool:
-    """Whether a law holds: the interval is above 0."""
+    """Whether a check is passed: the interval is above 0."""
     return bool(cell) and len(cell or ()) == 3 and (cell or [0, 0, 0])[1] > 0
 
 
@@ -274,7 +274,7 @@ def _format_table(table: dict[str, Any]) -> str:
             cells = [f"**{text}**" if is_met(cell) else text for text, cell in known]
         lines.append(f"| {row['name']} | {' | '.join(cells)} |")
     if table.get("law"):
-        lines.append(f"| met | {' | '.join(count for _, count in _count_met(table))} |")
+        lines.append(f"| passed | {' | '.join(count for _, count in _count_met(table))} |")
     return "\n".join(lines)
 
 
@@ -291,7 +291,7 @@ def _list_table(table: dict[str, Any]) -> Iterator[str]:
 
 
 def _count_met(table: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Of each column, how many of its laws are met: "6 of 7"."""
+    """Count the checks passed in each column: "6 of 7"."""
     for i, column in enumerate(table["columns"]):
         known = [row["cells"][i] for row in table["rows"] if row["cells"][i]]
         yield column, f"{sum(map(is_met, known))} of {len(known)}"

@@ -330,7 +330,7 @@ def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[Reference
     except (GenodiffError, OSError) as fault:
         return (
             None,
-            f"The samples are not compared with real sequence, which is not at hand: {fault}",
+            f"The samples are not compared with real sequence, which is not available: {fault}",
         )
 
 

@@ -167,7 +167,7 @@ def _show_places(tally: ScoredTally, unit: str) -> dict[str, Any]:
     return {
         "places": Markup(draw_both_widths(draw_places, places, unit)) if places.ends else "",
         "places_said": f"Each point is the lowest score of {places.width:,} bases"
-        + (f"; {left:,} ALTs are on further contigs." if left else "."),
+        + (f"; {left:,} ALTs are on other contigs." if left else "."),
         "consequences": Markup(draw_both_widths(draw_consequences, by_term, unit))
         if by_term
         else "",

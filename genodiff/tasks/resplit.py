@@ -177,7 +177,7 @@ def draw_groups(
         held[free[np.argmin(sizes[free])]] = True
     if not held.any() or held.all():
         raise DataError(
-            "the examples cannot be split: all that may be held out are alike",
+            "the examples cannot be split: all candidates for the test part are similar",
             fix="use another split, or a higher --similarity",
         )
     found: NDArray[np.bool_] = held[where]
