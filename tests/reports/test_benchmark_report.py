@@ -153,7 +153,7 @@ def test_means_and_spans_are_those_of_the_rows(out):
         assert line.range == pytest.approx(max(values) - min(values))
         assert line.estimate.value == pytest.approx(line.mean)
     words = [line.split()[0] for line in format_summary([r for x in panel.lines for r in x.rows])]
-    told = "what"  # pretraining saw is not known: rows of an older session
+    told = "it"  # is not known what pretraining saw: rows of an older session
     assert words == [f"{NAME},", "pretrained", "scratch", "majority", told]  # best first
 
 
