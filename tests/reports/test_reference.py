@@ -62,7 +62,7 @@ def test_a_file_that_is_gone_is_told(tmp_path):
     text = html.write_report(make_run(tmp_path / "run", config_yaml=gone)).read_text(
         encoding="utf-8"
     )
-    assert "which is not at hand" in text
+    assert "which is not available" in text
     assert "gone.fa" in text
 
 
