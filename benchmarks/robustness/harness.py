@@ -124,7 +124,7 @@ def read_resumed(out: Path) -> list[int]:
         said = log_path(out).read_text(errors="replace")
     except OSError:
         return []
-    return [int(step) for step in re.findall(r"going on from step (\d+)", said)]
+    return [int(step) for step in re.findall(r"resuming from step (\d+)", said)]
 
 
 def count_resumed(out: Path) -> int:

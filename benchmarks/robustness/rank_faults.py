@@ -115,7 +115,7 @@ def _kill_ranks(trial: Trial, launch: Callable[[Path], Launcher]) -> Score:
                 os.kill(ranks[victim], signal.SIGKILL)
             code = _await(launcher.pid)
             told = log.read_text(errors="replace")[said:]
-            found = [int(step) for step in re.findall(r"going on from step (\d+)", told)]
+            found = [int(step) for step in re.findall(r"resuming from step (\d+)", told)]
             resumed += bool(found)
             if found != start:
                 wrong.append(f"went on from {found}, not {start}")

@@ -205,7 +205,7 @@ def fill_disk(trial: Trial) -> Score:
                 faults.append(f"{size:,} bytes: the message names no path or room")
             elif "Traceback" in said:
                 faults.append(f"{size:,} bytes: a traceback")
-            went_on += not codes[-1] and "goes on without this checkpoint" in said
+            went_on += not codes[-1] and "continues without this checkpoint" in said
         finally:
             subprocess.run(["umount", str(disk)], check=True)
     stopped = sum(code != 0 for code in codes)

@@ -42,7 +42,7 @@ Order = Literal["fixed", "read"]
 """When a position is revealed: by its `u_order` and its place alone; or by the distributions at the
 masks, of which `u_order` settles ties. Neither looks at a token that is still to come."""
 
-TILTED = "constraints need joint draws of bases, and this guidance moves each by itself"
+TILTED = "constraints need joint draws of bases, and this guidance tilts each independently"
 TILTED_AND_JOINT = TILTED, "use smc, beam, best-of-n or cfg"
 
 _TOGETHER = 1 << 27

@@ -111,7 +111,7 @@ def test_what_cannot_be_fitted_or_used_is_one_line(copied, monkeypatch):
         "fitted_on": {},
     }
     path.write_text(json.dumps(kept))
-    with pytest.raises(DataError, match="another memory than the run remembers"):
+    with pytest.raises(DataError, match="another memory than the run recorded"):
         open_train_memory(model)
     path.write_text(json.dumps(kept | {"effort": kept["effort"] | {"scored": "many"}}))
     with pytest.raises(CheckpointError):

@@ -117,7 +117,7 @@ def test_strength_zero_is_the_design_without_an_oracle(run, genome, capsys):
     ("words", "says", "code"),
     [
         ([*GUIDED, "--max-calls", "5"], "more than --max-calls 5", 2),
-        (["--guidance", "exact", *GUIDED[2:]], "draw bases together", 2),
+        (["--guidance", "exact", *GUIDED[2:]], "need joint draws", 2),
         (["--oracle", "rates:rate"], "no guidance", 2),
         (["--oracle-flank", "3"], "--oracle-flank 3", 2),
         ([*GUIDED, "--oracle-flank", "-1"], "give 0 or more", 2),

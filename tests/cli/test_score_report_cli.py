@@ -79,18 +79,18 @@ def test_consequences_and_relatives_stand_on_the_page(run, tmp_path, capsys, mon
     assert (code, "--page is of a file of scores" in err) == (2, True)
     code, _, err = command(capsys, *words_, "o.vcf")
     assert code == 0, err
-    assert "What relatives have there" in read_text(Path("o.vcf.html"))
+    assert "Aligned bases of related genomes" in read_text(Path("o.vcf.html"))
     code, _, err = command(capsys, "report", "o.vcf", "--model", run, "--top", 3)
     assert code == 0, err
     page, text = Path("o.vcf.html").read_text(), read_text(Path("o.vcf.html"))
     assert "fig-places" in page
     assert "fig-consequences" in page
     assert "abc" in text
-    assert text.count("What relatives have there") == 3
+    assert text.count("Aligned bases of related genomes") == 3
     assert " relatives near " in text
     bare = command(capsys, "report", "o.vcf", "-o", "bare.html")
     assert bare[0] == 0, bare
-    assert "What relatives have there" not in read_text(Path("bare.html"))
+    assert "Aligned bases of related genomes" not in read_text(Path("bare.html"))
 
 
 @pytest.mark.usefixtures("quick")

@@ -167,7 +167,7 @@ def test_a_fetched_genome_is_compared_with_the_recipe_under_a_bed_too(tmp_path):
 
 
 def test_a_file_of_held_out_contigs_only_cannot_train():
-    with pytest.raises(DataError, match="none of its contigs trains"):
+    with pytest.raises(DataError, match="none of its contigs is in the train split"):
         resolve(load_recipe("hg38"), {"chr13": 1000, "chr8": 1000}, "in.fa")
 
 

@@ -242,5 +242,5 @@ def test_a_record_is_the_same_in_any_company():
 
 @pytest.mark.parametrize("name", [one for one in GUIDANCES if GUIDANCES[one].tilts])
 def test_what_moves_single_bases_is_refused(name):
-    with pytest.raises(UsageError, match="draw bases together"):
+    with pytest.raises(UsageError, match="need joint draws"):
         guide(name, 2, Aim(1.0, Reward()))

@@ -189,10 +189,10 @@ def test_the_checkpoint_says_which_memory_and_another_is_refused(fasta, tmp_path
     assert (found.memory.numbers.copies, found.memory.effort.most) == (0.5, 7)
 
     changed = told | {"fingerprint": "0" * 64}
-    with pytest.raises(DataError, match="another memory than the run remembers"):
+    with pytest.raises(DataError, match="another memory than the run recorded"):
         open_train_memory(model._replace(data=model.data | {"memory": changed}))
     monkeypatch.setattr(training_memory, "fingerprint_memory", lambda _: "1" * 64)
-    with pytest.raises(DataError, match="another memory than the run remembers"):
+    with pytest.raises(DataError, match="another memory than the run recorded"):
         train(configure(fasta, max_steps=4), run, argv=["test"])
 
 
