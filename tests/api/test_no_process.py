@@ -1,4 +1,4 @@
-"""No function of `import genodiff` starts a process."""
+"""No function of `import genodiff` starts a process, and a plain script runs once."""
 
 import _posixsubprocess
 import os
@@ -60,7 +60,7 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
     return {
         "load": lambda: g.load(run, **related),
         "Model": lambda: g.load(run, memory="on").sample(1, length=20),
-        "build_genomes": lambda: g.build_genomes("l.tsv", jobs=2, seq_len=64),
+        "build_genomes": lambda: g.build_genomes("l.tsv", seq_len=64),
         "build_relatives": lambda: g.build_relatives("l.tsv", out="built"),
         "list_relatives": g.list_relatives,
         "build_store": lambda: g.build_store("g.fa", seq_len=64),
@@ -92,9 +92,7 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
         "finetune_bases": lambda: g.finetune_bases(
             run, "g.fa", genes="g.gff3", valid=["c1:1-200"], out="bases", **head
         ),
-        "finetune": lambda: g.finetune(
-            "t.csv", test="t.csv", model=["cnn"], seeds=1, jobs=2, out="sweep"
-        ),
+        "finetune": lambda: g.finetune("t.csv", test="t.csv", model=["cnn"], seeds=1, out="sweep"),
         "predict": lambda: g.predict("bases", "g.fa", out="p.gff3"),
         "FinetunedModel": lambda: g.load("sweep"),
         "report": lambda: g.report("trained"),
@@ -142,3 +140,16 @@ def test_no_public_function_starts_a_process(home, run, monkeypatch):
         call()
         assert "genodiff.cli" not in sys.modules, current
     assert not started
+
+
+SCRIPT = """
+print("once", flush=True)
+import genodiff
+genodiff.finetune("t.csv", test="t.csv", model=["kmer-lr", "majority"], out="two", jobs=2)
+"""
+
+
+def test_a_plain_script_runs_once(home):
+    Path("script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()) == (0, ["once"]), done.stderr

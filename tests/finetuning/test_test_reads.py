@@ -132,6 +132,7 @@ def test_a_grid_is_tried_without_the_test_part(home, readers):
     assert [row["setting"] for row in rows] == ["grid", "grid"]
 
 
+@pytest.mark.slow
 def test_baselines_are_fitted_and_tuned_without_the_test_part(home, readers):
     words = [name for name in list_baselines("dna") if not name.startswith("lookup")]
     rows = check_sweep(make_plan(home, words), home / "baselines", readers)
