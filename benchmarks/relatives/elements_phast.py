@@ -1,17 +1,18 @@
 """Conserved elements beside phastCons on the same columns.
 
-    python benchmarks/relatives/elements_phast.py FOLDER WORK
+    python benchmarks/relatives/elements_phast.py FOLDER WORK [TRNAS]
 
 FOLDER and WORK as for constraint_phast.py, which has to run first: WORK/aligned.fa and neutral.mod
 are the columns and the neutral model. phastCons estimates rho, its target coverage and the expected
 length by maximum likelihood. Of both sets of elements: bases, and the share of the bases of ORFs
-(codons read), of snoRNAs, and of neither that lie in them. The overlap is that of intervals; a base
-counts only where a related genome lies.
+(codons read), of snoRNAs, of tRNAs (TRNAS: what `aragorn -t -i -w -gcstd` prints of the genome),
+and of none of these that lie in them. A base counts only where a related genome lies.
 """
 
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,13 @@ def read_annotation(name: str, contig: str, prefix: str = "") -> list[tuple[int,
     return [(int(f[1]), int(f[2])) for f in fields if f[0] == contig and f[3].startswith(prefix)]
 
 
+def read_trnas(path: Path, contig: str) -> list[tuple[int, int]]:
+    """Intervals of one contig in ARAGORN's list."""
+    block = path.read_text().split(f">{contig}\n")[1].split(">")[0]
+    places = re.findall(r"tRNA-\S+\s+c?\[(\d+),(\d+)\]", block)
+    return [(int(start) - 1, int(end)) for start, end in places]
+
+
 def run_phastcons(work: Path) -> list[tuple[int, int]]:
     """Elements in columns of aligned.fa, the strongest first."""
     words = ["phastCons", "--estimate-trees", "fit", "--no-post-probs", "aligned.fa", "neutral.mod"]
@@ -50,7 +58,7 @@ def run_phastcons(work: Path) -> list[tuple[int, int]]:
     return [(int(f[1]), int(f[2])) for f in rows]
 
 
-def main(folder: Path, work: Path) -> None:
+def main(folder: Path, work: Path, trnas: Path | None = None) -> None:
     blocks = list(AlignIO.parse(folder / "alignment.maf", "maf"))
     contig, length = blocks[0][0].id.split(".", 1)[1], blocks[0][0].annotations["srcSize"]
     place = np.concatenate([
@@ -70,14 +78,16 @@ def main(folder: Path, work: Path) -> None:
     sets = {"genodiff": mine, "phastCons": theirs, "phastCons, strongest": strongest}
     coding = mark(read_annotation(ORFS, contig), length)
     snorna = mark(read_annotation(TRANSCRIPTS, contig, "SNR"), length)
-    kinds = {"ORFs": coding, "snoRNAs": snorna, "neither": ~coding & ~snorna}
+    trna = mark([] if trnas is None else read_trnas(trnas, contig), length)
+    kinds = {"ORFs": coding, "snoRNAs": snorna, "tRNAs": trna}
+    kinds["none of these"] = ~(coding | snorna | trna)
     told = {"contig": contig, "scored": int(scored.sum())}
     for name, inside in sets.items():
         inside &= scored
         told[name] = {
             "bases": int(inside.sum()),
             "coding_share": round(float((inside & coding).sum() / inside.sum()), 4),
-            **{kind: round(float((inside & at & scored).sum() / (at & scored).sum()), 4)
+            **{kind: round(float((inside & at & scored).sum() / max((at & scored).sum(), 1)), 4)
                for kind, at in kinds.items()},
         }  # fmt: skip
     both = (sets["genodiff"] & sets["phastCons"]).sum()
@@ -86,4 +96,4 @@ def main(folder: Path, work: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:]))
