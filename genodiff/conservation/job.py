@@ -99,9 +99,15 @@ class ConstraintJob(Job[ConstraintRequest]):
         asked, contigs = self.request, dict(self.genome.contigs)
         pieces = list(cut_pieces(list_intervals(self.genome), contigs, CONTEXT))
         found = estimate_neutral_rate(self.genome, self.related.relatives, pieces, sites, source)
-        if not found.sites:
-            what = "no related genome aligns to a neutral site"
-            file = asked.neutral or asked.genes
+        file = asked.neutral or asked.genes
+        if file is None and not found.sites:
+            what = "no related genome aligns to the windows that are read for rate 1"
+            raise DataError(
+                what, file=self.path, fix="give more closely related species, or check the files"
+            )
+        if file is not None and found.sites < _LEAST_SITES:
+            n = format_count(int(found.sites), "neutral site")
+            what = f"related genomes align to {n}: rate 1 cannot be estimated"
             raise DataError(
                 what, file=file, fix="give other sites, or more closely related genomes"
             )

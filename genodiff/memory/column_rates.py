@@ -200,6 +200,8 @@ def estimate_neutral(
     unique, inverse = list_unique(columns[fits])
     counts = np.asarray(np.bincount(inverse, weights[fits], minlength=len(unique)), np.float64)
     total = float(counts.sum())
+    if not total:
+        return NeutralRate(1.0, 1.0, source, 0.0)
     most = max(1, _MOST_NODES // len(numbers.parent))
     chosen = np.argsort(-counts, kind="stable")[:most] if kinds > 1 else slice(None)
     unique, counts = unique[chosen], counts[chosen]

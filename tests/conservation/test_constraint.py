@@ -183,6 +183,10 @@ def test_rate_1_is_that_of_the_sites_that_are_given(world, tmp_path):
     other = run(world, tmp_path / "p", region=["chr1:1-600"])
     assert told["neutral"]["source"] == "the sites of slow.bed"
     assert told["neutral"]["rate"] < 0.3 * other["neutral"]["rate"]
+    for place, n in ((f"chr1\t5\t{5 + 60}\n", 60), ("alone\t0\t1000\n", 0)):
+        bed.write_text(place)
+        with pytest.raises(genodiff.errors.DataError, match=f"align to {n} neutral sites"):
+            run(world, tmp_path / "q", neutral=bed)
 
 
 def test_the_command_says_how_many_bases_have_a_value(world, tmp_path, capsys):
