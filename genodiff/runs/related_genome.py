@@ -44,6 +44,9 @@ from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
 from genodiff.runs.relatives_plan import FitClock
 
 WINDOWS, LENGTH = 200, 1024
+UNRELATED = 0.01
+"""The share of homologous bases below which a genome is said to be unrelated (bacteria have .002 of
+yeast's, one chromosome of a related yeast .035)."""
 _MOST_GAPS = 0.1
 _log = logging.getLogger("genodiff")
 
@@ -142,6 +145,13 @@ def leave_strains_out(
             )
         else:
             kept.append(relative)
+            if kinship.homologous < UNRELATED:
+                _log.warning(
+                    "%s resembles the genome in %.1f %% of its bases only; an unrelated genome "
+                    "makes predictions worse, so leave it out",
+                    relative.name,
+                    100 * kinship.homologous,
+                )
     return kept, near
 
 

@@ -114,6 +114,15 @@ def test_a_genome_that_is_no_relative_says_next_to_nothing(run, folder):
     assert abs(change.mean()) < 0.05
 
 
+def test_an_unrelated_genome_is_warned_of(run, folder, tmp_path, caplog):
+    letters = np.random.default_rng(5).choice(list("ACGT"), 20_000)
+    (tmp_path / "other.fa").write_text(f">x\n{''.join(letters)}\n")
+    model = open_language(run, "cpu", [folder / "near.fa", tmp_path / "other.fa"])
+    assert len(model.relatives["genomes"]) == 2
+    assert "other resembles the genome in 0." in caplog.text
+    assert "near resembles" not in caplog.text
+
+
 def test_strains_are_left_out_unless_they_are_wanted(run, folder, caplog):
     model = open_language(run, "cpu", [folder / "strain.fa", folder / "near.fa"])
     assert [one["name"] for one in model.relatives["genomes"]] == ["near"]
