@@ -28,7 +28,7 @@ from genodiff.io.text_formats import HEAD, find_other_format
 ERRORS = "backslashreplace"
 """How a text file of ours encodes what is not UTF-8."""
 _ELSEWHERE = (
-    (re.compile(r"file:/", re.I), "a file:// address", "give the plain path"),
+    (re.compile("file:", re.I), "a file:// address", "give the plain path"),
     (
         re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/"),
         "an address",
@@ -50,7 +50,11 @@ _ELSEWHERE = (
         "a home folder that no shell filled in",
         "write $HOME in its place",
     ),
-    (re.compile(r"\$(\w+|\{\w+\})/"), "a variable that no shell filled in", "write its value"),
+    (
+        re.compile(r"(\$\w+|\$\{\w+\}|\$\([^)]*\)|`[^`]*`|\{\w*\}|<\w+>)/|\$[A-Za-z_]\w*$"),
+        "a variable or a command that no shell filled in",
+        "write its value",
+    ),
     (re.compile(r"[A-Za-z]:[\\/]|\\\\"), "a path of Windows", "give a path of this machine"),
 )
 _DESCRIPTOR = re.compile(r"/(?:dev/(?:stdin|fd/\d+)|proc/self/fd/\d+)")

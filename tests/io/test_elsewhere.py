@@ -18,6 +18,7 @@ ELSEWHERE = [
     "s3://bucket/o.vcf", "gs://b/o.tsv", "https://example.org/o.vcf", "HTTP://h/o", "file:///o.vcf",
     "hf://org/name", "az://c/o", "s3:/bucket/o.vcf", "host:/data/o.vcf", "me@host:o.vcf",
     "~/o.vcf", "~", "~me/o.vcf", "$HOME/o.vcf", "${OUT}/o.vcf", r"C:\Users\me\o.vcf", r"\\server\o",
+    "file:o.vcf", "$OUT", "$(pwd)/o.vcf", "`pwd`/o.vcf", "{out}/o.vcf", "<out>/o.vcf",
 ]  # fmt: skip
 HERE = [
     "o.vcf",
@@ -28,6 +29,10 @@ HERE = [
     "a:b.vcf",
     "sample:1/o.vcf",
     "~o.vcf~/x",
+    "$(id).fa",
+    "`id`.fa",
+    "{x}.fa",
+    "$OUT.vcf",
     "$1.vcf",
 ]
 SCHEMES = ("s3://bucket/o", "memory://o", "file:///tmp/o", "https://example.org/o")
