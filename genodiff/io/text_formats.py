@@ -150,7 +150,7 @@ _FORMATS = (
     TextFormat((), _first("<{7} "), "a file with an open conflict of git", "resolve it"),
     TextFormat((), _first("#!/|#!\\s*/usr"), "a script", _HERE),
     TextFormat((), _first(r"\{\\rtf"), "a rich-text document", "save it as plain text"),
-    TextFormat(("MEME",), lambda x: x[0][:1] == "<" and "<!DOCTYPE MEME" in "".join(x), "XML", ""),
+    TextFormat(("MEME",), lambda x: x[0][:1] == "<" and "MEME" in "".join(x), "XML", ""),
     TextFormat((), _first(r"(<\?xml|<!DOCTYPE|<[A-Za-z])"), "XML", "give another format"),
     TextFormat((), _first("Seq-(entry|submit) ::="), "ASN.1 of NCBI", "download it as FASTA"),
     TextFormat((), _first(r"(# )?T?BLAST[NPX] \d"), "a report of BLAST", _ALIGNED),
