@@ -101,7 +101,13 @@ def outcome(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MARCH)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("base", instruction_set()) else pytest.mark.long)
+        for name in MARCH
+    ],
+)
 def test_nothing_is_read_or_written_out_of_bounds_and_nothing_is_undefined(name, tmp_path):
     done = outcome(name, tmp_path, ["address", "undefined"], SHAPES)
     assert done.returncode == 0, done.stderr[-4000:]
