@@ -1,4 +1,4 @@
-"""The Snakemake workflow of benchmarks/cluster, run with local cores."""
+"""The Snakemake workflows of benchmarks/cluster and examples/workflow, run with local cores."""
 
 import json
 import os
@@ -14,14 +14,23 @@ from tiny_run import genome_text, write_run
 import genodiff
 from tests.commands import command
 
-SNAKEFILE = Path(__file__).resolve().parents[2] / "benchmarks/cluster/Snakefile"
+ROOT = Path(__file__).resolve().parents[2]
+SNAKEFILE = ROOT / "benchmarks/cluster/Snakefile"
+CONSTRAINT = ROOT / "examples/workflow/Snakefile"
+needs_snakemake = pytest.mark.skipif(
+    shutil.which("snakemake") is None, reason="snakemake is not installed"
+)
 
 
-def test_every_command_of_the_workflow_is_understood(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("file", "verbs"),
+    [(SNAKEFILE, ("score", "embed", "eval", "merge")), (CONSTRAINT, ("constraint", "merge"))],
+)
+def test_every_command_of_the_workflow_is_understood(file, verbs, capsys, monkeypatch):
     """Its flags are those of the verbs; without snakemake this is all that can be told."""
     monkeypatch.setenv("COLUMNS", "200")
-    text = SNAKEFILE.read_text()
-    for verb in ("score", "embed", "eval", "merge"):
+    text = file.read_text().replace("rm -rf {params.folder} && ", "")
+    for verb in verbs:
         helped = command(capsys, verb, "--help")[1]
         blocks = [part for part in text.split("shell:") if f'"genodiff {verb} ' in part[:60]]
         assert blocks
@@ -31,8 +40,33 @@ def test_every_command_of_the_workflow_is_understood(capsys, monkeypatch):
                 assert flag in helped, (verb, flag)
 
 
+def run_workflow(folder: Path, file: Path, **settings: object) -> None:
+    """Run it on two cores, with this genodiff in front of any other."""
+    (folder / "bin").mkdir()
+    own = folder / "bin" / "genodiff"
+    own.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m genodiff "$@"\n')
+    own.chmod(0o755)
+    given = (f"{key}={value}" for key, value in settings.items())
+    subprocess.run(
+        ["snakemake", "-s", str(file), "--cores", "2", "--config", *given],
+        check=True, env={**os.environ, "PATH": f"{own.parent}:{os.environ['PATH']}"},
+    )  # fmt: skip
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("snakemake") is None, reason="snakemake is not installed")
+@needs_snakemake
+def test_constraint_of_a_workflow_has_the_bytes_of_one_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    genodiff.fetch_data("example")
+    near = ["example/near.fa", "example/far.fa"]
+    run_workflow(tmp_path, CONSTRAINT, genome="example/genome.fa", relatives=",".join(near))
+    genodiff.constraint("example/genome.fa", relatives=near, out="whole")
+    for name in ("rs.bw", "elements.bed", "constraint.html"):
+        assert Path("constraint", name).read_bytes() == Path("whole", name).read_bytes()
+
+
+@pytest.mark.slow
+@needs_snakemake
 def test_the_workflow_gives_the_bytes_of_one_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()
@@ -48,16 +82,9 @@ def test_the_workflow_gives_the_bytes_of_one_run(tmp_path, monkeypatch):
     ]
     head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
     Path("in.vcf").write_text(head + "".join(rows))
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
-    (bin_folder / "genodiff").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m genodiff "$@"\n')
-    (bin_folder / "genodiff").chmod(0o755)
-    settings = {"model": run, "fasta": "ref.fa", "variants": "in.vcf", "windows": 64,
-                "evaluate": "true", "shards": 2, "batch_size": 2}  # fmt: skip
-    subprocess.run(
-        ["snakemake", "-s", str(SNAKEFILE), "--cores", "2", "--config",
-         *(f"{key}={value}" for key, value in settings.items())],
-        check=True, env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"},
+    run_workflow(
+        tmp_path, SNAKEFILE, model=run, fasta="ref.fa", variants="in.vcf", windows=64,
+        evaluate="true", shards=2, batch_size=2,
     )  # fmt: skip
     genodiff.score(run, "in.vcf", fasta="ref.fa", out="whole.vcf")
     genodiff.embed(run, Path("ref.fa"), out="whole.npz", window=64)
