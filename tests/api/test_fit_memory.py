@@ -83,7 +83,7 @@ def test_an_export_with_the_memory_has_the_fitted_numbers(copied, tmp_path):
     with pytest.raises(CheckpointError, match="has its memory inside"):
         genodiff.fit_memory(out, device="cpu")
     genodiff.export_checkpoint(copied, out=tmp_path / "theirs", format="caduceus")
-    with pytest.raises(UsageError, match="is published"):
+    with pytest.raises(UsageError, match="is a published folder"):
         genodiff.fit_memory(tmp_path / "theirs", device="cpu")
 
 

@@ -74,7 +74,7 @@ def test_sigma_and_label_matter_where_they_are_asked_for_and_only_there():
             known(x, sigma)
         ]
         assert all(not torch.allclose(a, b) for i, a in enumerate(found) for b in found[:i])
-    with pytest.raises(UsageError, match="no classes"):
+    with pytest.raises(UsageError, match="without classes"):
         dimamba()(x, sigma, labels=torch.tensor([0, 1]))
 
 

@@ -153,7 +153,7 @@ def test_sigma_and_labels_matter_where_they_are_asked_for_and_only_there():
         first, none, other = (known(x, labels=torch.full((2,), label)) for label in (0, 3, 1))
         assert not torch.allclose(first, other)
         assert not torch.allclose(first, none)
-        with pytest.raises(UsageError, match="no classes"):
+        with pytest.raises(UsageError, match="without classes"):
             deaf(x, labels=torch.tensor([0, 0]))
 
 
