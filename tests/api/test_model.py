@@ -372,5 +372,7 @@ def test_a_one_way_model_says_that_it_cannot_look_ahead(runs, tmp_path):
     assert len(one_way.sample(2, length=20)) == 2
     assert one_way.bits("ACGTACGTAC").figure == "exact"
     for ask in (one_way.predict, one_way.infill):
-        with pytest.raises(GenodiffError, match=r"a model of objective ar (only continues|sees nothing)"):
+        with pytest.raises(
+            GenodiffError, match=r"a model of objective ar (only continues|sees nothing)"
+        ):
             ask("ACNGT")
