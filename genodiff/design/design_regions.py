@@ -351,7 +351,7 @@ def refuse_idle_places(
             ):
                 name = Gap(contig, places[0][0], (places[-1][1] - 1) % length + 1).name
                 fix = "give the region that it is of, or leave it out"
-                raise UsageError(f"{flags[type(rule)]} {name}is outside all regions", fix=fix)
+                raise UsageError(f"{flags[type(rule)]} {name} is outside all regions", fix=fix)
 
 
 def _frame_of(exons: Sequence[Interval], region: Interval) -> Interval:

@@ -98,7 +98,7 @@ def judge_frames(
     """
     for frame in frames:
         for number, codon, amino in frame.list_contradictions():
-            what = f"the codon {codon} at base {frame.place(number)}is fixed and does not code for"
+            what = f"the codon {codon} at base {frame.place(number)} is fixed and does not code for"
             fix = "allow it to change, or give another protein"
             raise UsageError(f"{what} {amino}", file=path, record=contig, fix=fix)
         given = getattr(frame.rule, "protein", None) is not None

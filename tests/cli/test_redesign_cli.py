@@ -284,7 +284,7 @@ def test_python_gives_the_same_designs(redesign, run, here):
     for one in some:
         assert (one[:4], one[8:]) == ("ACGT", "ACGT")
         assert sum(a != b for a, b in zip(one, "ACGTACGTACGT", strict=True)) <= 1
-    with pytest.raises(genodiff.errors.UsageError, match="kept: runs of at most 2"):
+    with pytest.raises(genodiff.errors.UsageError, match="fixed bases: runs of at most 2"):
         m.redesign("AAANTTTT", rules={"max_run": 2})
 
 
@@ -362,7 +362,7 @@ def test_python_refuses_a_frame_with_stop_codons(run):
     [
         ("MKVL", None),
         ("MRVL", None),  # AAA may change
-        ("MKVP", "(record c): the codon CTG at base 10is fixed and does not code for P; let it"),
+        ("MKVP", "(record c): the codon CTG at base 10 is fixed and does not code for P; let it"),
         ("MKV*", "does not code for *"),
     ],
 )
