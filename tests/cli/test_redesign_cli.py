@@ -163,12 +163,12 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         (
             (*GENOME, "--keep", "c1:310-312", "--keep", "c1:321-330"),
             2,
-            "--keep c1:321-330is outside all regions; give the region that it is of, or "
+            "--keep c1:321-330 is outside all regions; give the region that it is of, or "
             "leave it out",
         ),
-        ((*GENOME, "--keep", "c2:301-320"), 2, "--keep c2:301-320is outside all regions"),
-        ((*GENOME, "--protein", "c1:321-329"), 2, "--protein c1:321-329is outside all regions"),
-        ((*GENOME, "--no-stop", "c1:298-300:-"), 2, "--no-stop c1:298-300is outside all regions"),
+        ((*GENOME, "--keep", "c2:301-320"), 2, "--keep c2:301-320 is outside all regions"),
+        ((*GENOME, "--protein", "c1:321-329"), 2, "--protein c1:321-329 is outside all regions"),
+        ((*GENOME, "--no-stop", "c1:298-300:-"), 2, "--no-stop c1:298-300 is outside all regions"),
         ((*GENOME, "--enzymes", "EcoR1"), 2, "did you mean 'EcoR"),
         ((*GENOME, "--avoid", "GAXTC"), 2, "'X' is no base"),
         ((*GENOME, "--gc", "lots"), 2, "write 0.3-0.7"),
