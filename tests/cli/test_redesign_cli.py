@@ -362,7 +362,7 @@ def test_python_refuses_a_frame_with_stop_codons(run):
     [
         ("MKVL", None),
         ("MRVL", None),  # AAA may change
-        ("MKVP", "(record c): the codon CTG at base 10 is fixed and does not code for P; let it"),
+        ("MKVP", "(record c): the codon CTG at base 10 is fixed and does not code for P; allow it"),
         ("MKV*", "does not code for *"),
     ],
 )
