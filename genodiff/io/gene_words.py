@@ -53,6 +53,7 @@ class GeneWords(NamedTuple):
     any_start: bool = False
     """Its first codon is a start codon, whatever the genetic code says."""
     recoded: tuple[Recoded, ...] = ()
+    table: int | None = None
 
 
 def read_gene_words(some: Sequence[Words]) -> GeneWords:
@@ -70,6 +71,7 @@ def read_gene_words(some: Sequence[Words]) -> GeneWords:
             for place, amino in _EXCEPT.findall(text.replace(" ", "")):
                 spans = tuple((int(a) - 1, int(b or a)) for a, b in _SPAN.findall(place))
                 recoded.append(Recoded(spans, seq1(amino)))
+    tables = [text for words in some for text in words.get("transl_table", ())]
     held = {*_HARMLESS, *_SLIPS, *_TRANS, *_START, ""}
     unknown = unknown or next(iter(sorted(exceptions - held)), "")
     return GeneWords(
@@ -79,6 +81,7 @@ def read_gene_words(some: Sequence[Words]) -> GeneWords:
         bool(exceptions & _TRANS) or any("trans_splicing" in words for words in some),
         bool(exceptions & _START),
         tuple(dict.fromkeys(recoded)),
+        next((int(text) for text in tables if text.isdecimal()), None),
     )
 
 

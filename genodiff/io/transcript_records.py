@@ -155,11 +155,11 @@ def _make(contig: str, feature: Any, place: _FlatLocation, said: GeneWords) -> T
     if not is_coding or said.pseudo:
         return one._replace(unknown=PSEUDO if said.pseudo else "")
     start = given.get("codon_start", ["1"])[0]
-    table = given.get("transl_table", [""])[0]
     skip = int(start) - 1 if start in ("1", "2", "3") else 0
     wrong = "" if start in ("1", "2", "3") else "its codon_start is none"
     return one._replace(
-        coding=place.pieces, skip=skip, table=int(table) if table.isdecimal() else None,
+        coding=place.pieces, skip=skip, table=said.table,
         starts=place.starts and not skip, ends=place.ends, slips=said.slips,
-        any_start=said.any_start, recoded=said.recoded, unknown=said.unknown or wrong,
+        any_start=said.any_start or given.get("translation", [""])[0].startswith("M"),
+        recoded=said.recoded, unknown=said.unknown or wrong,
     )  # fmt: skip

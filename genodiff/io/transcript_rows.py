@@ -193,10 +193,8 @@ class _Frame(NamedTuple):
         if not rows:
             return one._replace(unknown=PSEUDO if said.pseudo else said.unknown, guessed=False)
         starts, ends = self._find_ends(coding)
-        given = [row.words.get("transl_table", "") for row in rows]
-        table = next((int(text) for text in given if text.isdecimal()), None)
         skip = coding[0].phase or 0
-        one = one._replace(skip=skip, table=table, starts=starts and not skip, ends=ends)
+        one = one._replace(skip=skip, table=said.table, starts=starts and not skip, ends=ends)
         if said.pseudo:
             return one._replace(exons=one.exons or one.coding, coding=(), unknown=PSEUDO)
         wrong = NO_PHASE if not _check_phases(coding) else ""
@@ -334,8 +332,8 @@ def _split_frames(
     """
     by_id: dict[tuple[str, ...], list[AnnotationRow]] = {}
     for row in rows:
-        own = (row.names.get("ID", ""), *(row.words.get(k, "") for k in ("protein_id",
-               "Derives_from")))  # fmt: skip
+        own = (row.names.get("ID", ""), row.names.get("gene_id", ""),
+               *(row.words.get(k, "") for k in ("protein_id", "Derives_from")))  # fmt: skip
         by_id.setdefault(own, []).append(row)
     groups = list(by_id.values())
     if len(groups) < 2:

@@ -142,7 +142,8 @@ def compare_codons(
     )  # fmt: skip
     ends = end == whole and before.endswith("*")
     inside = before[:-1] if ends else before
-    if "X" in before or "*" in inside:  # N, or a stop that is read as an amino acid
+    odd = starts and begin == 0 and not is_start  # a first codon that the code has for no start
+    if odd or "X" in before or "*" in inside:  # N, or a stop that is read as an amino acid
         return {"frameshift_variant" if shift % 3 else "coding_sequence_variant"}, ""
     terms: set[str] = set()
     if is_start:

@@ -288,3 +288,34 @@ def test_exons_on_minus_may_be_numbered_either_way(tmp_path, numbers):
     text += row("stop_codon", size - 61, size - 59, about.format(numbers[0]), "-")
     path = write(tmp_path, str(Seq(SPLIT).reverse_complement()), text, "g.gtf")
     assert ask(tmp_path, path, size - 48, "A", "T") == ["t|g|missense_variant|C6S"]
+
+
+ODD = "ACG" + GENE[3:]
+WGA = GENE[:9] + "TGA" + GENE[12:]  # M A K W G ... in code 4
+
+
+@pytest.mark.parametrize("place", ["gene", "mRNA", "CDS"])
+def test_a_genetic_code_of_the_gene_is_that_of_its_cds(tmp_path, place):
+    said = dict.fromkeys(("gene", "mRNA", "CDS"), "") | {place: ";transl_table=4"}
+    path = write(tmp_path, WGA, row("gene", 1, 30, "ID=g" + said["gene"]) + row(
+        "mRNA", 1, 30, "ID=m;Parent=g" + said["mRNA"]) + row(
+        "CDS", 1, 30, "ID=c;Parent=m" + said["CDS"], phase=0))  # fmt: skip
+    assert ask(tmp_path, path, 9, "T", "C") == ["m|g|missense_variant|W4R"]
+
+
+def test_a_first_codon_that_is_no_start_is_not_judged_but_for_a_translation_with_m(tmp_path):
+    path = write(tmp_path, ODD, row("CDS", 1, 30, "ID=c", phase=0))
+    assert ask(tmp_path, path, 0, "A", "T") == ["c|c|coding_sequence_variant|"]
+    assert ask(tmp_path, path, 3, "G", "A") == ["c|c|missense_variant|A2T"]
+    head = "LOCUS       c  30 bp    DNA     linear   UNA 01-JAN-2000\nFEATURES             Location\n"
+    cds = '     CDS             1..30\n{0}/gene="c"\n{0}/translation="MAKRGCLSE"\n'
+    (tmp_path / "g.gb").write_text(head + cds.format(" " * 21) + f"ORIGIN\n{1:>9} {ODD.lower()}\n//\n")
+    assert ask(tmp_path, tmp_path / "g.gb", 0, "A", "T") == ["c|c|start_lost|"]
+
+
+def test_one_name_of_two_genes_is_two_coding_sequences(tmp_path):
+    text = "".join(row("CDS", at, at + 29, f'gene_id "{g}"; transcript_id "t";', phase=0)
+                   for g, at in (("a", 1), ("b", 41)))  # fmt: skip
+    path = write(tmp_path, GENE + "C" * 10 + GENE, text, "g.gtf")
+    assert [one[1:] for one in ask(tmp_path, path, 27, "T", "C")] == ["|a|stop_lost|*10Q"]
+    assert ask(tmp_path, path, 34, "C", "A") == ["||intergenic_variant|"]
