@@ -130,9 +130,8 @@ def cut_environment() -> None:
     for name in THREAD_VARIABLES:
         given = os.environ.get(name, "")
         wanted = _read_whole(given)
-        if given.strip() and not wanted:
+        if not wanted and os.environ.pop(name, "").strip():
             _log.warning("%s=%s is no number of threads: it is not used", name, given[:20])
-            del os.environ[name]
         if wanted and wanted > (os.cpu_count() or 1):
             os.environ[name] = str(limit_threads(wanted, f"{name}="))
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from Bio.Seq import Seq
+from Bio.SeqFeature import SeqFeature, SimpleLocation
+from Bio.SeqRecord import SeqRecord
 from folders import SHARED
 
 from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
@@ -307,9 +309,11 @@ def test_a_first_codon_that_is_no_start_is_not_judged_but_for_a_translation_with
     path = write(tmp_path, ODD, row("CDS", 1, 30, "ID=c", phase=0))
     assert ask(tmp_path, path, 0, "A", "T") == ["c|c|coding_sequence_variant|"]
     assert ask(tmp_path, path, 3, "G", "A") == ["c|c|missense_variant|A2T"]
-    head = "LOCUS       c  30 bp    DNA     linear   UNA 01-JAN-2000\nFEATURES             Location\n"
-    cds = '     CDS             1..30\n{0}/gene="c"\n{0}/translation="MAKRGCLSE"\n'
-    (tmp_path / "g.gb").write_text(head + cds.format(" " * 21) + f"ORIGIN\n{1:>9} {ODD.lower()}\n//\n")
+    coding = SeqFeature(SimpleLocation(0, 30, 1), "CDS",
+                        qualifiers={"gene": "c", "translation": "MAKRGCLSE"})  # fmt: skip
+    about = {"molecule_type": "DNA"}
+    record = SeqRecord(Seq(ODD), "c", "c", annotations=about, features=[coding])
+    (tmp_path / "g.gb").write_text(record.format("genbank"))
     assert ask(tmp_path, tmp_path / "g.gb", 0, "A", "T") == ["c|c|start_lost|"]
 
 
