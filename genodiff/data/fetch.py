@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -30,6 +29,7 @@ from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_file
+from genodiff.io.progress import is_on_screen
 
 log = logging.getLogger("genodiff")
 
@@ -152,11 +152,7 @@ def _download(owner: str, flag: str, source: Source, path: Path) -> None:
 
 
 def _shows_progress() -> bool:
-    return (
-        sys.stderr.isatty()
-        and log.isEnabledFor(logging.INFO)
-        and importlib.util.find_spec("tqdm") is not None
-    )
+    return is_on_screen() and importlib.util.find_spec("tqdm") is not None
 
 
 def _check(answer: requests.Response) -> None:

@@ -19,6 +19,13 @@ _log = logging.getLogger("genodiff")
 _FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
 
 
+def is_on_screen() -> bool:
+    """Whether a bar would be seen: stderr, which a service may lack, is a terminal."""
+    # Not rich's `is_terminal`: it is true under FORCE_COLOR too, where stderr is a pipe
+    there = sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+    return there and _log.isEnabledFor(logging.INFO)
+
+
 @contextmanager
 def say_slow(text: str) -> Iterator[None]:
     """Report `text` once if the block takes longer than 2 s, as drawing a large page does."""
@@ -40,8 +47,7 @@ class ProgressDisplay:
         self._began = self._last = time.monotonic()
         self._wait = _FIRST
         console = Console(stderr=True)
-        # Not `console.is_terminal`: it is true under FORCE_COLOR too, where stderr is a pipe
-        if sys.stderr.isatty() and _log.isEnabledFor(logging.INFO):
+        if is_on_screen():
             columns = (
                 SpinnerColumn(),
                 TextColumn("{task.description}", markup=False),

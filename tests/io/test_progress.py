@@ -85,3 +85,14 @@ def test_a_pipe_has_no_bar_where_colours_are_forced(monkeypatch, lines):
 )
 def test_durations(duration, text):
     assert format_duration(duration) == text
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_process_without_stderr_draws_no_bar(monkeypatch, caplog, lines, seconds, closed):
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr("sys.stderr", stream if closed else None)
+    with ProgressDisplay() as display:
+        seconds.now += 10
+        display.show("half")
+    assert caplog.messages == ["half"]
