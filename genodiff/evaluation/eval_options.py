@@ -188,12 +188,17 @@ class EvalOptions(Options):
         """How often each window goes through the network, at most."""
         return self.repeats * (1 if self.t_steps is None else 2)
 
+    @property
+    def one(self) -> str | None:
+        """The recipe of one evaluation."""
+        return self.recipe[0] if self.recipe else None
+
     def inputs(self) -> dict[str, Any]:
         """Settings of the run that these options replace."""
         given: dict[str, Any] = {
-            name: str(getattr(self, name))
-            for name in ("fasta", "bed", "recipe")
-            if getattr(self, name) is not None
+            name: str(value)
+            for name, value in (("fasta", self.fasta), ("bed", self.bed), ("recipe", self.one))
+            if value is not None
         }
         if self.text is not None or self.recipe is not None:
             given["text"] = None if self.text is None else str(Path(self.text).absolute())
@@ -202,4 +207,5 @@ class EvalOptions(Options):
     def describe(self) -> dict[str, Any]:
         """All of it as plain values, as `evaluate` takes it."""
         told = {one.name: getattr(self, one.name) for one in fields(EvalOptions)}
+        told["recipe"] = self.one
         return {key: str(one) if isinstance(one, Path) else one for key, one in told.items()}

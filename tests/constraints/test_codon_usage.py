@@ -144,7 +144,7 @@ def test_a_table_is_relative_within_an_amino_acid(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [("AAA 1", "1 codons"), ("AAA x", "AAA has no frequency"), ("AAA -1", "no frequency"),
-     ("AAA 1\nAAA 2", "second one")],
+     ("AAA 1\nAAA 2", "listed twice")],
 )  # fmt: skip
 def test_a_faulty_table_is_one_line(tmp_path, text, said):
     (tmp_path / "t").write_text(text)

@@ -180,7 +180,7 @@ def test_what_cannot_be_met_is_named_before_any_evaluation(name, model, tmp_path
         design(asked.rules)
     assert model.trained.backbone.calls == 0
     head, _, parts = caught.value.what.partition(
-        "met together: " if len(asked.parts) > 1 else "bases that are kept: "
+        "contradict each other: " if len(asked.parts) > 1 else "contradicts the fixed bases: "
     )
     assert head.startswith("c:")
     assert sorted(parts.split("; ")) == sorted(asked.parts)

@@ -238,7 +238,9 @@ def test_a_kept_head_is_read_with_the_settings_that_it_had(home, tmp_path, monke
 
 def test_a_head_with_weights_is_not_for_frozen_features(home, tmp_path):
     unit = unit_of(home, "run", head="conv", method="probe")
-    with pytest.raises(UsageError, match=r"--head conv has weights.*give one of mean, parts"):
+    with pytest.raises(
+        UsageError, match=r"--head conv has trainable weights.*give one of mean, parts"
+    ):
         run_unit(unit, task_data(20, 4), tmp_path)
 
 

@@ -108,5 +108,5 @@ def test_several_processes_say_their_batch(tmp_path, monkeypatch):
         ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "1"),
     ):  # fmt: skip
         monkeypatch.setenv(name, value)
-    with pytest.raises(UsageError, match="left open"):
+    with pytest.raises(UsageError, match="cannot be auto"):
         settle_config(tiny(accumulate="auto"), "cpu", tmp_path)
