@@ -43,7 +43,8 @@ def _describe(error: CycloptsError) -> str:
         return _describe_option(error)
     if isinstance(error, UnusedCliTokensError):
         words = " ".join(printable(word) for word in error.unused_tokens or ())
-        return f"unexpected argument {words}"
+        of_suite = (error.command_chain or ())[:1] == ("finetune",) and " " not in words
+        return f"unexpected argument {words}{f'. A model: --model {words}' * of_suite}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         if error.keyword is None:
             return f"{error.argument.name} is missing"

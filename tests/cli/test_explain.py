@@ -25,7 +25,8 @@ WRONG = [
     ("train toy --bacth-size 1", "Did you mean --batch-size?"),
     ("data check --jsom a.fa", "Did you mean --json? see `genodiff data check --help`"),
     ("data get toy --bogus", "Unknown option: --bogus. Known: --device, "),
-    ("checkpoint check A --model B", "unexpected argument A"),
+    ("checkpoint check A --model B", "unexpected argument A;"),
+    ("finetune genomic-benchmarks yeast", "unexpected argument yeast. A model: --model yeast;"),
 ]
 
 
