@@ -6,17 +6,26 @@ tensors, the same files as of one rank, so a run goes on with another number of 
 not.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+
+
+def is_part(tensor: Tensor) -> bool:
+    """Whether a tensor is kept in parts. What makes parts takes seconds to import; before it is
+    imported there are none.
+    """
+    parts = sys.modules.get("torch.distributed.tensor")
+    return parts is not None and isinstance(tensor, parts.DTensor)
 
 
 def shard_network(network: nn.Module, mesh: Any) -> None:
     """Keep this rank's part of each tensor of `network`; the layers are gathered one by one."""
+    from torch.distributed.fsdp import fully_shard
+
     exempt = {n for n, p in network.named_parameters() if hasattr(p, "_no_weight_decay")}
     for layer in _list_layers(network):
         fully_shard(layer, mesh=mesh)
@@ -35,7 +44,7 @@ def _list_layers(network: nn.Module) -> Iterator[nn.Module]:
 
 def gather(tensor: Tensor) -> Tensor:
     """The whole of a tensor that may be in parts. All ranks call this together."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if is_part(tensor) else tensor  # type: ignore[attr-defined]
 
 
 def take_part(tensor: Tensor, like: Tensor) -> Tensor:
@@ -43,10 +52,12 @@ def take_part(tensor: Tensor, like: Tensor) -> Tensor:
 
     All ranks call this together.
     """
-    if not isinstance(like, DTensor) or tensor.shape != like.shape:
+    if not is_part(like) or tensor.shape != like.shape:
         return tensor.to(like.device)
-    whole = tensor.to(like.device)
-    return distribute_tensor(whole, like.device_mesh, like.placements)
+    from torch.distributed.tensor import distribute_tensor
+
+    parts: Any = like
+    return distribute_tensor(tensor.to(like.device), parts.device_mesh, parts.placements)
 
 
 def gather_all(tensors: dict[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
@@ -58,13 +69,13 @@ def gather_all(tensors: dict[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         whole = gather(tensor)
         if keep:
-            found[name] = whole.cpu() if isinstance(tensor, DTensor) else whole
+            found[name] = whole.cpu() if is_part(tensor) else whole
     return found
 
 
 def is_sharded(network: nn.Module) -> bool:
     """Whether a network is in parts."""
-    return any(isinstance(p, DTensor) for p in network.parameters())
+    return any(is_part(p) for p in network.parameters())
 
 
 def all_finite(tensor: Tensor) -> bool:
