@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from genodiff.jobs.request import find_named
+
 
 def is_part(tensor: Tensor) -> bool:
     """Whether a tensor is kept in parts. What makes parts takes seconds to import; before it is
@@ -24,8 +26,7 @@ def is_part(tensor: Tensor) -> bool:
 
 def shard_network(network: nn.Module, mesh: Any) -> None:
     """Keep this rank's part of each tensor of `network`; the layers are gathered one by one."""
-    from torch.distributed.fsdp import fully_shard
-
+    fully_shard: Any = find_named("torch.distributed.fsdp:fully_shard")
     exempt = {n for n, p in network.named_parameters() if hasattr(p, "_no_weight_decay")}
     for layer in _list_layers(network):
         fully_shard(layer, mesh=mesh)
@@ -54,10 +55,10 @@ def take_part(tensor: Tensor, like: Tensor) -> Tensor:
     """
     if not is_part(like) or tensor.shape != like.shape:
         return tensor.to(like.device)
-    from torch.distributed.tensor import distribute_tensor
-
+    distribute: Any = find_named("torch.distributed.tensor:distribute_tensor")
     parts: Any = like
-    return distribute_tensor(tensor.to(like.device), parts.device_mesh, parts.placements)
+    part: Tensor = distribute(tensor.to(like.device), parts.device_mesh, parts.placements)
+    return part
 
 
 def gather_all(tensors: dict[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
