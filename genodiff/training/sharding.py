@@ -8,12 +8,11 @@ not.
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from genodiff.jobs.request import find_named
 
 
 def is_part(tensor: Tensor) -> bool:
@@ -26,7 +25,7 @@ def is_part(tensor: Tensor) -> bool:
 
 def shard_network(network: nn.Module, mesh: Any) -> None:
     """Keep this rank's part of each tensor of `network`; the layers are gathered one by one."""
-    fully_shard: Any = find_named("torch.distributed.fsdp:fully_shard")
+    fully_shard: Any = import_module("torch.distributed.fsdp").fully_shard
     exempt = {n for n, p in network.named_parameters() if hasattr(p, "_no_weight_decay")}
     for layer in _list_layers(network):
         fully_shard(layer, mesh=mesh)
@@ -55,7 +54,7 @@ def take_part(tensor: Tensor, like: Tensor) -> Tensor:
     """
     if not is_part(like) or tensor.shape != like.shape:
         return tensor.to(like.device)
-    distribute: Any = find_named("torch.distributed.tensor:distribute_tensor")
+    distribute: Any = import_module("torch.distributed.tensor").distribute_tensor
     parts: Any = like
     part: Tensor = distribute(tensor.to(like.device), parts.device_mesh, parts.placements)
     return part
