@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
-import torch
+import numpy as np
 from torch import nn
 
 from genodiff.annotation.base_labels import (
@@ -139,14 +139,14 @@ class BasesJob(Job[BasesRequest]):
         return features, keep_relatives(related, model.relatives)
 
     def plan(self) -> dict[str, Any]:
-        rows = torch.arange(min(self.settings.batch_size, len(self.windows["train"]))).numpy()
+        windows = min(self.settings.batch_size, len(self.windows["train"]))
 
-        def step() -> int:
-            self.lesson.learn(rows, 0, self.lesson.draw_turned(0))
+        def learn_one() -> int:
+            self.lesson.learn(np.arange(1), 0, self.lesson.draw_turned(0))
             return 1
 
         self.network.train()
-        seconds = round(machine.time_steps(step) * self.total, 1)
+        seconds = round(machine.time_steps(learn_one) * windows * self.total, 1)
         quicker = "--max-steps 1000" if self.request.method == "frozen" else "--method frozen"
         return {
             **self._count(), "names": list(self.task.names), "steps": self.total,
