@@ -68,7 +68,7 @@ def test_an_adapter_of_any_layer_is_what_its_merged_weights_are(model, place):
         torch.testing.assert_close(adapted(ids).logits, model(ids).logits)
     if place == "embedding" and not model.config.rcps:
         return  # the head is tied: `peft` leaves it as it is until both are merged
-    torch.testing.assert_close(adapted.merge_and_unload()(ids).logits, found, atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(adapted.merge_and_unload()(ids).logits, found, atol=3e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -77,7 +77,7 @@ def test_every_kind_of_adapter_is_read(model, kind):
     adapted = wrap(model, kind, ["in_proj", "x_proj", "dt_proj", "out_proj"])
     found = adapted(ids).logits
     assert (found - model(ids).logits).abs().max() > 1e-4
-    torch.testing.assert_close(adapted.merge_and_unload()(ids).logits, found, atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(adapted.merge_and_unload()(ids).logits, found, atol=3e-5, rtol=1e-4)
 
 
 def gradients(adapted: Any) -> dict[str, Tensor]:

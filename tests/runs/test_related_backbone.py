@@ -262,6 +262,7 @@ def test_a_run_of_many_genomes_has_relatives_too(tmp_path, folder):
         open_language(tmp_path / "run", "cpu", [tmp_path / "one.fa"])
 
 
+@pytest.mark.slow
 def test_weights_alone_take_the_genome_that_a_verb_reads(tmp_path, folder, monkeypatch, caplog):
     """Strains and the genome itself are told by it, whether it is the model's own or another."""
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
