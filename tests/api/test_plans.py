@@ -160,8 +160,8 @@ def test_of_long_texts_the_beginning_is_read(home, run, monkeypatch, caplog):
 
 
 def test_a_long_plan_names_what_is_quicker_and_what_that_costs(home, run, monkeypatch, capsys):
-    monkeypatch.setattr("genodiff.generate.estimate._LONG", 0)
-    monkeypatch.setattr("genodiff.studies.compare_request._LONG", 0)
+    monkeypatch.setattr("genodiff.generate.estimate._LONG", -1)
+    monkeypatch.setattr("genodiff.studies.compare_request._LONG", -1)
     monkeypatch.setattr("genodiff.studies.compare_request._FEW", 5)
     for words, ways in (
         (

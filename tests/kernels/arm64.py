@@ -18,7 +18,7 @@ from torch import Tensor
 
 from genodiff.generate import constrained
 from genodiff.kernels import conv, direction, library, linear, norm
-from genodiff.memory import columns, fast, segments, tables
+from genodiff.memory import column_classes, columns, fast, segments, tables
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
@@ -39,7 +39,7 @@ int main(int count, char **given) {
 #define RUN(name) \\
     if (!strcmp(given[3], #name)) return genodiff_##name((void *)all, backward, threads);
     RUN(scan) RUN(conv) RUN(gate) RUN(norm) RUN(linear)
-    RUN(recall) RUN(kmers) RUN(sampled) RUN(align) RUN(columns) RUN(chain) RUN(segments)
+    RUN(recall) RUN(kmers) RUN(sampled) RUN(align) RUN(columns) RUN(chain) RUN(segments) RUN(classes)
     return 2;
 }
 """
@@ -64,7 +64,10 @@ class Arm64:
         for kernel in library._STRUCTURES:
             setattr(self, f"genodiff_{kernel}", partial(self._run, kernel))
         monkeypatch.setattr(library, "_library", lambda: (self, "arm64"))
-        modules = (direction, conv, linear, norm, fast, tables, columns, constrained, segments)
+        modules = (
+            direction, conv, linear, norm, fast, tables, columns, constrained, segments,
+            column_classes,
+        )  # fmt: skip
         for module in modules:
             monkeypatch.setattr(module, "call", self._call)
 
