@@ -14,6 +14,7 @@ not depend on the number of threads. In C where there is a library.
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,10 +52,10 @@ class ColumnClasses:
         """(n,): the lod of each column of a row; `ids` are rows of `columns`, below 0 gaps."""
         if not is_loaded():
             return self.compare_slowly(ids)
-        lods, flow = np.empty(len(ids)), self.states.leave * self.states.share
-        arrays = {
+        lods = np.empty(len(ids))
+        arrays: dict[str, NDArray[Any]] = {
             "of": self.place, "ids": ids, "likely": self.likely, "share": self.states.share,
-            "leave": self.states.leave, "toward": flow / flow.sum(),
+            "leave": self.states.leave, "toward": self.states.toward,
             "slow": self.slow.astype(np.float64), "lods": lods,
         }  # fmt: skip
         n, (k, m) = len(ids), (len(self.slow), self.likely.shape[1])

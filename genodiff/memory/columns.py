@@ -15,7 +15,7 @@ So what relatives say of one another tells how quickly a hidden place changes, w
 This file is the definition, in NumPy, for whole batches.
 """
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,13 @@ class States(NamedTuple):
     steps: Floats
     of: NDArray[np.int64]
     phase: NDArray[np.int64]
+
+    @property
+    def toward(self) -> Floats:
+        """(K,): the probability of each state where the chain leaves one."""
+        flow: Floats = self.leave * self.share
+        toward: Floats = flow / flow.sum()
+        return toward
 
 
 def start_numbers(tree: Tree, gc: float, *, plain: int = 2, coding: int = 2) -> ColumnNumbers:
@@ -260,13 +267,12 @@ def _run_c(
     chances[..., :rates] = exchange_branches(numbers).transpose(1, 2, 3, 0)
     weights = np.zeros((*states.weights.shape[:2], MOST_RATES))
     weights[..., :rates] = states.weights
-    flow = states.leave * states.share
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "over": over, "prior": np.asarray(prior, np.float64), "codes": codes,
         "parent": np.array(numbers.parent, np.int64),
         "order": np.array(numbers.tree.order_nodes(), np.int64),
         "chances": chances, "weights": weights, "share": states.share, "leave": states.leave,
-        "toward": flow / flow.sum(), "bases": share_bases(numbers.gc),
+        "toward": states.toward, "bases": share_bases(numbers.gc),
     }  # fmt: skip
     shape = codes.shape
     arrays["factors"] = np.empty((*shape, 4))
@@ -334,7 +340,7 @@ def improve_observed(seen: Floats, numbers: ColumnNumbers) -> tuple[ColumnNumber
             counts[c, phase] += total[k]
     occupied = own.sum((0, 1))
     # Leaving, also to come back at once: the chance that a step was drawn anew.
-    q = states.leave * states.share / (states.leave * states.share).sum()
+    q = states.toward
     before = chain.forward[:, :-1] * chain.emission[:, :-1] / chain.scale[:, :-1, None]
     ahead = chain.emission[:, 1:] * chain.behind[:, 1:] / chain.scale[:, 1:, None]
     left = np.einsum("blk,bl->k", before, ahead @ q) * states.leave
