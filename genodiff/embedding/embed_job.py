@@ -19,7 +19,8 @@ from genodiff.embedding.request import EmbedFields, EmbedRequest, HeldEmbeddingR
 from genodiff.errors import UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
-from genodiff.io.input_file import is_file
+from genodiff.io.input_file import is_file, name_input
+from genodiff.io.planning import find_share
 from genodiff.io.target import describe_file, set_aside
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
@@ -55,6 +56,9 @@ class EmbedJob(Job[EmbedRequest]):
         n = bases = 0
         for window in chain(some, rest):
             n, bases = n + 1, bases + len(window.letters)
+        if is_file(self.request.sequences):
+            share = find_share(name_input(self.request.sequences))
+            n, bases = round(n / share), round(bases / share)
         rows = bases if self.how.pool == "none" else n
         each = self._time_base(some)
         return {

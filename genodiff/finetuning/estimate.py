@@ -1,10 +1,9 @@
 """What a sweep will take: units, steps, time, memory, disk, downloads.
 
-Nothing is trained and no test part is opened.
-
-Time comes from a few real steps of each network at each task's typical length. Memory comes from
-what autograd keeps of one pass. For a task whose data are not here, the published counts and the
-longest length are used, and the files to fetch are listed.
+Nothing is trained, and of large files the beginning is read. Time comes from two small steps of
+each network, since its pace in bases hardly depends on their length; memory from what autograd
+keeps of a pass. For a task whose data are not here, the published counts and the longest length are
+used, and the files to fetch are listed.
 """
 
 import math
@@ -28,29 +27,38 @@ from genodiff.finetuning.protocol import GRIDS, FitSettings
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.sweep import SweepPlan, choose_settings
 from genodiff.io.progress import format_duration
-from genodiff.tasks.data_request import DataRequest, load_cached
+from genodiff.tasks.data_request import DataRequest
 from genodiff.tasks.reference import find_reference
 from genodiff.tasks.suite import Task, find_task, load_suite
-from genodiff.tasks.task import VALID_SHARE
+from genodiff.tasks.task import VALID_SHARE, TaskData
 
 _FORWARD = 0.35  # of a training step's time
+_TIMED = 2_048
+"""Bases of a step that is timed."""
+_ENCODED = 2_000
+"""Texts whose length in tokens is taken."""
 
 
 class TaskSize(NamedTuple):
-    """A task's size: examples, typical and longest length, and whether the data are here."""
+    """A task's size: examples, typical and longest length; `data` is None if not here."""
 
     task: Task
     n_train: int
     n_test: int
     length: int
     longest: int
-    here: bool
+    data: TaskData | None = None
+
+    @property
+    def here(self) -> bool:
+        """Whether the data are here."""
+        return self.data is not None
 
 
 def measure_task(request: DataRequest, name: str) -> TaskSize:
     """The size of a task, from its data if they are here, otherwise from the published counts."""
     try:
-        data = load_cached(request.to_json(), name)
+        data = request.load(name)
     except DataError:
         if request.table is not None:
             raise
@@ -62,24 +70,22 @@ def measure_task(request: DataRequest, name: str) -> TaskSize:
             count["test"],
             task.max_length,
             task.max_length,
-            False,
         )
     lengths = data.train.lengths.clip(max=data.task.max_length)
-    return TaskSize(
-        data.task, data.train.n, data.test.n, round(float(lengths.mean())), int(lengths.max()), True
-    )
+    n, typical = data.train.forecast, round(float(lengths.mean()))
+    if request.max_train is not None:
+        valid = 0 if data.valid_index is None else len(data.valid_index)
+        n = min(n, request.max_train + valid)
+    return TaskSize(data.task, n, data.test.forecast, typical, int(lengths.max()), data)
 
 
-def count_in_tokens(
-    request: DataRequest, size: TaskSize, model: ModelSpec, settings: FitSettings
-) -> TaskSize:
+def count_in_tokens(size: TaskSize, model: ModelSpec, settings: FitSettings) -> TaskSize:
     """The size of a task of text, with lengths in tokens of a network's tokenizer."""
     most = min(size.task.max_length, settings.max_length or size.task.max_length)
-    if not size.here:
+    if size.data is None:
         return size._replace(length=most, longest=most)
-    lengths = encode(
-        load_cached(request.to_json(), size.task.name).train, model.encoder(), most
-    ).lengths
+    some = size.data.train.take(np.arange(min(size.n_train, size.data.train.n))[:_ENCODED])
+    lengths = encode(some, model.encoder(), most).lengths
     return size._replace(length=round(float(lengths.mean())), longest=int(lengths.max()))
 
 
@@ -88,7 +94,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
     plan = plan._replace(request=plan.request.model_copy(update={"offline": True}))
     domain = DOMAINS[plan.request.domain]
     sizes = [measure_task(plan.request, name) for name in plan.tasks]
-    rows = []
+    rows, paces = [], _Paces()
     for size in sizes:
         for model in plan.models:
             for method in plan.methods if model.kind != "baseline" else ("baseline",):
@@ -107,7 +113,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                 if model.kind != "baseline":
                     _, settings = choose_settings(plan, size.task, model, method)
                     seen = (
-                        count_in_tokens(plan.request, size, model, settings)
+                        count_in_tokens(size, model, settings)
                         if domain.unit != domain.size_unit
                         else size
                     )
@@ -117,7 +123,9 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     classifier = Classifier.of(backbone, n_out, settings, alphabet.complement).to(
                         device
                     )
-                    row |= _of_network(classifier, seen, settings, _tries(plan, settings, seen))
+                    tries = _tries(plan, settings, seen)
+                    pace = paces.find((model.name, method), classifier, seen, settings)
+                    row |= _of_network(classifier, seen, settings, tries, pace)
                 row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
@@ -168,7 +176,7 @@ def _tries(plan: SweepPlan, settings: FitSettings, size: TaskSize) -> float:
 
 
 def _of_network(
-    classifier: Classifier, size: TaskSize, settings: FitSettings, tries: float
+    classifier: Classifier, size: TaskSize, settings: FitSettings, tries: float, pace: float
 ) -> dict[str, Any]:
     parameters = sum(p.numel() for p in classifier.parameters())
     found: dict[str, Any] = {
@@ -181,7 +189,6 @@ def _of_network(
     if not size.n_train:
         return found
     n_fit = size.n_train - size.n_train // VALID_SHARE
-    pace = time_base(classifier, size.task, size.length, settings)
     average = 2 if classifier.strands == "average" else 1
     ahead = _FORWARD * pace * average * size.length
     found["memory_bytes"] = estimate_memory(classifier, size.task, size.longest, settings)
@@ -196,6 +203,20 @@ def _of_network(
     found["choice_seconds"] = fit * (tries - 1)
     found["seconds"] = fit * tries + ahead * size.n_test
     return found
+
+
+class _Paces:
+    """Seconds a base of each model and method, timed at the first task."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], float] = {}
+
+    def find(
+        self, key: tuple[str, str], classifier: Classifier, size: TaskSize, settings: FitSettings
+    ) -> float:
+        if key not in self._known and size.n_train:
+            self._known[key] = time_base(classifier, size.task, size.length, settings)
+        return self._known.get(key, 0.0)
 
 
 def _batch(rows: int, length: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
@@ -217,17 +238,14 @@ def _targets(task: Task, rows: int, device: torch.device) -> torch.Tensor:
 
 
 def time_base(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> float:
-    """Seconds of forward, backward and update per base.
-
-    It is the faster of two passes, after one to warm up.
-    """
-    device = classifier.weight.device
+    """Seconds of a pass and its gradient per base: the faster of two."""
+    device, length = classifier.weight.device, min(length, _TIMED)
     rows = split_passes(
         np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1
     )[0].stop
-    optimizer = torch.optim.AdamW(classifier.parameters(), lr=0.0, weight_decay=0.0, fused=True)
+    rows = min(rows, max(1, _TIMED // length))
     took = []
-    for _ in range(3):
+    for _ in range(2):
         began = time.perf_counter()
         x0, lengths = _batch(rows, length, device)
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
@@ -236,16 +254,13 @@ def time_base(classifier: Classifier, task: Task, length: int, settings: FitSett
         if device.type == "cuda":
             torch.cuda.synchronize()
         took.append(time.perf_counter() - began)
-    update = time.perf_counter()
-    optimizer.step()
-    update = time.perf_counter() - update
-    return (min(took[1:]) + update * rows / settings.batch_size) / (rows * length)
+    return min(took) / (rows * length)
 
 
 def estimate_memory(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> int:
     """Bytes of weights, gradients, moments, the best epoch's copy, and activations.
 
-    Activations are what autograd keeps of the largest pass.
+    Activations are what autograd keeps of the largest pass, in proportion to its bases.
     """
     device = classifier.weight.device
     rows = split_passes(
@@ -258,11 +273,11 @@ def estimate_memory(classifier: Classifier, task: Task, length: int, settings: F
         kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    some = min(rows, 2)
+    some, read = min(rows, 2), min(length, _TIMED)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         loss = sum_loss(
             task.kind,
-            classifier(*_batch(some, length, device)).float(),
+            classifier(*_batch(some, read, device)).float(),
             _targets(task, some, device),
         )
     own = {
@@ -270,10 +285,9 @@ def estimate_memory(classifier: Classifier, task: Task, length: int, settings: F
         for p in classifier.parameters()
     }
     del loss
-    return (
-        5 * sum(own.values())
-        + sum(size for at, size in kept.items() if at not in own) * rows // some
-    )
+    return 5 * sum(own.values()) + sum(
+        size for at, size in kept.items() if at not in own
+    ) * rows * length // (some * read)
 
 
 def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str]]:

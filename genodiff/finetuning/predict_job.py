@@ -40,7 +40,8 @@ from genodiff.finetuning.predictions import Floats, make_frame, make_rows
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io import atomic
 from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.input_file import is_file
+from genodiff.io.input_file import is_file, name_input
+from genodiff.io.planning import find_share
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.tasks.unlabelled import Query, read_queries
@@ -137,6 +138,9 @@ class QueryReader:
             self.n_turned += query.strand == "-"
             if self.models[0].cuts(query.sequence):
                 self.n_cut, first = self.n_cut + 1, first or query
+        share = find_share(name_input(self.given)) if isinstance(self.given, str | Path) else 1.0
+        seen = self.total, self.n_cut, self.n_turned
+        self.total, self.n_cut, self.n_turned = (round(n / share) for n in seen)
         if first is not None:
             longest = f"{self.card.max_length:,}"
             _log.warning(

@@ -25,6 +25,7 @@ from genodiff.io.diagnosis import Diagnosis, describe_letter, find_file_format
 from genodiff.io.file_kinds import find_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
+from genodiff.io.planning import is_cut, note_cut
 from genodiff.io.regions import mark_circular, says_circular
 from genodiff.io.text_lines import find_spoilt_name, split_lines
 
@@ -93,8 +94,8 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
     """The records of a FASTA file, each judged good as a whole; memory for one at a time.
 
     `path` may be gzip or BGZF under any name; "-" is stdin. `extra` bytes count as letters too (a
-    template's `?`). Raises `DataError` (see the module); since the file is a stream, records before
-    a fault have been given by then.
+    template's `?`). A plan reads the beginning of a large file. Raises `DataError` (see the
+    module); since the file is a stream, records before a fault have been given by then.
     """
     header: Header | None = None
     pieces: list[bytes] = []
@@ -102,11 +103,15 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
         for event in scan_fasta(source, extra):
             if isinstance(event, RecordLines):
                 pieces.append(event.letters())
-                continue
-            if header is not None:
-                yield Record(header.name, header.description, b"".join(pieces), header.line)
-            header, pieces = event, []
-        if header is not None:
+            else:
+                if header is not None:
+                    yield Record(header.name, header.description, b"".join(pieces), header.line)
+                header, pieces = event, []
+            if is_cut(source):
+                share, what = source.size / source.stat.st_size, f"{source.size / 1e6:.0f} MB"
+                note_cut(source.shown, share, f"its first {what}")
+                break
+        if header is not None and pieces:
             yield Record(header.name, header.description, b"".join(pieces), header.line)
 
 

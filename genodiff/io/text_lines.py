@@ -11,7 +11,7 @@ from pathlib import Path
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import Diagnosis
 from genodiff.io.file_kinds import find_format
-from genodiff.io.input_file import open_input
+from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.planning import cut_text
 
 _BOM = b"\xef\xbb\xbf"
@@ -25,15 +25,17 @@ log = logging.getLogger("genodiff")
 def read_text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of every line of a file, as `split_lines` gives them."""
     with open_input(path) as source:
-        yield from split_lines(source.blocks(), kind, source.shown)
+        yield from split_lines(source.blocks(), kind, source.shown, source)
 
 
-def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tuple[int, str]]:
+def split_lines(
+    blocks: Iterable[bytes], kind: str, shown: str, source: InputFile | None = None
+) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of every line, without its end.
 
     `kind` is what the file should be and `shown` its name, for messages. A line may hold tabs but
-    no other control character. A plan reads the beginning of a long file. Raises `DataError` naming
-    the line.
+    no other control character. A plan reads the beginning of a long file, of which `source` tells
+    the share. Raises `DataError` naming the line.
     """
     number, rest, first, mac, encoding, size = 1, b"", True, False, "utf-8", 0
     for block in as_utf8(blocks, shown):
@@ -63,7 +65,7 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
             yield from enumerate(lines, number)
             number += len(lines)
         size += len(block)
-        if cut_text(size, kind, shown):
+        if cut_text(size, kind, shown, source):
             return
     if rest:
         yield number, _decoded(rest, number, shown, encoding, last=True)[0]

@@ -22,6 +22,7 @@ from genodiff.errors import DataError
 from genodiff.io.diagnosis import find_binary_format
 from genodiff.io.file_kinds import HEAD
 from genodiff.io.input_file import open_input
+from genodiff.io.planning import FILES, is_planning, note_cut
 from genodiff.tasks.examples import Examples, check_sequence
 
 PARTS = ("train", "test")
@@ -128,14 +129,19 @@ def _read_part(tree: _Tree, part: str, classes: tuple[str, ...]) -> Examples:
     sequences: list[bytes] = []
     names: list[str] = []
     labels: list[int] = []
+    n, some = sum(len(tree.files[part][name]) for name in classes), None
+    if is_planning() and n > FILES * len(classes):
+        some = FILES
+        note_cut(f"{tree.shown}/{part}", FILES * len(classes) / n, f"{FILES} files of each class")
     for label, name in enumerate(classes):
         # By the name without its ending, as in the benchmark's tables of coordinates.
-        for stem in sorted(file.removesuffix(_ENDING) for file in tree.files[part][name]):
+        stems = sorted(file.removesuffix(_ENDING) for file in tree.files[part][name])
+        for stem in stems[:some]:
             place = f"{part}/{name}/{stem}{_ENDING}"
             sequences.append(_sequence(tree.read(place), f"{tree.shown}/{place}"))
             names.append(stem)
             labels.append(label)
-    return Examples(sequences, np.array(labels, np.int64), names)
+    return Examples(sequences, np.array(labels, np.int64), names, share=len(names) / n)
 
 
 def _sequence(raw: bytes, shown: str) -> bytes:

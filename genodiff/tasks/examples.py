@@ -48,6 +48,13 @@ class Examples(NamedTuple):
     labels: NDArray[Any]
     names: list[str]
     coordinates: Coordinates | None = None
+    share: float = 1.0
+    """Of all examples that there are: less where a plan has read the first ones alone."""
+
+    @property
+    def forecast(self) -> int:
+        """About how many examples there are."""
+        return round(self.n / self.share)
 
     @property
     def n(self) -> int:
@@ -97,12 +104,15 @@ def concatenate(first: Examples, second: Examples) -> Examples:
                 for pair in zip(first.coordinates, second.coordinates, strict=True)
             )
         )
+    n = first.n + second.n
+    share = n / (first.forecast + second.forecast) if n else 1.0
     both = bool(first.sequences) == bool(second.sequences) or not first.n or not second.n
     return Examples(
         first.sequences + second.sequences if both else [],
         np.concatenate([first.labels, second.labels]),
         first.names + second.names,
         joined,
+        share,
     )
 
 

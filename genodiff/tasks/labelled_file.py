@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from genodiff.errors import DataError
 from genodiff.io.containers import NAME, SEQUENCE
+from genodiff.io.planning import find_share
 from genodiff.io.text_lines import explain_whole, find_spoilt_name, is_missing, read_whole
 from genodiff.tasks.examples import Coordinates, Examples, check_sequence
 from genodiff.tasks.labels import MARKS, Kind, choose_label_columns, find_unlabelled, read_labels
@@ -68,7 +69,8 @@ def read_examples(
         for cell, line, name in zip(table.cells[column], table.line, names, strict=True)
     ]
     labels, kind, classes = read_labels(table, chosen, kind, classes, own=layout.own)
-    return Examples(sequences, labels, names, _coordinates(table)), kind, classes
+    share = find_share(table.file)
+    return Examples(sequences, labels, names, _coordinates(table), share), kind, classes
 
 
 def check_cell(cell: str, file: str, *, line: int, record: str) -> bytes:

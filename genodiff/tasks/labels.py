@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError, UsageError
+from genodiff.io.planning import was_cut
 from genodiff.io.text_lines import find_alike, find_spoilt_name, is_missing, read_number
 from genodiff.tasks.table import TextTable
 
@@ -160,7 +161,7 @@ def read_labels(
     kind = kind or ("binary" if len(classes) == 2 else "multiclass")
     if kind == "regression":
         return _values(table, cells, own), kind, ()
-    if len(classes) < 2 or (kind == "binary") != (len(classes) == 2):
+    if not was_cut() and (len(classes) < 2 or (kind == "binary") != (len(classes) == 2)):
         what = (
             f"{len(classes)} different label{'s' * (len(classes) != 1)} "
             f"({', '.join(classes[:5])}) do not make a {kind} task"

@@ -6,6 +6,7 @@ import numpy as np
 
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.input_file import open_input
+from genodiff.io.planning import was_cut
 from genodiff.tasks.class_folders import is_class_folders, read_class_folders, refuse_archive
 from genodiff.tasks.examples import Examples, Parts, concatenate, count_classes
 from genodiff.tasks.labelled_file import TableColumns, read_examples
@@ -63,7 +64,7 @@ def load_own_data(
             refuse_archive(given)
     refuse_single_table(path, test, valid, test_share)
     parts, kind, classes = _parts(path, test, valid, layout, kind, test_share)
-    if split in RESPLITS:
+    if split in RESPLITS and not was_cut():
         parts = resplit(split, parts, classes, frozenset(), similarity or THRESHOLD)
     elif split != "official":
         raise UsageError(
@@ -136,7 +137,7 @@ def _parts(
         note = f"one table: a share of {test_share:g} of it tests"
         some, rest = train_part.take(rows[:n_test]), train_part.take(rows[n_test:])
         return Parts(rest, some, (_tell_kind(kind, classes), note)), kind, classes
-    told = (kind, classes or None)
+    told = (kind, (not was_cut() and classes) or None)
     test_part = read_examples(test, layout, kind=told[0], classes=told[1])[0]
     agreed = (_tell_kind(kind, classes),)
     if valid is None:
@@ -165,7 +166,7 @@ def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, .
 
     It cannot be learnt and validated, and is mostly a typing error in a label.
     """
-    if kind in ("binary", "multiclass") and train.n > 2 * len(classes):
+    if kind in ("binary", "multiclass") and train.n > 2 * len(classes) and not was_cut():
         alone = [name for name, n in count_classes(train.labels, classes).items() if n < 2]
         if alone:
             raise DataError(

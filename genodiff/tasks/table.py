@@ -15,6 +15,7 @@ from genodiff.io.delimited import read_delimited
 from genodiff.io.fasta import read_fasta
 from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import check_parquet, open_input
+from genodiff.io.planning import ROWS, is_planning, note_cut
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}
 """What the ending of a file promises; the file itself decides (`genodiff.io.delimited`)."""
@@ -132,7 +133,12 @@ def _delimited(path: Path, separator: str) -> TextTable:
 def _parquet(path: Path) -> TextTable:
     check_parquet(path)
     try:
-        frame = pl.read_parquet(find_plain_path(path))
+        lazy = pl.scan_parquet(find_plain_path(path))
+        n = lazy.select(pl.len()).collect().item()
+        cut = is_planning() and n > ROWS
+        if cut:
+            note_cut(str(path), ROWS / n, f"its first {ROWS:,} rows")
+        frame = (lazy.head(ROWS) if cut else lazy).collect()
     except (pl.exceptions.PolarsError, OSError) as fault:
         what = f"is no whole parquet file ({str(fault).splitlines()[0][:120]})"
         raise DataError(what, file=path, fix="write it again") from None

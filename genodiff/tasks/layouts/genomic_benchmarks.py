@@ -22,6 +22,7 @@ import polars as pl
 
 from genodiff.errors import DataError
 from genodiff.io.file_kinds import find_plain_path
+from genodiff.io.planning import is_planning
 from genodiff.tasks.class_folders import PARTS, is_class_folders, read_class_folders
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.labelled_file import read_examples
@@ -73,6 +74,8 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
     table = read_coordinates(folder, name, classes)
     if table is not None:
         if not genomes.wanted:
+            for reference in dict.fromkeys(genomes.of_class.values()) if is_planning() else ():
+                find_reference(*reference, genomes.given, offline=genomes.offline)
             return Parts(*table)
         train, test = (add_sequences(part, classes, genomes) for part in table)
         return Parts(train, test)
