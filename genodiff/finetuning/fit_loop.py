@@ -14,6 +14,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,26 +106,30 @@ class FitLoop:
             for name, parameter in network.named_parameters()
             if parameter.requires_grad and not (network.frozen and name.startswith("backbone."))
         ]
-        groups: list[dict[str, Any]] = [
+        self.groups: list[dict[str, Any]] = [
             {
                 "params": [p for n, p in named if has_weight_decay(n, p)],
                 "weight_decay": settings.weight_decay,
             },
             {"params": [p for n, p in named if not has_weight_decay(n, p)], "weight_decay": 0.0},
         ]
-        self.optimizer = AdamW(
-            [g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, fused=True
-        )
         self.average = WeightAverage(network, settings.ema) if settings.ema else None
         self.epoch, self.batch, self.step, self.loss, self.seconds = 0, 0, 0, 0.0, 0.0
         self.history: list[Epoch] = []
         self.best_epoch = 0
         self.best: dict[str, Tensor] = {}
 
+    @cached_property
+    def optimizer(self) -> AdamW:
+        """Made at the first step: a plan needs none, and its imports take two seconds."""
+        settings = self.lesson.settings
+        groups = [group for group in self.groups if group["params"]]
+        return AdamW(groups, lr=settings.lr, betas=settings.betas, fused=True)
+
     @property
     def trained(self) -> int:
         """How many weights are trained."""
-        return sum(p.numel() for group in self.optimizer.param_groups for p in group["params"])
+        return sum(p.numel() for group in self.groups for p in group["params"])
 
     @property
     def steps(self) -> int:

@@ -107,11 +107,12 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
                 if header is not None:
                     yield Record(header.name, header.description, b"".join(pieces), header.line)
                 header, pieces = event, []
-            if is_cut(source):
-                share, what = source.size / source.stat.st_size, f"{source.size / 1e6:.0f} MB"
-                note_cut(source.shown, share, f"its first {what}")
-                break
-        if header is not None and pieces:
+                if is_cut(source):
+                    read = source.size if source.compression != "none" else event.offset
+                    what = f"its first {read / 1e6:.0f} MB"
+                    note_cut(source.shown, read / source.stat.st_size, what)
+                    return
+        if header is not None:
             yield Record(header.name, header.description, b"".join(pieces), header.line)
 
 

@@ -8,7 +8,7 @@ upper case: both formats write lower case by custom, so that it says nothing of 
 import logging
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from itertools import chain
@@ -32,6 +32,8 @@ _RELEASE = b"Genetic Sequence Data Bank"
 """Stands above the records of the files of NCBI's releases."""
 _HIDDEN = re.compile("[\xad\u200b-\u200f\u2060\ufeff]")
 _LOCATION = re.compile(r"(?:FT|  )   \S+\s+(\S+)$")
+_NAMED = re.compile(r"(?:FT|  )   \S+\s+(?=[^\s\"/])")
+_NESTED = re.compile(r"(complement|join|order)\((.*)\)")
 _AGAIN = "copy or download the file again"
 
 
@@ -129,7 +131,8 @@ def _parse(lines: list[str], kind: FlatFormat, shown: str, start: int) -> FlatRe
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            parsed = next(kind.parser().parse_records(StringIO("\n".join(lines) + "\n")))
+            text = "\n".join(_flatten_locations(lines)) + "\n"
+            parsed = next(kind.parser().parse_records(StringIO(text)))
         except Exception as error:  # the parser raises whatever a malformed line leads it to
             reason = str(error).splitlines() or [type(error).__name__]
             what = f"this {kind.name} record cannot be parsed: {' '.join(reason)[:160]}"
@@ -159,3 +162,43 @@ def _parse(lines: list[str], kind: FlatFormat, shown: str, start: int) -> FlatRe
     for said in warned:
         log.warning("%s, line %d (record %s): %s", shown, start, name, said[:160])
     return FlatRecord(name, sequence, start, parsed)
+
+
+def _flatten_locations(lines: Sequence[str]) -> list[str]:
+    """The lines with each location as one list of parts: Biopython reads lists in lists wrong.
+
+    complement(join(1..4,complement(6..9))) is join(6..9,complement(1..4)).
+    """
+    made: list[str] = []
+    is_open = False
+    for line in lines:
+        if is_open:  # a location goes on in the next line
+            made[-1] += line[2:].strip()
+        else:
+            made.append(line)
+        head = _NAMED.match(made[-1])
+        is_open = head is not None and made[-1].count("(") > made[-1].count(")")
+        if head is not None and not is_open and "(" in made[-1]:
+            text = "".join(made[-1][head.end() :].split())
+            parts = _list_parts(text)
+            operator = "order" if "order(" in text else "join"
+            made[-1] = head[0] + (f"{operator}({','.join(parts)})" if len(parts) > 1 else parts[0])
+    return made
+
+
+def _list_parts(text: str) -> list[str]:
+    """The parts of a location in the order of reading, each by itself."""
+    found = _NESTED.fullmatch(text)
+    if found is None:
+        return [text]
+    parts, depth, start = list[str](), 0, 0
+    for at, letter in enumerate(f"{found[2]},"):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts += _list_parts(found[2][start:at])
+            start = at + 1
+    if found[1] != "complement":
+        return parts
+    turned = (_NESTED.fullmatch(part) for part in reversed(parts))
+    return [part[2] if part else f"complement({one})"
+            for part, one in zip(turned, reversed(parts), strict=True)]  # fmt: skip

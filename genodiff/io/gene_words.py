@@ -21,7 +21,8 @@ _OPAQUE = {"artificial_location", "codon"}
 ROW_WORDS = frozenset(
     {*_BIOTYPES, *_FLAGS, *_OPAQUE, "pseudo", "pseudogene", "exception", "transl_except",
      "transl_table", "partial", "start_range", "end_range", "tag", "part", "exon_number",
-     "Is_circular", "Derives_from", "protein_id"}
+     "Is_circular", "Derives_from", "protein_id",
+     "genome", "organelle"}
 )  # fmt: skip
 """Attributes of GFF3 and GTF that are read here, besides those that name a row."""
 _NO = {"false", "no", "0"}
@@ -29,6 +30,7 @@ _HARMLESS = {"nonconsensus splice site", "dicistronic gene"}
 _SLIPS = {"ribosomal slippage", "ribosome slippage"}
 _TRANS = {"trans splicing"}
 _START = {"alternative start codon"}
+_OF_UNKNOWN_CODE = ("mitochondri", "kinetoplast", "hydrogenosome")
 _EXCEPT = re.compile(r"\(?\s*pos:(.*?),\s*aa:\s*(\w+)")
 _SPAN = re.compile(r"(\d+)(?:\.\.(\d+))?")
 
@@ -83,6 +85,23 @@ def read_gene_words(some: Sequence[Words]) -> GeneWords:
         tuple(dict.fromkeys(recoded)),
         next((int(text) for text in tables if text.isdecimal()), None),
     )
+
+
+def find_code(words: Words, kind: str = "") -> int | None:
+    """The genetic code that a row or feature of a whole sequence says for its CDS.
+
+    0 is that of an organelle whose code is not said, None where nothing is said.
+
+    >>> find_code({"genome": ["mitochondrion"]}), find_code({"organelle": ["plastid:chloroplast"]})
+    (0, 11)
+    """
+    tables = [int(text) for text in words.get("transl_table", ()) if text.isdecimal()]
+    if tables:
+        return tables[0]
+    place = " ".join([*words.get("genome", ()), *words.get("organelle", ()), kind]).lower()
+    if any(name in place for name in _OF_UNKNOWN_CODE):
+        return 0
+    return 11 if "plast" in place or "chromatophore" in place else None
 
 
 def find_biotype(words: Words) -> str:

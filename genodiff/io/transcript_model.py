@@ -40,10 +40,10 @@ class Transcript(NamedTuple):
 
     `exons` and `coding` (the CDS) are in reading order; `exons` are () if unknown. `skip` bases of
     the CDS precede its first whole codon. `table` is NCBI's number of the annotated genetic code,
-    or None. `starts` and `ends` state whether the first and the last codon of the protein are
-    annotated. With `slips` gaps of the CDS are not introns. `apart` are the positions of a
-    transcript whose parts are far from one another; start and end are the outermost. `unknown` is
-    why the protein is not known, or "".
+    0 of an organelle whose code is not said, None where nothing is. `starts` and `ends` state
+    whether the first and the last codon of the protein are annotated. With `slips` gaps of the CDS
+    are not introns. `apart` are the positions of a transcript whose parts are far from one another;
+    start and end are the outermost. `unknown` is why the protein is not known, or "".
     """
 
     contig: str
@@ -215,7 +215,7 @@ def turn(text: str) -> str:
 
 def check_guess(one: Transcript, letters: str) -> bool:
     """Whether the letters of a guessed CDS are a frame: a start, no stop inside, a stop."""
-    number = one.table or 1
+    number = 1 if one.table is None else one.table
     table = unambiguous_dna_by_id.get(number)
     if table is None:
         return False

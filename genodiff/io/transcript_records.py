@@ -12,7 +12,7 @@ from Bio.SeqFeature import AfterPosition, BeforePosition, ExactPosition
 
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord
-from genodiff.io.gene_words import GeneWords, find_biotype, read_gene_words
+from genodiff.io.gene_words import GeneWords, Words, find_biotype, find_code, read_gene_words
 from genodiff.io.transcript_model import (
     NO_CDS,
     NO_ORDER,
@@ -56,6 +56,7 @@ def list_record(
     length, is_circular = contigs[record.name], record.name in circular
     features = record.parsed.features
     genes = [one for one in features if one.type == "gene"]
+    source: Words = next((one.qualifiers for one in features if one.type == "source"), {})
     messengers: dict[str, list[_FlatLocation]] = {}
     made: list[tuple[Transcript, GeneWords]] = []
     for feature in features:
@@ -70,6 +71,8 @@ def list_record(
             continue
         owners = [one.qualifiers for one in genes if is_coding and _same_gene(one, feature)]
         said = read_gene_words([feature.qualifiers, *owners])
+        if said.table is None:
+            said = said._replace(table=find_code(source))
         made.append((_make(record.name, feature, place, said), said))
     whole = {one.gene for one, _ in made if one.exons or one.coding}
     for one, said in made:

@@ -14,6 +14,7 @@ from genodiff.io.gene_words import (
     Recoded,
     Words,
     find_biotype,
+    find_code,
     find_open_ends,
     read_gene_words,
 )
@@ -52,11 +53,15 @@ Key = tuple[str, str]
 
 
 class _SortedRows(NamedTuple):
-    """The rows of a file: those of genes and transcripts by name, and parts by their parent."""
+    """The rows of a file: those of genes and transcripts by name, and parts by their parent.
+
+    `codes` are genetic codes that rows of whole contigs say, as `find_code` has them.
+    """
 
     named: dict[Key, list[AnnotationRow]]
     parents: set[Key]
     parts: dict[str, dict[Key, list[AnnotationRow]]]
+    codes: dict[str, int]
 
 
 def join_transcripts(
@@ -66,7 +71,7 @@ def join_transcripts(
 
     Contigs that a row says are circular are added to `circular`.
     """
-    known = _sort_rows(rows, circular)
+    known = _sort_rows(rows, contigs, circular)
     parts = known.parts
     for key in dict.fromkeys([*known.named, *parts["exon"], *parts["CDS"]]):
         pieces, coding = parts["exon"].get(key, []), parts["CDS"].get(key, [])
@@ -74,7 +79,8 @@ def join_transcripts(
             continue  # its transcripts stand for it
         for one in _join_one(key, known, pieces, coding, contigs[key[0]], key[0] in circular):
             if one is not None:
-                yield one
+                code = known.codes.get(key[0]) if one.table is None else one.table
+                yield one._replace(table=code)
 
 
 def is_of_gene(row: AnnotationRow) -> bool:
@@ -83,8 +89,11 @@ def is_of_gene(row: AnnotationRow) -> bool:
     return kind in _PARTS or kind.endswith(("gene", *RNA))
 
 
-def _sort_rows(rows: Iterable[AnnotationRow], circular: set[str]) -> _SortedRows:
+def _sort_rows(
+    rows: Iterable[AnnotationRow], contigs: Mapping[str, int], circular: set[str]
+) -> _SortedRows:
     named: dict[Key, list[AnnotationRow]] = {}
+    codes: dict[str, int] = {}
     parents = set[Key]()
     kinds = ("exon", "CDS", "UTR", "stop_codon", "start_codon", *_RECODED)
     parts: dict[str, dict[Key, list[AnnotationRow]]] = {kind: {} for kind in kinds}
@@ -104,7 +113,11 @@ def _sort_rows(rows: Iterable[AnnotationRow], circular: set[str]) -> _SortedRows
             parents.update((row.contig, one) for one in above)
             if not above and "transcript_id" in names:
                 parents.add((row.contig, names.get("gene_id", "")))
-    return _SortedRows(named, parents, parts)
+        elif row.start == 0 and row.end >= contigs[row.contig]:
+            code = find_code(_list_words(row), kind)
+            if code is not None:
+                codes[row.contig] = code
+    return _SortedRows(named, parents, parts, codes)
 
 
 def _join_one(

@@ -161,7 +161,10 @@ def read_labels(
     kind = kind or ("binary" if len(classes) == 2 else "multiclass")
     if kind == "regression":
         return _values(table, cells, own), kind, ()
-    if not was_cut() and (len(classes) < 2 or (kind == "binary") != (len(classes) == 2)):
+    if was_cut():  # of a plan, whose other classes may stand further down
+        classes = (*classes, "(not read)") if len(classes) < 2 else classes
+        kind = "binary" if len(classes) == 2 else "multiclass"
+    if len(classes) < 2 or (kind == "binary") != (len(classes) == 2):
         what = (
             f"{len(classes)} different label{'s' * (len(classes) != 1)} "
             f"({', '.join(classes[:5])}) do not make a {kind} task"

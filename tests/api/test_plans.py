@@ -13,10 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import genodiff
 from genodiff.io import planning
+from genodiff.tasks.own_data import load_own_data
 from tests.commands import exit_code
 from tests.jobs.verb_calls import SUITE, find_words, list_planned, write_inputs, write_tables
 from tests.tiny_run import genome_text
@@ -179,3 +181,45 @@ def test_a_long_plan_names_what_is_quicker_and_what_that_costs(home, run, monkey
         line = next(one for one in said.splitlines() if one.startswith("quicker"))
         assert all(way in line for way in ways), line
         assert ("--stride" in line) == ("--stride 64 (" in ways)
+
+
+def write_big_tables(form: str):
+    """Tables of two classes, the second at their end; returns the words that name them."""
+    rows = {
+        n: [("ACGTACGTAC"[i % 7 :], "ab"[i > 0.9 * n]) for i in range(n)] for n in (40_000, 9_000)
+    }
+    for some, name in zip(rows.values(), ("big", "small"), strict=True):
+        if form == "folder":
+            for i, (letters, label) in enumerate(some[::20]):
+                at = Path("set", "train" if name == "big" else "test", label, f"{i}.txt")
+                at.parent.mkdir(parents=True, exist_ok=True)
+                at.write_text(letters)
+        elif form == "fa":
+            Path(f"{name}.fa").write_text(
+                "".join(f">s{i:05}|{b}\n{a}\n" for i, (a, b) in enumerate(some))
+            )
+        else:
+            frame = pl.DataFrame(some, schema=["sequence", "label"], orient="row")
+            getattr(frame, f"write_{form}")(f"{name}.{form}")
+    if form == "folder":
+        return ["--train", "set"], (2_000, 450)
+    return ["--train", f"big.{form}", "--test", f"small.{form}"], tuple(rows)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "fa", "folder"])
+def test_a_plan_forecasts_a_table_by_its_beginning(home, monkeypatch, caplog, form):
+    """Also where a class stands behind what is read; a fit of the same data reads them whole."""
+    monkeypatch.setattr("genodiff.io.input_file.BLOCK", 1 << 12)
+    monkeypatch.setattr(planning, "TEXT_BYTES", 1 << 14)
+    monkeypatch.setattr(planning, "GENOME_BYTES", 1 << 14)
+    words, sizes = write_big_tables(form)
+    named = dict(zip((word.removeprefix("--") for word in words[::2]), words[1::2], strict=True))
+    train = named.pop("train")
+    told = genodiff.finetune(train, model="kmer-lr", out="o", plan=True, **named)
+    (row,) = told["rows"]
+    assert [row["n_train"], row["n_test"]] == pytest.approx(sizes, rel=0.02)
+    assert "the plan reads" in caplog.text
+    caplog.clear()
+    data = load_own_data(train, named.get("test"))
+    assert (data.train.n, data.test.n, data.task.classes) == (*sizes, ("a", "b"))
+    assert not caplog.text

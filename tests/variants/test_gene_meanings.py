@@ -16,6 +16,8 @@ from genodiff.errors import DataError
 from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.faidx import Genome
 from genodiff.io.genes import read_genes
+from genodiff.io.transcript_model import read_pieces
+from genodiff.io.transcripts import read_transcripts
 from genodiff.io.variants import Allele, VariantRecord, judge_record
 from genodiff.variants.consequences import Consequences
 
@@ -294,6 +296,7 @@ def test_exons_on_minus_may_be_numbered_either_way(tmp_path, numbers):
 
 ODD = "ACG" + GENE[3:]
 WGA = GENE[:9] + "TGA" + GENE[12:]  # M A K W G ... in code 4
+STOP = "coding_sequence_variant|"
 
 
 @pytest.mark.parametrize("place", ["gene", "mRNA", "CDS"])
@@ -323,3 +326,50 @@ def test_one_name_of_two_genes_is_two_coding_sequences(tmp_path):
     path = write(tmp_path, GENE + "C" * 10 + GENE, text, "g.gtf")
     assert [one[1:] for one in ask(tmp_path, path, 27, "T", "C")] == ["|a|stop_lost|*10Q"]
     assert ask(tmp_path, path, 34, "C", "A") == ["||intergenic_variant|"]
+
+
+@pytest.mark.parametrize(("said", "kind", "right"), [
+    ("transl_table=4", "region", "missense_variant|W4R"),
+    ("genome=mitochondrion", "region", "coding_sequence_variant|"),
+    ("", "mitochondrial_chromosome", "coding_sequence_variant|"),
+    ("genome=chloroplast", "region", STOP), ("genome=chromosome", "region", STOP),
+    ("genome=mitochondrion", "short", STOP),
+])  # fmt: skip
+def test_a_row_of_the_whole_sequence_says_the_code_of_its_cds(tmp_path, said, kind, right):
+    size = len(WGA) - (kind == "short")
+    about = row("region" if kind == "short" else kind, 1, size, f"ID=whole;{said}")
+    path = write(tmp_path, WGA, about + row("CDS", 1, 30, "ID=c", phase=0))
+    assert ask(tmp_path, path, 9, "T", "C") == [f"c|c|{right}"]
+    own = row("CDS", 1, 30, "ID=c;transl_table=4", phase=0)
+    assert ask(tmp_path, write(tmp_path, WGA, about + own), 9, "T", "C") == [
+        "c|c|missense_variant|W4R"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("organelle", "right"), [
+    ("mitochondrion", "coding_sequence_variant|"), ("plastid:chloroplast", STOP), ("", STOP),
+])  # fmt: skip
+def test_the_source_of_a_record_says_whose_code_it_is(tmp_path, organelle, right):
+    write(tmp_path, WGA, "")
+    said = {"organelle": organelle} if organelle else {}
+    features = [SeqFeature(SimpleLocation(0, 30, 1), "source", qualifiers=said),
+                SeqFeature(SimpleLocation(0, 30, 1), "CDS", qualifiers={"gene": "c"})]  # fmt: skip
+    record = SeqRecord(Seq(WGA), "c", "c", annotations={"molecule_type": "DNA"}, features=features)
+    (tmp_path / "g.gb").write_text(record.format("genbank"))
+    assert ask(tmp_path, tmp_path / "g.gb", 9, "T", "C") == [f"c|c|{right}"]
+
+
+@pytest.mark.parametrize("place", [
+    "join(1..12,13..30)", "join(1..3,join(4..12,13..30))",
+    "complement(join(complement(13..30),complement(1..12)))", "complement(complement(1..30))",
+    "complement(complement(join(1..12,\n                     13..30)))",
+])  # fmt: skip
+def test_parts_within_parts_of_a_location_are_read(tmp_path, place):
+    write(tmp_path, GENE, "")
+    coding = SeqFeature(SimpleLocation(0, 30, 1), "CDS", qualifiers={"gene": "c"})
+    about = {"molecule_type": "DNA"}
+    record = SeqRecord(Seq(GENE), "c", "c", annotations=about, features=[coding, coding])
+    (tmp_path / "g.gb").write_text(record.format("genbank").replace("1..30", place, 1))
+    with Genome(tmp_path / "g.fa") as genome:
+        one, other = (some.coding for some in read_transcripts(tmp_path / "g.gb", {"c": 30})[0])
+        assert read_pieces(lambda a, b: genome.fetch("c", a, b), 30, one) == GENE
+        assert [piece.strand for piece in one + other] == [1] * (len(one) + 1)
