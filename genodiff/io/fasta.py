@@ -8,8 +8,7 @@ NUL, a name that stands twice, no sequence, ...) is one `DataError` with file, l
 Nothing is repaired silently and nothing is skipped. Protein can be spelt in IUPAC letters: a record
 with more than 20 ambiguity codes that make up more than a third of it is taken for protein.
 
-Speed comes from judging whole blocks with `bytes.translate`; single lines are looked at only where
-a block has a fault.
+Whole blocks are judged with `bytes.translate`, and single lines only where a block has a fault.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ from genodiff.io.diagnosis import Diagnosis, describe_letter, find_file_format
 from genodiff.io.file_kinds import find_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
-from genodiff.io.planning import is_cut, note_cut
+from genodiff.io.planning import cut_records
 from genodiff.io.regions import mark_circular, says_circular
 from genodiff.io.text_lines import find_spoilt_name, split_lines
 
@@ -107,10 +106,7 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
                 if header is not None:
                     yield Record(header.name, header.description, b"".join(pieces), header.line)
                 header, pieces = event, []
-                if is_cut(source):
-                    read = source.size if source.compression != "none" else event.offset
-                    what = f"its first {read / 1e6:.0f} MB"
-                    note_cut(source.shown, read / source.stat.st_size, what)
+                if cut_records(source, event.offset):
                     return
         if header is not None:
             yield Record(header.name, header.description, b"".join(pieces), header.line)

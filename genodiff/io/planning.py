@@ -64,6 +64,14 @@ def cut_text(size: int, kind: str, shown: str, source: InputFile | None = None) 
     return note_cut(shown, share, f"its first {size / 1e6:.0f} MB")
 
 
+def cut_records(source: InputFile, offset: int) -> bool:
+    """Whether a plan goes no further than the record that is next, at byte `offset` of the text."""
+    if not is_cut(source):
+        return False
+    read = source.size if source.compression != "none" else offset
+    return note_cut(source.shown, read / source.stat.st_size, f"its first {read / 1e6:.0f} MB")
+
+
 def note_cut(shown: str, share: float, what: str) -> bool:
     """Keep, and say once, that a plan reads a `share` of a text: `what`. False of no plan."""
     cut = _planning.get()
