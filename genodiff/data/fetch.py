@@ -29,6 +29,7 @@ from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_file
+from genodiff.io.planning import is_planning
 from genodiff.io.progress import is_on_screen
 
 log = logging.getLogger("genodiff")
@@ -81,9 +82,15 @@ def forget(recipe: Recipe | TextRecipe) -> None:
 def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) -> Path:
     """One file on this machine, fetched where needed.
 
-    Messages name its `owner` and the `flag` that gives it otherwise. Raises `DataError`.
+    Messages name its `owner` and the `flag` that gives it otherwise. Nothing is written where it is
+    `offline` and not here, and a plan believes its size. Raises `DataError`.
     """
     path = find_local_path(source)
+    here = _recorded(path) is not None
+    if here and is_planning():
+        return path
+    if offline and not here:
+        raise _missing(owner, flag, source, "--offline forbids fetching it")
     path.parent.mkdir(parents=True, exist_ok=True)
     with hold_file(f"{path}.lock", "fetches the same file"):
         record = _recorded(path)

@@ -12,6 +12,7 @@ from genodiff.data import fetch
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import Recipe, Source, load_recipe
 from genodiff.errors import DataError
+from genodiff.io.cache import cache_dir
 
 FASTA = b">a\n" + b"ACGT" * 500 + b"\n"
 HASH = hashlib.sha256(FASTA).hexdigest()
@@ -172,6 +173,7 @@ def test_offline_says_what_is_missing_and_how_to_give_it(server):
         build_dna_store(load_recipe("hg38"), offline=True)
     for part in ("hg38.fa.gz of the recipe hg38", "--offline", "https://", "--fasta hg38.fa.gz"):
         assert part in str(told.value)
+    assert not (cache_dir() / "downloads").exists()
 
 
 @pytest.mark.parametrize("pinned", [HASH, None], ids=["pinned", "unpinned"])

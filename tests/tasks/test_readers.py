@@ -15,6 +15,7 @@ import pytest
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
+from genodiff.io.planning import planning
 from genodiff.tasks import task as download
 from genodiff.tasks.class_folders import read_class_folders
 from genodiff.tasks.examples import Coordinates
@@ -332,6 +333,18 @@ def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(tmp_path,
     )
     assert len(asked) == 4
     assert set(again.test.coordinates.contig) == {"chr8"}
+    with planning():  # which opens no genome, but must find it
+        planned = load_task("genomic-benchmarks", task.name, references={"hg38": genome},
+                            sequences=False)  # fmt: skip
+        monkeypatch.setattr("genodiff.tasks.reference.fetch", lambda *_, **__: no_such_file())
+        with pytest.raises(DataError, match="give your own copy"):
+            load_task("genomic-benchmarks", task.name, sequences=False, offline=True)
+    assert planned.train.lengths.tolist() == data.train.lengths.tolist()
+    assert planned.train.sequences == []
+
+
+def no_such_file() -> list[Path]:
+    raise DataError("hg38 is not here")
 
 
 def test_data_that_no_command_can_fetch_are_asked_for(tmp_path):

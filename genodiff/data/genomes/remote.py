@@ -77,6 +77,8 @@ class RemoteFolder:
         if not path.resolve().is_relative_to(self.local.resolve()):
             fix = "do not use it"
             raise DataError(f"names a file outside of it ({name})", file=self.url, fix=fix)
+        if self.offline and not path.is_file():
+            raise self._refuse_offline(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with hold_file(f"{path}.lock", "fetches the same file"):
             checked = path.with_name(f"{path.name}.sha256")

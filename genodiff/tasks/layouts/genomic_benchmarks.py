@@ -74,7 +74,7 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
     table = read_coordinates(folder, name, classes)
     if table is not None:
         if not genomes.wanted:
-            for reference in dict.fromkeys(genomes.of_class.values()) if is_planning() else ():
+            for reference in genomes.of_class.values() if is_planning() else ():
                 find_reference(*reference, genomes.given, offline=genomes.offline)
             return Parts(*table)
         train, test = (add_sequences(part, classes, genomes) for part in table)
