@@ -1,6 +1,6 @@
 """What a run will take: parameters, tokens, memory, time, files.
 
-Reads no data, but the manifest of many genomes.
+Reads no data, but the manifest of many genomes and the first blocks of a user's own file.
 """
 
 import time
@@ -12,6 +12,7 @@ import torch
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.data.genomes.survey import describe_plan, plan_genomes
+from genodiff.io.planning import count_letters
 from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
@@ -60,6 +61,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         "steps": config.train.max_steps,
         "max_minutes": config.train.max_minutes,
         "tokens": None,
+        "passes": None,
         "flop": None,
         "seconds_per_step": None,
         "seconds": None,
@@ -96,6 +98,8 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         steps = fitting if steps is None else min(steps, fitting)
     if steps is not None:
         found["steps"], found["tokens"] = steps, steps * tokens
+        if config.fasta is not None and Path(config.fasta).is_file():
+            found["passes"] = found["tokens"] / max(1, count_letters(config.fasta))
         found["flop"] = 6.0 * parameters * steps * tokens * evaluations
         if found["seconds_per_step"]:
             found["seconds"] = steps * found["seconds_per_step"]
@@ -136,13 +140,14 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
     step, total, seconds, memory = (
         found[k] for k in ("goes_on_from_step", "tokens", "seconds", "memory_bytes")
     )
-    on_gpu = found["gpu_memory_bytes"]
+    on_gpu, passes = found["gpu_memory_bytes"], found["passes"]
     where = f"on {found['device']} ({found['threads']} threads), without validation and checkpoints"
     amounts = {
         "run folder": found["run"] + (f" (goes on from step {step})" if step else ""),
         "network": f"{found['preset'] or 'custom'}, {found['parameters']:,} parameters",
         "tokens": f"{found['tokens_per_step']:,} per step"
-        + (f", {total:,} in all" if total else ""),
+        + (f", {total:,} in all" if total else "")
+        + (f": each base is read {passes:,.0f} times" if passes and passes >= 2 else ""),
         "steps": f"{found['steps']:,}" if found["steps"] else "as many as fit",
         "time": "not measured" if seconds is None else f"about {format_duration(seconds)} {where}",
         "compute": _compute(found["flop"], found["evaluations_per_step"]),
