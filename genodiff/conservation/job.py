@@ -12,7 +12,13 @@ import numpy as np
 
 from genodiff.conservation.base_classes import BaseClasses
 from genodiff.conservation.folder import ConstraintForm, write_constraint
-from genodiff.conservation.reader import CONTEXT, Sites, estimate_neutral_rate, read_constraint
+from genodiff.conservation.reader import (
+    CONTEXT,
+    TILE,
+    Sites,
+    estimate_neutral_rate,
+    read_constraint,
+)
 from genodiff.conservation.request import HOLDS, SIDECAR, ConstraintRequest
 from genodiff.conservation.run import ConstraintRun
 from genodiff.conservation.values import COLUMNS
@@ -90,14 +96,14 @@ class ConstraintJob(Job[ConstraintRequest]):
         )
         self.neutral = self._estimate_neutral(*sites)
         self.about = {
-            "context": CONTEXT, "relatives_digest": self.related.digest,
+            "context": CONTEXT, "tile": TILE, "relatives_digest": self.related.digest,
             "neutral": self.neutral._asdict(),
         }  # fmt: skip
         return self.about
 
     def _estimate_neutral(self, sites: Sites | None, source: str) -> NeutralRate:
         asked, contigs = self.request, dict(self.genome.contigs)
-        pieces = list(cut_pieces(list_intervals(self.genome), contigs, CONTEXT))
+        pieces = list(cut_pieces(list_intervals(self.genome), contigs, CONTEXT, TILE))
         found = estimate_neutral_rate(self.genome, self.related.relatives, pieces, sites, source)
         file = asked.neutral or asked.genes
         if file is None and not found.sites:
@@ -210,7 +216,16 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
                     yield data[at : at + n].tobytes()
                     at += n
 
-        keys = ("context", "relatives_digest", "neutral", "relatives", "tree", "columns", "fasta")
+        keys = (
+            "context",
+            "tile",
+            "relatives_digest",
+            "neutral",
+            "relatives",
+            "tree",
+            "columns",
+            "fasta",
+        )
         same = {key: told[key] for key in (*keys, "device")} | describe_merge(parts, out)
         classes = None if form.genes is None else BaseClasses(form.genes, genome)
         return write_constraint(out, run, rows, form, same, classes)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA
 from genodiff.conservation.elements import ColumnStretch
-from genodiff.conservation.reader import CONTEXT
+from genodiff.conservation.reader import CONTEXT, TILE
 from genodiff.conservation.values import VALUES, ConstraintPiece
 from genodiff.data.stretches import encode_bases
 from genodiff.io.regions import hold_contigs
@@ -46,11 +46,12 @@ class ConstraintRun(NamedTuple):
         cls, genome: Contigs, wanted: Iterable[Interval], shard: Shard | None
     ) -> "ConstraintRun":
         """Raises `UsageError` for a shard that has nothing."""
-        return cls(genome, *plan_pieces(hold_contigs(genome.contigs), wanted, CONTEXT, shard))
+        contigs = hold_contigs(genome.contigs)
+        return cls(genome, *plan_pieces(contigs, wanted, CONTEXT, shard, TILE))
 
     def pieces(self) -> Iterator[TrackPiece]:
         """Its pieces, in order."""
-        every = cut_pieces(self.intervals, hold_contigs(self.genome.contigs), CONTEXT)
+        every = cut_pieces(self.intervals, hold_contigs(self.genome.contigs), CONTEXT, TILE)
         return islice(every, *self.cut)
 
     def read(self, rows: Iterable[bytes]) -> Iterator[tuple[TrackPiece, ConstraintPiece]]:

@@ -192,11 +192,11 @@ class TrackPiece(NamedTuple):
     end: int
 
 
-def count_tiles(length: int, context: int) -> int:
-    """Into how many tiles a contig is cut."""
+def count_tiles(length: int, context: int, most: int | None = None) -> int:
+    """Into how many tiles a contig is cut, of at most so many bases each (half a window)."""
     if length <= context:
         return 1
-    return -(-length // (context // 2)) | 1
+    return -(-length // (most or context // 2)) | 1
 
 
 def find_bound(length: int, tiles: int, number: int) -> int:
@@ -205,9 +205,9 @@ def find_bound(length: int, tiles: int, number: int) -> int:
     return before + (rest > 0 and 2 * number < tiles)
 
 
-def find_tile(length: int, context: int, base: int) -> tuple[int, int]:
+def find_tile(length: int, context: int, base: int, most: int | None = None) -> tuple[int, int]:
     """The tile [first, last) that a base stands in."""
-    tiles = count_tiles(length, context)
+    tiles = count_tiles(length, context, most)
     number = min(base * tiles // length, tiles - 1)
     while find_bound(length, tiles, number) > base:
         number -= 1
@@ -217,25 +217,33 @@ def find_tile(length: int, context: int, base: int) -> tuple[int, int]:
 
 
 def cut_pieces(
-    intervals: Iterable[tuple[str, int, int]], contigs: dict[str, int], context: int
+    intervals: Iterable[tuple[str, int, int]],
+    contigs: dict[str, int],
+    context: int,
+    most: int | None = None,
 ) -> Iterator[TrackPiece]:
     """The intervals, each cut at the ends of tiles."""
     for contig, start, end in intervals:
         at = start
         while at < end:
-            first, last = find_tile(contigs[contig], context, at)
+            first, last = find_tile(contigs[contig], context, at, most)
             yield TrackPiece(contig, first, last, at, min(last, end))
             at = last
 
 
-def count_pieces(interval: tuple[str, int, int], contigs: dict[str, int], context: int) -> int:
+def count_pieces(
+    interval: tuple[str, int, int],
+    contigs: dict[str, int],
+    context: int,
+    most: int | None = None,
+) -> int:
     """How many pieces an interval has, without cutting it."""
     contig, start, end = interval
     length = contigs[contig]
-    tiles = count_tiles(length, context)
+    tiles = count_tiles(length, context, most)
 
     def number_of(base: int) -> int:
-        first, _ = find_tile(length, context, base)
+        first, _ = find_tile(length, context, base, most)
         number = first * tiles // length
         while find_bound(length, tiles, number) < first:
             number += 1
@@ -268,13 +276,14 @@ def plan_pieces(
     wanted: Iterable[tuple[str, int, int]],
     context: int,
     shard: Shard | None,
+    most: int | None = None,
 ) -> tuple[list[tuple[str, int, int]], tuple[int, int]]:
     """The disjoint intervals of a request, and which of their pieces [first, last) are a shard's.
 
     Raises `UsageError` for a shard that has nothing.
     """
     intervals = merge_intervals(wanted)
-    total = sum(count_pieces(one, contigs, context) for one in intervals)
+    total = sum(count_pieces(one, contigs, context, most) for one in intervals)
     cut = (0, total) if shard is None else shard.cut(total)
     if shard is not None and cut[0] == cut[1]:
         what = f"--shard {shard.number}/{shard.of} has none of {total:,} pieces"

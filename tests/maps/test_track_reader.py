@@ -72,6 +72,22 @@ def test_tiles_cover_a_contig_once_and_are_those_of_the_other_strand(length, con
         assert end - piece.last >= context // 4 - 1 or end == length
 
 
+@pytest.mark.parametrize("most", [3, 12])
+def test_tiles_of_another_width_cut_the_same_bases_and_lie_within_their_windows(most):
+    pieces = list(cut_pieces([("c", 0, 47)], {"c": 47}, CONTEXT, most))
+    assert (
+        len(pieces)
+        == count_tiles(47, CONTEXT, most)
+        == count_pieces(("c", 0, 47), {"c": 47}, CONTEXT, most)
+    )
+    assert [one.end for one in pieces[:-1]] == [one.start for one in pieces[1:]]
+    assert max(one.end - one.start for one in pieces) <= most
+    for piece in pieces:
+        start, end = place_tile(piece, CONTEXT, 47)
+        assert start <= piece.first < piece.last <= end
+    assert count_tiles(CONTEXT, CONTEXT, most) == 1
+
+
 def test_pieces_of_a_region_are_counted_without_being_cut():
     for start, end in ((0, 1), (3, 40), (46, 47), (8, 16), (0, 47)):
         pieces = list(cut_pieces([("c", start, end)], {"c": 47}, CONTEXT))
