@@ -132,7 +132,7 @@ def test_shards_and_a_resumed_run_have_the_same_bytes(world, whole, tmp_path, mo
 
     def stop(journal: Journal, entry: bytes) -> None:
         append(journal, entry)
-        if journal.kept % 9 == 0:
+        if journal.kept % 4 == 0:
             raise KeyboardInterrupt
 
     stops = 0
