@@ -21,13 +21,10 @@ _BESIDE = {
     "FinetunedModel": "genodiff.api.finetuned",
     "Model": "genodiff.api.model",
     "check_documents": "genodiff.api.data",
-    "deletion_effect": "genodiff.api.effects",
-    "insertion_effect": "genodiff.api.effects",
     "list_relatives": "genodiff.api.relatives",
     "load": "genodiff.api.load",
-    "one_hot_network": "genodiff.api.effects",
+    "one_hot_network": "genodiff.scoring.one_hot",
     "score_variants": "genodiff.api.load",
-    "substitution_effect": "genodiff.api.effects",
 }
 """Public name → module that defines it, of what is no verb."""
 

@@ -1,10 +1,9 @@
 """The names of the door, for type checkers: a verb has the fields of its request as arguments."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from genodiff.api.cache import CacheCleanRequest, CacheListRequest
 from genodiff.api.checkpoint import (
     CheckpointCheckRequest,
     ExportRequest,
@@ -15,10 +14,6 @@ from genodiff.api.data import BuildRequest, FetchRequest, RecipeListRequest
 from genodiff.api.data import check_documents as check_documents
 from genodiff.api.demo import DemoRequest
 from genodiff.api.doctor import DoctorRequest
-from genodiff.api.effects import deletion_effect as deletion_effect
-from genodiff.api.effects import insertion_effect as insertion_effect
-from genodiff.api.effects import one_hot_network as one_hot_network
-from genodiff.api.effects import substitution_effect as substitution_effect
 from genodiff.api.finetuned import FinetunedModel as FinetunedModel
 from genodiff.api.genomes import GenomesRequest
 from genodiff.api.load import load as load
@@ -38,8 +33,7 @@ from genodiff.finetuning.predict_request import PredictRequest
 from genodiff.generate.request import SampleRequest
 from genodiff.jobs.request import make_function
 from genodiff.maps.request import DependenciesRequest, IsmRequest, TracksRequest
-from genodiff.quality.requests import DesignsRequest, JudgeRequest, ScorecardRequest
-from genodiff.runs.progress_reader import Progress
+from genodiff.quality.requests import JudgeRequest, ScorecardRequest
 from genodiff.studies.compare_request import CompareRequest
 from genodiff.studies.sweep_request import SweepRequest
 from genodiff.training.run import RunResult
@@ -52,9 +46,7 @@ build_genomes = make_function("build_genomes", GenomesRequest)
 build_relatives = make_function("build_relatives", RelativesRequest)
 build_store = make_function("build_store", BuildRequest)
 check_checkpoint = make_function("check_checkpoint", CheckpointCheckRequest)
-clean_cache = make_function("clean_cache", CacheCleanRequest)
 compare = make_function("compare", CompareRequest)
-compare_designs = make_function("compare_designs", DesignsRequest)
 constraint = make_function("constraint", ConstraintRequest)
 demo = make_function("demo", DemoRequest)
 dependencies = make_function("dependencies", DependenciesRequest)
@@ -69,7 +61,6 @@ fit_memory = make_function("fit_memory", MemoryFitRequest)
 import_checkpoint = make_function("import_checkpoint", ImportRequest)
 ism = make_function("ism", IsmRequest)
 judge = make_function("judge", JudgeRequest)
-list_cache = make_function("list_cache", CacheListRequest)
 list_models = make_function("list_models", ModelListRequest)
 list_recipes = make_function("list_recipes", RecipeListRequest)
 merge = make_function("merge", MergeRequest)
@@ -121,8 +112,3 @@ def train(
     force: bool = False,
     **settings: Any,
 ) -> RunResult: ...
-def watch(
-    *runs: str | Path,
-    interval: float = 2.0,
-    once: bool = False,
-) -> Iterator[list[Progress]]: ...

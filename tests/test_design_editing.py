@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks" / "design"))
 
+from design_scores import measure_gains
 from editing import LONGEST, Editor, add_strand, choose_set, count_each, fill_evenly, fit_chain
 
 from genodiff.alphabet import DNA
@@ -89,3 +90,21 @@ def test_search_keeps_to_its_calls_and_copies_no_long_stretch():
         assert value[32:].max() > value[:32].max()
     again, _ = editor.search(3, 320, 1)
     assert again == pools
+
+
+def test_gains_are_in_standard_deviations_and_transfer_is_their_ratio():
+    rng = np.random.default_rng(1)
+    real = np.stack([rng.normal(5, 2, 400), rng.normal(0, 0.5, 400)])
+    made = np.stack([rng.normal(11, 1, 200), rng.normal(0.9, 0.5, 200)])
+    found = measure_gains(made, real)
+    wanted = (made.mean(1) - real.mean(1)) / real.std(1, ddof=1)
+    assert [found[name]["value"] for name in ("guided", "judge")] == pytest.approx(wanted)
+    spread = 2 * 1.96 * np.sqrt(1 / 400 + 0.25 / 200 + wanted[0] ** 2 / 800)  # the delta method
+    assert np.ptp(found["guided"]["ci95"]) == pytest.approx(spread, rel=0.25)
+    low, high = found["transfer"]["ci95"]
+    assert low < 0.5 < high
+    assert not found["hacked"]
+    lower = measure_gains(2 * real.mean(1, keepdims=True) - made, real, sign=-1)
+    assert lower["guided"]["value"] == pytest.approx(found["guided"]["value"], abs=1e-9)
+    nothing = measure_gains(real[:, :200], real)
+    assert nothing["transfer"] is None

@@ -45,15 +45,10 @@ class CheckpointCheckRequest(Request[dict[str, Any]]):
     def answer(self, *given: Any) -> dict[str, Any]:
         """What was read."""
         from genodiff.hub.source import is_published, read_source
-        from genodiff.runs.embedded_memory import has_memory, read_embedded
         from genodiff.runs.model import check_folder
 
         path = locate(self.path, there=False)
-        found = read_source(path).record() if is_published(path) else check_folder(path)
-        if has_memory(Path(path)):
-            card = read_embedded(Path(path), verify=True)
-            found["memory"] = {"fingerprint": card["fingerprint"], **card["file"]}
-        return found
+        return read_source(path).record() if is_published(path) else check_folder(path)
 
     def show(self, answer: Any) -> None:
         """A line on stderr."""
@@ -177,9 +172,8 @@ class ExportRequest(Request[dict[str, Any]]):
     `format` None is the layout of the network's kind. The network that the reference's
     `from_pretrained` builds from it has the same logits. `fused` writes the form with
     fused_add_norm, or without; None is the network's own. `license` is for the card. `half` stores
-    the weights of the format "safetensors" in 16 bits. `with_memory` includes the train split, at 2
-    bits per base: `memory="on"` then needs no other file. Raises `CheckpointError`, `UsageError`,
-    `DataError`.
+    the weights of the format "safetensors" in 16 bits. Raises `CheckpointError`,
+    `UsageError`, `DataError`.
     """
 
     json_indent: ClassVar[int | None] = 2
@@ -201,9 +195,6 @@ class ExportRequest(Request[dict[str, Any]]):
     half: Annotated[
         bool, Option("For genodiff's own format: store weights in 16 bits, not 32.")
     ] = False
-    with_memory: Annotated[
-        bool, Option("Include the train split, at 2 bits per base, for --memory on.")
-    ] = False
     device: Device = "auto"
     force: Force = False
 
@@ -219,7 +210,7 @@ class ExportRequest(Request[dict[str, Any]]):
 
         return export_model(
             run, folder, layout=self.format, fused=self.fused, licence=self.license,
-            half=self.half, with_memory=self.with_memory, force=self.force,
+            half=self.half, force=self.force,
         )  # fmt: skip
 
     def conclude(self, answer: Any) -> str:

@@ -23,7 +23,7 @@ They are included in genodiff, or in a folder listed in GENODIFF_MODELS, one fol
 by `genodiff checkpoint export RUN --format safetensors`.""",
 }
 """Help of the verb groups."""
-_ALONE = {"cache": "cache list", "models": "models list"}
+_ALONE = {"models": "models list"}
 """The verb of a group when no word follows."""
 
 

@@ -109,12 +109,6 @@ class SampleMemory:
         return self._held_out[key]
 
     def _list_held_out(self, length: int) -> list[Codes]:
-        if self._store is None:
-            what = (
-                "--memory novel compares with held-out sequence, which an exported "
-                "model does not contain"
-            )
-            raise DataError(what, file=self._run, fix="give --memory on")
         places = [
             (codes, at)
             for _, _, codes in list_stretches(self._store, "valid")

@@ -24,7 +24,6 @@ from genodiff.io import atomic
 from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
-from genodiff.runs.embedded_memory import FOLDER, has_memory
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import describe_session, write_provenance
 from genodiff.runs.model import (
@@ -144,8 +143,6 @@ def copy_model(source: Path, out: Path, *, plan: bool, force: bool) -> dict[str,
     with atomic.atomic_directory(out, aside=force) as folder:
         for path in files:
             shutil.copy2(path, folder / path.name)
-        if has_memory(source):
-            shutil.copytree(source / FOLDER, folder / FOLDER, symlinks=True)
     return found
 
 
@@ -182,8 +179,6 @@ def adopt_network(
     with atomic.atomic_directory(out, aside=force) as folder:
         atomic.write_text(folder / CONFIG, to_yaml(config))
         write_tokenizer(folder, source.tokenizer)
-        if has_memory(source.path):
-            shutil.copytree(source.path / FOLDER, folder / FOLDER, symlinks=True)
         if source.score is not None:
             atomic.write_bytes(folder / SCORE, encode_tensors({"score.weight": source.score}))
         atomic.write_bytes(folder / WEIGHTS, weights)

@@ -7,8 +7,6 @@
                   (a run folder that holds only weights; of a Caduceus also config.json and the
                   tokenizer, with which transformers reads it through `genodiff.hf`)
 
-With its memory a folder also has memory/ (`runs/embedded_memory.py`).
-
 A published layout of a DNA model is read back before the folder gets its name. Its logits on the
 probe must agree with those of the run.
 """
@@ -27,7 +25,7 @@ from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.hub.adopt import SCORE, open_published, read_diffusion
+from genodiff.hub.adopt import SCORE, read_diffusion
 from genodiff.hub.caduceus_layout import (
     BARE,
     CLASSIFIER,
@@ -53,7 +51,6 @@ from genodiff.io.identity import hide_all_folders, hide_folders
 from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
-from genodiff.runs.embedded_memory import embed_memory
 from genodiff.runs.model import (
     TrainedModel,
     build_backbone,
@@ -62,7 +59,6 @@ from genodiff.runs.model import (
     load_model,
 )
 from genodiff.runs.sealed_files import FLOAT, HALF, encode_tensors, read_tensors, sha256_tensors
-from genodiff.runs.training_memory import open_loci
 from genodiff.settings import to_yaml
 
 FORMATS = ("caduceus", "mdlm", "safetensors")
@@ -92,20 +88,18 @@ def export_model(
     fused: bool | None = None,
     licence: str | None = None,
     half: bool = False,
-    with_memory: bool = False,
     force: bool = False,
 ) -> dict[str, Any]:
     """Write the folder `out` atomically; return a summary of it.
 
     `layout` None is the published layout of the network's kind. `fused` None keeps the network's
     own form. `licence` goes into the model card. `half` keeps the weights of a run folder in 16
-    bits; they are computed with in 32. `with_memory` puts the training genome's memory
-    inside, so that `--memory on` needs nothing else.
+    bits; they are computed with in 32.
 
     With `force` a folder that is there is renamed.
 
     Raises `UsageError` if `out` exists or the format does not fit the network, and
-    `CheckpointError` for a damaged run. With a memory also what `open_loci` raises.
+    `CheckpointError` for a damaged run.
     """
     check_new_folder(out, force=force)
     model = load_model(run)
@@ -126,8 +120,6 @@ def export_model(
     writers = {"caduceus": _write_caduceus, "mdlm": _write_mdlm, "safetensors": _write_run}
     with atomic.atomic_directory(out, aside=force) as folder:
         found = writers[layout](model, folder, fused)
-        if with_memory:
-            found["memory"] = _write_memory(model, folder, layout)
         atomic.write_text(folder / README, hide_folders(format_card(model, layout, found, licence)))
         files = sorted(p.name for p in folder.iterdir())
     return {
@@ -303,15 +295,6 @@ def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, 
     if model.alphabet.domain == "dna":
         _check_export(model, folder)
     return {"tensors": len(state), "rows": origin.vocabulary.size}
-
-
-def _write_memory(model: TrainedModel, folder: Path, layout: str) -> dict[str, Any]:
-    loci = open_loci(model, None, "on", longest=1)
-    assert loci is not None
-    # In a published layout the weights have other names, and so another digest.
-    digest = model.digest if layout == "safetensors" else open_published(folder)[0].digest
-    found = loci.found
-    return embed_memory(folder, found.memory, Path(found.told["folder"]), found.contigs, digest)
 
 
 def _write_tokenizer(folder: Path, model: TrainedModel, vocabulary: PublishedVocabulary) -> None:

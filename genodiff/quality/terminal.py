@@ -10,7 +10,7 @@ from rich.table import Table
 
 from genodiff.errors import format_count
 from genodiff.jobs.request import find_named
-from genodiff.quality.requests import EitherRequest, JudgeRequest
+from genodiff.quality.requests import JudgeRequest
 from genodiff.statistics.reasons import TOO_FEW
 
 _log = logging.getLogger("genodiff")
@@ -66,42 +66,9 @@ def _draw_judged(result: dict[str, Any]) -> Table:
     return table
 
 
-def show_scorecard(asked: EitherRequest, found: dict[str, Any]) -> None:
-    """Print the figures of samples, or the table of designs, and what is said of them."""
+def show_scorecard(found: dict[str, Any]) -> None:
+    """Print the figures of samples, and what is said of them."""
     console = Console()
-    draw = _draw_scorecard if asked.designs is None else _draw_designs
-    tables, lines = draw(found, console.width)
-    for table in tables:
-        console.print(table)
-    for line in lines:
-        console.print(line, markup=False, highlight=False)
-
-
-def _draw_designs(found: dict[str, Any], width: int) -> tuple[list[Table], list[str]]:
-    """As many tables as the terminal's width asks for: no heading and no figure is cut."""
-    drawn = find_named("genodiff.reports.design_rows:make_design_table")(found)
-    columns = list(zip(drawn.columns, *drawn.rows, strict=True))
-    sizes = [max(map(len, column)) + 3 for column in columns]
-    parts: list[list[int]] = []
-    room = 0
-    for i in range(1, len(columns)):
-        if room < sizes[i]:
-            parts.append([0])
-            room = width - sizes[0] - 1
-        parts[-1].append(i)
-        room -= sizes[i]
-    tables = []
-    for part in parts:
-        table = Table(box=SIMPLE_HEAD)
-        for i in part:
-            table.add_column(columns[i][0], justify="right" if i else "left", no_wrap=True)
-        for cells in drawn.rows:
-            table.add_row(*(escape(cells[i]) for i in part))
-        tables.append(table)
-    return tables, drawn.notes
-
-
-def _draw_scorecard(found: dict[str, Any], width: int) -> tuple[list[Table], list[str]]:
     sets = found["sets"]
     compared = format_count(found["compared"], "sequence")
     title = f"{compared} of {found['length']:,} bases each, against as many"
@@ -113,6 +80,7 @@ def _draw_scorecard(found: dict[str, Any], width: int) -> tuple[list[Table], lis
     for row in list_rows(sets):
         table.add_row(row.title, *map(escape, row.cells))
     said = [f"{one['figure']}: {one['says']}" for one in found["findings"]]
-    return [table], said or [
-        "no figure differs from its baseline (few or short samples cannot show much)"
-    ]
+    console.print(table)
+    nothing = "no figure differs from its baseline (few or short samples cannot show much)"
+    for line in said or [nothing]:
+        console.print(line, markup=False, highlight=False)

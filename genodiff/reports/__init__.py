@@ -6,5 +6,5 @@
     page           `template.py`: one HTML file that needs nothing
     folder         `folder.py`: a report of a run
 
-Read `html.py`, `figures.py`, `design_page.py`.
+Read `html.py`, `figures.py`, `scorecard_page.py`.
 """

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from genodiff.data.kmers import measure_shared_cover, shared_kmers
 from genodiff.data.store import Store
-from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.errors import DataError, UsageError
 from genodiff.memory.evidence import Floats
 from genodiff.memory.fitting import FittedNumbers, fit_numbers
 from genodiff.memory.memory import Memory
@@ -56,9 +56,6 @@ def fit_memory(
         what = f"a memory is for masked networks, and this is {model.objective.name}"
         raise UsageError(what, fix="give a masked network of DNA")
     opened = open_train_memory(model, offline=offline, fitted=False)
-    if opened.store is None:
-        what = "has its memory inside, and no valid split to fit on"
-        raise CheckpointError(what, file=model.run, fix="fit the run that it was made of")
     rows = cut_windows(opened.store, "valid", model.config.data.seq_len)
     if not len(rows):
         what = f"has no window of {model.config.data.seq_len:,} known bases in its valid split"

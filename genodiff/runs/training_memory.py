@@ -42,7 +42,6 @@ from genodiff.memory.memory import (
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
 from genodiff.memory.text import MOST_WINDOW
-from genodiff.runs.embedded_memory import has_memory, open_embedded
 from genodiff.runs.feed import find_recipe, open_data
 from genodiff.runs.fitted_numbers import read_fitted
 from genodiff.runs.known_contigs import KnownContigs, LetterSource, hash_contig, hash_letters
@@ -55,8 +54,8 @@ class TrainMemory(NamedTuple):
     memory: Memory
     contigs: KnownContigs
     told: dict[str, Any]
-    store: Store | None
-    """The genome itself; None where the memory came with the model."""
+    store: Store
+    """The genome itself."""
 
 
 _log = logging.getLogger("genodiff")
@@ -106,15 +105,10 @@ def open_train_memory(
     """The memory of what a model was trained on; `store` is looked at first, then the FASTA file
     `named`.
 
-    Without `fitted` it has the numbers of before a fit. A published folder may have it inside
-    (`embedded_memory.py`); then no genome is needed. Raises `CheckpointError` where the model does
-    not say what it was trained on, or where what is inside is damaged; `DataError` where the genome
-    is not to be had or has changed.
+    Without `fitted` it has the numbers of before a fit. Raises `CheckpointError` where the model
+    does not say what it was trained on; `DataError` where the genome is not to be had or has
+    changed.
     """
-    if has_memory(model.run):
-        memory, folder, contigs = open_embedded(model.run, model.digest.partition(":")[0])
-        memory, told = _tell(memory, folder, str(model.run), contigs, model.data.get("memory"))
-        return TrainMemory(memory, contigs, told, None)
     if store is None or store.fingerprint != model.data.get("fingerprint"):
         store = open_trained_store(model, offline, named)
     legacy = model.config.data.legacy_caduceus_tiling

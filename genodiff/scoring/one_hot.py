@@ -22,8 +22,6 @@ from genodiff.runs.model import TrainedModel
 Outputs = Literal["log_likelihood", "features", "logits"]
 OUTPUTS: tuple[Outputs, ...] = ("log_likelihood", "features", "logits")
 
-BASES = "ACGT"
-
 
 def encode_one_hot(sequences: Sequence[str | bytes]) -> Float[Tensor, "N 4 L"]:
     """Sequences of one length as an array; any letter but A, C, G, T is a column of zeros.
@@ -35,12 +33,6 @@ def encode_one_hot(sequences: Sequence[str | bytes]) -> Float[Tensor, "N 4 L"]:
         raise DataError("the sequences have several lengths", fix="give sequences of one length")
     ids = torch.from_numpy(np.stack(rows).astype(np.int64)) if rows else torch.zeros(0, 0)
     return torch.stack([ids == target for target in DNA.targets], 1).float()
-
-
-def decode_one_hot(array: Float[Tensor, "N 4 L"]) -> list[str]:
-    """The letters of an array, N for a column of zeros."""
-    columns = torch.where(array.sum(1) > 0, array.argmax(1), 4)
-    return ["".join((BASES + "N")[int(i)] for i in row) for row in columns]
 
 
 class OneHotNetwork(nn.Module):
@@ -122,6 +114,23 @@ class OneHotNetwork(nn.Module):
 
     def _turn(self, X: Tensor) -> Tensor:
         return X.flip(2)[:, self._turned]
+
+
+def one_hot_network(
+    model: Any, *, outputs: Outputs = "log_likelihood", every: int = 8
+) -> OneHotNetwork:
+    """Wrap a `genodiff.Model` as a differentiable module on one-hot arrays (N, 4, L).
+
+    `outputs`: "log_likelihood" (N, 1) is the sum over bases of log p(base | the others) in nats,
+    with every `every`-th base masked in one pass; "features" (N, D) is the mean input of a head;
+    "logits" (N, 4, L) are those of each base. A column of zeros is a masked base. Raises
+    `UsageError` for a model of text.
+    """
+    trained = getattr(model, "trained", model)
+    if not hasattr(trained, "backbone"):
+        what = f"an object of type {type(model).__name__} is no model of genodiff"
+        raise UsageError(what, fix="give what genodiff.load returns")
+    return OneHotNetwork(trained, outputs, every)
 
 
 class _SoftEmbedding(TorchFunctionMode):

@@ -74,14 +74,7 @@ def test_the_command_says_what_it_gained(copied, capsys):
     assert "--memory on" in err
 
 
-def test_an_export_with_the_memory_has_the_fitted_numbers(copied, tmp_path):
-    told = genodiff.fit_memory(copied, windows=3, draws=1, device="cpu")
-    out = tmp_path / "published"
-    genodiff.export_checkpoint(copied, out=out, format="safetensors", with_memory=True)
-    found = genodiff.load(out, device="cpu").trained
-    assert open_train_memory(found).memory.numbers.model_dump(mode="json") == told["numbers"]
-    with pytest.raises(CheckpointError, match="has its memory inside"):
-        genodiff.fit_memory(out, device="cpu")
+def test_a_published_folder_is_not_fitted(copied, tmp_path):
     genodiff.export_checkpoint(copied, out=tmp_path / "theirs", format="caduceus")
     with pytest.raises(UsageError, match="is a published folder"):
         genodiff.fit_memory(tmp_path / "theirs", device="cpu")

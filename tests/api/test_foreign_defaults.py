@@ -88,9 +88,7 @@ def everything(run: Path) -> dict[str, Any]:
         "redesign": m.redesign("ACGTNNNNACGT", rules={"require": ["GATC"]}, steps=4),
         "logits": m.network(ids).tolist(),
         "head": m.network.new_head(2).weight.tolist(),
-        "effect": [
-            y.tolist() for y in genodiff.substitution_effect(oracle, ["ACGT"], [(0, 1, "T")])
-        ],
+        "one-hot": oracle(torch.eye(4)[None]).tolist(),
     }
 
 

@@ -40,7 +40,6 @@ CALLS: dict[str, Callable[[genodiff.Model, Any], Any]] = {
         np.nan_to_num(one.dependency).tolist() for one in m.dependencies(held)
     ],
     "redesign": lambda m, held: m.redesign(held, 2, steps=2),
-    "effect": lambda m, held: genodiff.deletion_effect(m, held, [(1, 0)]).y_after.tolist(),
 }
 
 

@@ -56,7 +56,6 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
     related = {"relatives": ["r1.fa", "r2.fa"], "strains": True}
     region = {"region": ["c1:100-120"]}
     head = {"core": 60, "context": 20, "batch_size": 3, "max_steps": 2, "head": "linear"}
-    one: dict[str, Any] = {"sequences": ["ACGTACGTACGT"]}
     return {
         "load": lambda: g.load(run, **related),
         "Model": lambda: g.load(run, memory="on").sample(1, length=20),
@@ -76,7 +75,6 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
         "judge": lambda: g.judge(["ACGTTTGACA"], judge=run, repeats=1),
         "sample": lambda: g.sample(run, n=2, length=40, out="s.fa"),
         "scorecard": lambda: g.scorecard("s.fa", run=run),
-        "compare_designs": lambda: g.compare_designs({"a": "s.fa"}, run=run, real="g.fa"),
         "redesign": lambda: g.redesign(run, fasta="g.fa", out="d.fa", **region),
         "score": lambda: g.score(run, "v.vcf", fasta="g.fa", out="o.vcf", **related),
         "score_variants": lambda: g.score_variants(run, "v.vcf", fasta="g.fa"),
@@ -96,7 +94,6 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
         "predict": lambda: g.predict("bases", "g.fa", out="p.gff3"),
         "FinetunedModel": lambda: g.load("sweep"),
         "report": lambda: g.report("trained"),
-        "watch": lambda: next(iter(g.watch("trained"))),
         "fit_memory": lambda: g.fit_memory("trained", windows=1, draws=1),
         "check_checkpoint": lambda: g.check_checkpoint(run),
         "export_checkpoint": lambda: g.export_checkpoint(run, out="exported"),
@@ -108,11 +105,6 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
             g.merge(["1.tsv", "2.tsv"], out="m.tsv"),
         ],
         "one_hot_network": lambda: g.one_hot_network(net),
-        "substitution_effect": lambda: g.substitution_effect(net, **one, substitutions=[[0, 2, 1]]),
-        "deletion_effect": lambda: g.deletion_effect(net, **one, deletions=[[0, 2]]),
-        "insertion_effect": lambda: g.insertion_effect(net, **one, insertions=[[0, 2, 1]]),
-        "list_cache": g.list_cache,
-        "clean_cache": lambda: g.clean_cache(everything=True, plan=True),
     }
 
 

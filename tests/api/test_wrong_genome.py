@@ -24,7 +24,7 @@ from tests.tiny_run import genome_text, write_run
 pytestmark = pytest.mark.slow
 NO_GENOME = {
     "sample", "compare", "predict", "finetune table", "finetune *", "train", "data relatives",
-    "data genomes", "cache clean", "checkpoint import",
+    "data genomes", "checkpoint import",
 }  # fmt: skip
 """Verbs with a plan that read no genome beside a model."""
 MORE: dict[str, tuple[str, ...]] = {

@@ -210,7 +210,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},
 }
-CACHE = {"cache clean", "data build"}
+CACHE = {"data build"}
 """They write into genodiff's own cache, and nowhere else."""
 
 

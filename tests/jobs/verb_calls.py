@@ -34,7 +34,6 @@ CALLS: dict[str, tuple[str, ...]] = {
     "train": ("own", *GENOME, "-o", "runs/t", "--preset", "caduceus-ps-tiny"),
     "data relatives": ("l.tsv",),
     "data genomes": ("l.tsv",),
-    "cache clean": ("--all",),
     "checkpoint import": ("pub", "-o", "imported"),
     "finetune *": ("--model", "{run}", "--data", "flies", "-o", "f"),
 }  # fmt: skip
