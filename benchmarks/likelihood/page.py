@@ -144,7 +144,7 @@ def steps_of(found: dict[str, Any]) -> str:
         f"{steps}: {one['bits']:.4f} [{one['ci95'][0]:.4f}, {one['ci95'][1]:.4f}], "
         f"{one['minus_model_bits']['bits']:+.4f} "
         f"[{one['minus_model_bits']['ci95'][0]:+.4f}, {one['minus_model_bits']['ci95'][1]:+.4f}]"
-        for steps, one in found["t_steps"].items()
+        for steps, one in found.get("t_steps", {}).items()
         if one.get("minus_model_bits") and one["ci95"]
     ]
     return (

@@ -41,7 +41,6 @@ RUNS = {
     "toy-ps-tiny": ("toy", ["--preset", "caduceus-ps-tiny", "--seq-len", "256"], 5),
 }
 MOST_POINTS = 400
-T_STEPS = ("10", "20", "50", "100", "1000")
 
 
 def main() -> None:
@@ -90,7 +89,6 @@ def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
     length = ["--max-minutes", f"{asked.minutes or minutes:g}"]
     training = ["train", recipe, *fasta, *flags, *length, *more, "--out", str(out), *common]
     scoring = ["eval", str(out), "--repeats", str(asked.repeats), "--json", *common]
-    scoring += ["--t-steps", *T_STEPS]
     if asked.trained:
         training = last_session(out)["argv"][1:]
     else:

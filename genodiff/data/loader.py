@@ -196,18 +196,15 @@ class EvalBatches:
     the set as a whole.
     """
 
-    def __init__(
-        self, windows: Windows, batch_size: int, seed: int, repeats: int = 1, drawn: int = 0
-    ) -> None:
-        """`drawn` repeats were drawn before: these are the next ones."""
+    def __init__(self, windows: Windows, batch_size: int, seed: int, repeats: int = 1) -> None:
         if batch_size < 1 or repeats < 1:
             raise UsageError(
                 f"batch size {batch_size}, {repeats} repeats", fix="give 1 or more of each"
             )
         self.windows, self.batch_size, self.seed, self.repeats = windows, batch_size, seed, repeats
-        self.drawn, self.n_slots = drawn, len(windows) * repeats
+        self.n_slots = len(windows) * repeats
         self._stride = golden_stride(self.n_slots)
-        self._shared = float(uniforms(seed, Purpose.EVAL_TIME, drawn, 1, SHARED)[0])
+        self._shared = float(uniforms(seed, Purpose.EVAL_TIME, 0, 1, SHARED)[0])
 
     def __len__(self) -> int:
         return self.repeats * -(-len(self.windows) // self.batch_size)
@@ -221,7 +218,7 @@ class EvalBatches:
         """The batch of one repeat with this number."""
         first = number * self.batch_size
         window = np.arange(first, min(first + self.batch_size, len(self.windows)))
-        windows, index = self.windows, (self.drawn + repeat) * len(self.windows) + window
+        windows, index = self.windows, repeat * len(self.windows) + window
         lengths = windows.length[window]
         return _batch(
             windows,

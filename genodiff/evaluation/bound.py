@@ -216,5 +216,5 @@ def choose_windows(
         began = time.monotonic()
         pace = time_window(model, windows, options.batch_size, memory)
         left = (60 * options.max_minutes - taken) * _SAFETY - (time.monotonic() - began)
-        windows = windows.spread(max(1, int(left / (pace * (options.passes + passes)))))
+        windows = windows.spread(max(1, int(left / (pace * (options.repeats + passes)))))
     return windows

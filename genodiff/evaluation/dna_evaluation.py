@@ -64,11 +64,10 @@ The object in `RUN/eval.json` has:
     markov_fitted               {"order", "pseudo": [λ of order 0, 1, ...], "bits", "perplexity",
                                 "minus_model_bits": {"bits", "ci95"}}: the Markov line whose order
                                 and λs were fitted on the valid split; or null
-    markov_mixture              {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the
-                                mixture of context orders 1 to 24 (see mixture.py); null where it
-                                was not counted
-    adaptive_mixture            the same of the adaptive mixture of contexts and copies, which reads
-                                the split from left to right and remembers it (see adaptive.py)
+    adaptive_mixture            {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the
+                                adaptive mixture of contexts and copies, which reads the split from
+                                left to right and remembers it (see adaptive.py); null where it was
+                                not counted
     adaptive_from_train         the same where it remembers the train split alone
     source_bits                 the toy source's own −log2 P of the same windows, per base; null for
                                 other data
@@ -77,9 +76,9 @@ The object in `RUN/eval.json` has:
     genomes                     of a run on many genomes: {name: part} as of contigs, which hold {}
     contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base,
                                 perplexity, ci95_bits, markov_bits, markov_perplexity, fitted_bits,
-                                mixture_bits, adaptive_bits, adaptive_from_train_bits,
-                                without_bits (the network without its memory), and the paired
-                                differences of these five from the model
+                                adaptive_bits, adaptive_from_train_bits, without_bits (the network
+                                without its memory), and the paired differences of these four from
+                                the model
                                 (fitted_minus_model_bits, ...). Regions of windows, by the bases
                                 that lie in 24-mers which the train split has too, on either
                                 strand: "unique" none, "touched" less than a quarter, "repeat" a
@@ -90,14 +89,6 @@ The object in `RUN/eval.json` has:
                                 masked base costs in nats where the masked share k / n is in
                                 (rate_lo, rate_hi]; n draws; nats, se or null; [] where the figure
                                 draws no counts of masks (ar, d3pm, mdlm in steps)
-    t_steps                     {"10": {"bits", "ci95", "minus_model_bits": {"bits", "ci95"}}, ...}:
-                                the bound of sampling in so many steps under the run's schedule,
-                                prior included (see steps.py), and the paired difference from the
-                                bound of infinitely many. Without --t-steps only numbers of steps
-                                that the draws of the bound can tell; {} where the figure is no
-                                cross-entropy of counted masks, and in blocks
-    t_steps_asked               whether --t-steps named them
-    t_steps_repeats             masks of each window that were drawn for them; 0 without --t-steps
     order                       null, or the exact likelihood of drawing the windows in the order of
                                 --order (see exact_order.py): {"name", "steps" of each window, null
                                 for as many as it has bases, "options" of the sampler,
@@ -172,7 +163,6 @@ from genodiff.evaluation.exact_order import (
 )
 from genodiff.evaluation.line_costs import LineClock, plan_lines
 from genodiff.evaluation.lines import markov_lines, measure_train_cover, source_nats
-from genodiff.evaluation.steps import check_steps, describe_steps
 from genodiff.evaluation.summary import Lines, summarise
 from genodiff.evaluation.window_memory import open_window_memory
 from genodiff.io.progress import ProgressDisplay
@@ -254,7 +244,6 @@ def evaluate_dna(
     cannot have.
     """
     _check_context(model, options)
-    check_steps(model.objective, options.t_steps, options.context)
     began = time.monotonic()
     data = open_data(model, options)
     recipe, store, all_windows, total, _ = data
@@ -297,7 +286,6 @@ def evaluate_dna(
         kept = memory and memory.of(windows)
         scorer = OrderScorer(model, order, options.batch_size, kept)
         ordered = measure_order(scorer, EvalBatches(windows, options.batch_size, seed), progress)
-    steps = describe_steps(model, options, windows, bound, progress)
     markov, cover = None, None
     train = train if work.markov else None
     if train is not None:
@@ -342,7 +330,6 @@ def evaluate_dna(
         "order": None
         if order is None or ordered is None
         else describe_order(order, ordered, bound.nats.mean(1), bound.tokens, counted),
-        **steps,
         **describe_work(device, began),
     }
 

@@ -19,7 +19,6 @@ RANDOM = "random"
 """The order of `first-hitting`, drawn for each window by the seed."""
 _OF_DNA = {"domain": DNA.name}
 _OF_TEXT = {"domain": TEXT.name}
-_MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +48,6 @@ class EvalOptions(Options):
         ),
     ] = field(default=None, metadata=_OF_DNA)
     repeats: Annotated[int, Ge(1), Option("Masks per window: more give a narrower interval.")] = 1
-    t_steps: Annotated[
-        Sequence[int] | None,
-        Option(
-            "The bound of sampling in this many steps, e.g. 10 20: masks each window again "
-            "(default: step counts that the bound's own masks cover, at no cost).",
-            is_row=True,
-        ),
-    ] = None
     max_windows: Annotated[
         int | None,
         Ge(1),
@@ -82,7 +73,7 @@ class EvalOptions(Options):
     mixture: Annotated[
         bool | None,
         Option(
-            "Mixture of context orders 1 to 24 (default: if it takes little time).",
+            "Adaptive mixtures of contexts and copies (default: if they take little time).",
             decides="output",
         ),
     ] = field(default=None, metadata=_OF_DNA)
@@ -145,12 +136,6 @@ class EvalOptions(Options):
                 f"--split {ALL} is for DNA, and this is a {DOMAINS[domain].title} run",
                 fix=f"choose {', '.join(SPLITS)}",
             )
-        for steps in self.t_steps or ():
-            if not 1 <= steps <= _MOST_STEPS:
-                raise UsageError(
-                    f"--t-steps {steps} is not between 1 and {_MOST_STEPS:,}",
-                    fix="give numbers of sampling steps, such as 10",
-                )
         self._check_order()
         self.check_memory(self.memory not in (None, "off"))
         if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
@@ -174,19 +159,9 @@ class EvalOptions(Options):
 
     def check_memory(self, mixed: bool) -> None:
         """Raises `UsageError` for options that a memory, where one is mixed in, cannot have."""
-        if mixed:
-            for flag, given in (
-                ("--context contig", self.context != "window"),
-                ("--t-steps", self.t_steps is not None),
-            ):
-                if given:
-                    what = f"--memory {self.memory or 'on'} and {flag} exclude each other"
-                    raise UsageError(what, fix="leave one of them out, or give --memory off")
-
-    @property
-    def passes(self) -> int:
-        """How often each window goes through the network, at most."""
-        return self.repeats * (1 if self.t_steps is None else 2)
+        if mixed and self.context != "window":
+            what = f"--memory {self.memory or 'on'} and --context contig exclude each other"
+            raise UsageError(what, fix="leave one of them out, or give --memory off")
 
     @property
     def one(self) -> str | None:

@@ -54,7 +54,6 @@ class ShardPlan(NamedTuple):
 def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> ShardPlan:
     """Raises `UsageError` for options that need all windows at once, or leave a shard empty."""
     for flag, given in (
-        ("--t-steps", options.t_steps is not None),
         ("--context contig", options.context != "window"),
         ("--max-minutes", options.max_minutes is not None),
     ):

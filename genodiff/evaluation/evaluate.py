@@ -114,7 +114,7 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     if options.baselines and isinstance(windows, DnaWindows):
         train = find_train_store(model, options, data.store)
         lines = plan_lines(windows, train, choose_mixture(data, options))
-    order, repeats, passes = read_order(model, options), options.repeats, float(options.passes)
+    order, repeats, passes = read_order(model, options), options.repeats, float(options.repeats)
     passes += 0.0 if order is None else order.expect(model, windows.seq_len)
     seconds = time_window(model, windows, options.batch_size, memory) * n * passes
     return {

@@ -5,8 +5,8 @@
 A newer evaluation replaces an older one with equal values of `_IDENTITY`. Among the evaluations of
 one split, data set and context the fullest has the short name ("test"); the names of the others
 state what they lack. Fullest means, in this order: of the run's present weights (else of the latest
-step), soft-masked bases counted, most windows, most masks, with baselines, with masks for sampling
-steps (--t-steps), with an order (--order), newest.
+step), soft-masked bases counted, most windows, most masks, with baselines, with an order
+(--order), newest.
 
 Data that the run was not trained on (by its fingerprint in provenance.json) are named "SPLIT of
 FILE" or "SPLIT of FILE (BED)", evaluations of whole contigs "SPLIT in whole contigs". A network
@@ -120,12 +120,11 @@ def name_memory(result: dict[str, Any]) -> str:
 
 def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
     """Key of an evaluation: a newer one with an equal key replaces an older one."""
-    mixture = result.get("markov_mixture") is not None
-    steps = bool(result.get("t_steps_asked"))
+    mixture = result.get("adaptive_mixture") is not None
     mixed_in = result.get("memory") or {}
     memory = sha256_json([name_memory(result), mixed_in.get("numbers"), mixed_in.get("effort")])
     order = sha256_json([(result.get("order") or {}).get(key) for key in _ORDER])
-    figures = has_baselines(result), mixture, steps, memory, order
+    figures = has_baselines(result), mixture, memory, order
     return (*(result.get(key) for key in _IDENTITY), *figures)
 
 
@@ -144,8 +143,7 @@ def rank_evaluation(result: dict[str, Any], weights: str = "") -> tuple[Any, ...
         (result.get("windows") or 0) / max(result.get("windows_total") or 1, 1),
         result.get("repeats") or 1,
         has_baselines(result),
-        result.get("markov_mixture") is not None,
-        bool(result.get("t_steps_asked")),
+        result.get("adaptive_mixture") is not None,
         result.get("order") is not None,
         _created(result),
     )
@@ -190,10 +188,8 @@ def _describe(result: dict[str, Any], fullest: dict[str, Any]) -> str:
         words.append(f"seed {result.get('seed')}")
     if not has_baselines(result):
         words.append("no baselines")
-    elif result.get("markov_mixture") is None and fullest.get("markov_mixture") is not None:
+    elif result.get("adaptive_mixture") is None and fullest.get("adaptive_mixture") is not None:
         words.append("no mixture")
-    if fullest.get("t_steps_asked") and not result.get("t_steps_asked"):
-        words.append("no steps")
     if (result.get("order") or {}).get("name") != (fullest.get("order") or {}).get("name"):
         words.append("no order" if result.get("order") is None else result["order"]["name"])
     return ", ".join(words)

@@ -107,7 +107,7 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
             bits_and_perplexity = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
             head.add_row(name, *bits_and_perplexity, _gap(line["minus_model_bits"]))
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
-    found = [head, *_draw_steps(result, "bits per base"), *_draw_cases(result)]
+    found = [head, *_draw_cases(result)]
     regions = {name: part for name, part in result["regions"].items() if name in _REGIONS}
     for title, parts, labels in (
         (_REGION_TITLE, regions, _REGIONS),
@@ -256,18 +256,6 @@ def _draw_text(result: dict[str, Any]) -> list[Table]:
         "",
         "",
     )
-    return [table, *_draw_steps(result, "bits/byte")]
-
-
-def _draw_steps(result: dict[str, Any], unit: str) -> list[Table]:
-    """The bounds of few sampling steps, where they were asked for."""
-    if not result.get("t_steps_asked"):
-        return []
-    title = "sampling in so many steps"
-    table = _table(title, unit, "95 % interval", "− one token at a time")
-    for steps, found in result["t_steps"].items():
-        figures = f"{found['bits']:.4f}", _interval(found["ci95"], ".4f")
-        table.add_row(f"{steps} ≤", *figures, _gap(found["minus_model_bits"]))
     return [table]
 
 

@@ -15,23 +15,19 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.store import Store
 from genodiff.evaluation.contigs import find_spans
 from genodiff.evaluation.lines import (
-    FITTED_ON,
     KEPT,
     STAGES,
     can_run_adaptive,
-    choose_kept,
-    count_passes,
     find_read_windows,
     identify_line,
     is_quick,
 )
-from genodiff.evaluation.mixture import MAX_ORDER, choose_tabled
 from genodiff.io.kept_arrays import is_kept
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.statistics.counted_lines import LINES
 
 _MARKOV, _MARKOV_BASE = 3.0, 0.15e-6
-_LOOK_UP, _FIT, _ADAPTIVE = 0.11e-6, 13e-6, 1.1e-6
+_ADAPTIVE = 1.1e-6
 _SHARE = 0.5
 """The part of a limit that the lines may have; the network has the rest."""
 _TOLD = 10.0  # seconds that are worth a line
@@ -85,19 +81,15 @@ def plan_lines(
 
 
 def estimate_mixtures(windows: DnaWindows, store: Store) -> dict[str, float]:
-    """Seconds to count each of the three mixtures on these windows; of what is kept, none."""
-    train, valid = (store.splits.intervals[split].n_bases for split in ("train", "valid"))
-    look_ups = (1 + count_passes(windows)) * (MAX_ORDER - choose_tabled(train))
-    found = {"mixture": _FIT * min(valid, FITTED_ON) + _LOOK_UP * look_ups * train}
-    whole = {"mixture": choose_kept(windows)[0]}
-    if can_run_adaptive(windows, store):
-        scored = sum(end - start for start, end, _ in find_spans(windows))
-        for name in ("adaptive", "adaptive_from_train"):
-            found[name] = _ADAPTIVE * (train + valid + scored)
-            whole[name] = find_read_windows(windows)[0]
+    """Seconds to count each of the mixtures on these windows; of what is kept, none."""
+    if not can_run_adaptive(windows, store):
+        return {}
+    bases = sum(store.splits.intervals[split].n_bases for split in ("train", "valid"))
+    bases += sum(end - start for start, end, _ in find_spans(windows))
+    whole = find_read_windows(windows)[0]
     return {
-        name: 0.0 if is_kept(KEPT, identify_line(name, whole[name], store)) else seconds
-        for name, seconds in found.items()
+        name: 0.0 if is_kept(KEPT, identify_line(name, whole, store)) else _ADAPTIVE * bases
+        for name in STAGES[1:]
     }
 
 

@@ -21,7 +21,6 @@ from genodiff.data.kmers import measure_shared_cover, shared_kmers
 from genodiff.data.store import Store
 from genodiff.data.stretches import (
     LETTERS,
-    Coded,
     Codes,
     Stretch,
     encode_bases,
@@ -38,14 +37,6 @@ from genodiff.evaluation.markov import (
     fit,
     fit_pseudo,
 )
-from genodiff.evaluation.mixture import (
-    MAX_ORDER,
-    Seen,
-    choose_tabled,
-    fit_mixture,
-    look_up,
-    mixture_nll,
-)
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.io.identity import sha256_array
@@ -57,15 +48,13 @@ log = logging.getLogger("genodiff")
 MARKOV_ORDER = 8
 _DEEPEST = 10  # a table of 4^11 counts is still small beside a chunk
 _BASES_AT_A_TIME = 1 << 18
-_LOOKED_UP_AT_A_TIME = 1 << 22  # bases whose contexts are held together: about 400 bytes each
-FITTED_ON = 1 << 20  # bases of the valid split are plenty for the mixture's weights
-_PIECE = 1 << 12
-_MIXTURE_WORTH = 10**8  # train bases that are read without being asked for: 1.5 minutes
+_MIXTURE_WORTH = 10**8  # train bases, for each so many scored ones, that are read unasked
+_SCORED_WORTH = 1 << 22
 KEPT = "lines-1"  # another number where other figures come of the same windows
 _REMEMBERED = 1 << 30  # bases of which the adaptive mixture can keep an index of 32 bits
 
 
-STAGES = ("markov", "mixture", "adaptive", "adaptive_from_train")
+STAGES = ("markov", "adaptive", "adaptive_from_train")
 """What is counted one after another."""
 
 
@@ -78,8 +67,6 @@ class MarkovLines(NamedTuple):
     """(2, windows): order and λs fitted on the valid split; None where that is empty."""
     pseudo: list[float]
     """The fitted λ of each order, from 0 up to the fitted order."""
-    mixture: NDArray[np.float64] | None = None
-    """(2, windows): the mixture of orders 0 .. 24, fitted on the valid split."""
     adaptive: NDArray[np.float64] | None = None
     """(2, windows): the adaptive mixture; None where it was not run."""
     from_train: NDArray[np.float64] | None = None
@@ -95,9 +82,9 @@ def markov_lines(
     """The Markov lines of a store's train split on these windows: the windows' own by default.
 
     The fitted line has an order of at most 10, and at most one that the train split has a base for
-    each (order + 1)-mer for. The mixtures read the train split several times. They are left out
-    where `mixture` is False, or None and they would take long. The adaptive one needs the C
-    library. `tell` is told of each of `STAGES` when it begins.
+    each (order + 1)-mer for. The adaptive mixtures need the C library. They are left out where
+    `mixture` is False, or None and they would take long. `tell` is told of each of `STAGES` when it
+    begins.
     """
     tell = tell or (lambda stage: None)
     tell("markov")
@@ -110,32 +97,14 @@ def markov_lines(
     if not held_out.bases:
         return MarkovLines(fixed, None, [])
     pseudo = fit_pseudo(counts, held_out)
-    mixed = adaptive = from_train = None
+    adaptive = from_train = None
     if mixture or (mixture is None and is_quick(windows, counts.bases // 2)):
-        tell("mixture")
-        mixed = keep_mixture(windows, store)
         tell("adaptive")
         adaptive = keep_adaptive(windows, store)
         tell("adaptive_from_train")
         from_train = keep_adaptive(windows, store, grow=False)
     fitted = markov_nats(fit(counts, pseudo), windows)[-1]
-    return MarkovLines(fixed, fitted, pseudo, mixed, adaptive, from_train)
-
-
-def keep_mixture(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
-    """`mixture_nats`, kept in the cache: of all windows of the split where that takes no longer."""
-    whole, rows = choose_kept(windows)
-    made_from = identify_line("mixture", whole, store)
-    found = keep_array(KEPT, made_from, (2, len(whole)), lambda: mixture_nats(whole, store))
-    return found[:, rows]
-
-
-def choose_kept(windows: DnaWindows) -> tuple[DnaWindows, NDArray[np.int64]]:
-    """The windows whose mixture is kept, and the numbers of these among them."""
-    whole, rows = windows.whole()
-    if count_passes(whole) > count_passes(windows):
-        return windows, np.arange(len(windows))
-    return whole, rows
+    return MarkovLines(fixed, fitted, pseudo, adaptive, from_train)
 
 
 def keep_adaptive(
@@ -170,37 +139,6 @@ def identify_line(line: str, windows: DnaWindows, store: Store) -> list[str | bo
     """All that decides the figures of a line on windows, as values of JSON."""
     of = [sha256_array(part) for part in (windows.flat_start, windows.length)]
     return [KEPT, line, store.fingerprint, windows.legacy, str(windows.store.manifest["key"]), *of]
-
-
-def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
-    """(2, windows): −ln P of the bases under the mixture of `store`'s train split, in nats."""
-    legacy = windows.legacy
-    log.info("fitting the mixture of context orders 1 to %d", MAX_ORDER)
-    tabled = choose_tabled(store.splits.intervals["train"].n_bases)
-    tables = count_train_words(store, tabled, legacy_caduceus_tiling=legacy)
-
-    def seen(codes: Codes, where: NDArray[np.bool_]) -> Seen:
-        def train() -> list[Coded]:
-            return split_stretches(store, "train", legacy_caduceus_tiling=legacy)
-
-        return look_up(codes.reshape(-1), where.reshape(-1), tables, train)
-
-    def scored(codes: Codes) -> NDArray[np.bool_]:
-        where = codes < len(LETTERS)
-        where[:, :MAX_ORDER] = False
-        return where
-
-    valid = _pieces(split_stretches(store, "valid"))
-    fitted = fit_mixture(seen(valid, scored(valid)))
-    out = np.zeros((2, len(windows)))
-    for rows, data, _ in _chunks(windows, MAX_ORDER, _LOOKED_UP_AT_A_TIME):
-        codes = encode_bases(data)
-        where = scored(codes)
-        nll = np.zeros(data.shape)
-        nll[where] = mixture_nll(fitted, seen(codes, where))
-        soft = data >= SOFT
-        out[0, rows], out[1, rows] = np.where(soft, 0, nll).sum(1), np.where(soft, nll, 0).sum(1)
-    return out
 
 
 def adaptive_mixture_nats(
@@ -248,26 +186,10 @@ def _join(stretches: Sequence[Stretch]) -> Codes:
     return np.concatenate([np.zeros(0, np.uint8), *parts])
 
 
-def _pieces(stretches: list[Coded]) -> Codes:
-    """(pieces, bases): stretches cut into pieces, evenly chosen where there are many."""
-    places = [(s, at) for s in stretches for at in range(0, len(s), _PIECE)]
-    chosen = np.linspace(0, len(places) - 1, min(len(places), FITTED_ON // _PIECE)).astype(int)
-    out = np.full((len(chosen), _PIECE), len(LETTERS), np.uint8)
-    for row, i in zip(out, chosen.tolist(), strict=True):
-        stretch, at = places[i]
-        codes = stretch[at : at + _PIECE]
-        row[: len(codes)] = codes
-    return out
-
-
 def is_quick(windows: DnaWindows, bases: int) -> bool:
     """Whether the mixtures take little time; `bases` of the train split are no N."""
-    return (1 + count_passes(windows)) * bases <= _MIXTURE_WORTH
-
-
-def count_passes(windows: DnaWindows) -> int:
-    """How often the mixture reads the train split for these windows, for each order."""
-    return -(-len(windows) * windows.seq_len // _LOOKED_UP_AT_A_TIME)
+    passes = 1 + -(-len(windows) * windows.seq_len // _SCORED_WORTH)
+    return passes * bases <= _MIXTURE_WORTH
 
 
 def count_train_words(

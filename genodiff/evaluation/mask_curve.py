@@ -70,11 +70,6 @@ def choose_degree(draws: int) -> int:
     return next((degree for least, degree in _DEGREES if draws >= least), 0)
 
 
-def split_folds(draws: int) -> NDArray[np.int64]:
-    """The part of each draw, in turn."""
-    return np.arange(draws) % _FOLDS
-
-
 def cross_fit(
     y: Floats, root: Floats, columns: Floats, fold: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.bool_], Floats]]:

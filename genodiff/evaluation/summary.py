@@ -25,7 +25,6 @@ has too.
 
 RATE_BINS = 20
 FITTED = "fitted"
-MIXTURE = "mixture"
 ADAPTIVE = "adaptive"
 FROM_TRAIN = "adaptive_from_train"
 WITHOUT = "without"
@@ -45,7 +44,7 @@ class Lines(NamedTuple):
 
 class _Table(NamedTuple):
     """Figures of windows, over the bases that count. Lines are called "0" .. "8", "fitted",
-    "mixture", "adaptive" and "adaptive_from_train"; the network without its memory is "without".
+    "adaptive" and "adaptive_from_train"; the network without its memory is "without".
     """
 
     nats: Floats
@@ -91,12 +90,10 @@ class _Table(NamedTuple):
             "ci95_bits": bits.ends(0.0),
             **_markov_keys(self),
             "fitted_bits": self.line_bits().get(FITTED),
-            "mixture_bits": self.line_bits().get(MIXTURE),
             "adaptive_bits": self.line_bits().get(ADAPTIVE),
             "adaptive_from_train_bits": self.line_bits().get(FROM_TRAIN),
             "without_bits": self.line_bits().get(WITHOUT),
             "fitted_minus_model_bits": self.minus_model(FITTED),
-            "mixture_minus_model_bits": self.minus_model(MIXTURE),
             "adaptive_minus_model_bits": self.minus_model(ADAPTIVE),
             "adaptive_from_train_minus_model_bits": self.minus_model(FROM_TRAIN),
             "without_minus_model_bits": self.minus_model(WITHOUT),
@@ -140,7 +137,6 @@ def summarise(
             name: table.minus_model(name) for name in table.lines if name.isdigit()
         },
         "markov_fitted": _fitted(table, lines.markov),
-        "markov_mixture": _line(table, MIXTURE),
         "adaptive_mixture": _line(table, ADAPTIVE),
         "adaptive_from_train": _line(table, FROM_TRAIN),
         "without_memory": _line(table, WITHOUT),
@@ -170,8 +166,6 @@ def _of_class(bound: Bound, markov: MarkovLines | None, which: slice) -> _Table:
         lines = {str(k): line[which].sum(0) for k, line in enumerate(markov.fixed)}
         if markov.fitted is not None:
             lines[FITTED] = markov.fitted[which].sum(0)
-        if markov.mixture is not None:
-            lines[MIXTURE] = markov.mixture[which].sum(0)
         if markov.adaptive is not None:
             lines[ADAPTIVE] = markov.adaptive[which].sum(0)
         if markov.from_train is not None:

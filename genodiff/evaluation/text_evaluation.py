@@ -10,8 +10,7 @@ Perplexity per token is the field's word-piece perplexity.
 `RUN/eval.json` holds one object per split, as for DNA, with `domain` "text" and these keys of the
 same meaning: split, seed, repeats, checkpoint, step, objective, figure, recipe, fingerprint,
 seq_len, context, windows, windows_total, dropped, tokens, nelbo_nats (per token), nelbo_nats_total,
-perplexity (per token), curve (per masked token), t_steps (per byte), t_steps_asked,
-t_steps_repeats, seconds, device, created; and
+perplexity (per token), curve (per masked token), seconds, device, created; and
 
     text                        file or folder that was read, or null
     tokenizer, vocabulary_size, lossless
@@ -41,7 +40,6 @@ from genodiff.evaluation import ngram
 from genodiff.evaluation.bound import Progress, WindowDraws, choose_windows, measure_bound
 from genodiff.evaluation.eval_data import describe_request, describe_work, open_data
 from genodiff.evaluation.eval_options import EvalOptions
-from genodiff.evaluation.steps import check_steps, describe_steps
 from genodiff.evaluation.summary import rate_curve
 from genodiff.runs.model import TrainedModel
 from genodiff.statistics.interval import BITS, ratio
@@ -65,7 +63,6 @@ def evaluate_text(
 
     Raises `DataError`.
     """
-    check_steps(model.objective, options.t_steps, options.context)
     began = time.monotonic()
     data = open_data(model, options)
     store, tokenizer = data.store, data.tokenizer
@@ -117,7 +114,6 @@ def evaluate_text(
         **_ngram_keys(ngrams, nats, tokens, size),
         "source_bits": None,
         "curve": rate_curve(drawn, tokens, found.rate),
-        **describe_steps(model, options, windows, found, progress, size),
         **describe_work(device, began),
     }
 

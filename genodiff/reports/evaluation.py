@@ -125,7 +125,6 @@ class Evaluation(_Lenient):
     markov_bits: dict[str, float | None] | None = None
     markov_minus_model_bits: dict[str, Difference | None] | None = None
     markov_fitted: LineFigure | None = None
-    markov_mixture: LineFigure | None = None
     adaptive_mixture: LineFigure | None = None
     adaptive_from_train: LineFigure | None = None
     without_memory: LineFigure | None = None

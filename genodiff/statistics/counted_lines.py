@@ -46,13 +46,6 @@ LINES = (
         "split",
     ),
     CountedLine(
-        "mixture",
-        "markov_mixture",
-        "mixture, 1 to 24",
-        "mixture of orders 1 to 24",
-        "contexts of 1 to 24 bases, counted on the train split and weighed on the valid split",
-    ),
-    CountedLine(
         "adaptive",
         "adaptive_mixture",
         "adaptive",

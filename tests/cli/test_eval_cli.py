@@ -145,20 +145,3 @@ def test_an_upper_case_genome_is_said_to_have_no_soft_masked_bases(run, tmp_path
     out = called(capfd, run, *words)[1]
     assert "no soft-masked bases" in " ".join(out.split())
     assert "by case" not in out
-
-
-def test_few_sampling_steps_are_bounded_where_they_are_asked_for(run, capfd):
-    found = json.loads(called(capfd, run, "--json", "--t-steps", 2, 10)[1])
-    assert list(found["t_steps"]) == ["2", "10"]
-    assert found["t_steps_asked"]
-    assert found["t_steps"]["2"]["minus_model_bits"]["bits"] == pytest.approx(
-        found["t_steps"]["2"]["bits"] - found["bits_per_base"]
-    )
-    out = called(capfd, run, "--t-steps", 2)[1]
-    assert f"{found['t_steps']['2']['bits']:.2f}" in out[out.index("so many steps") :]
-    again = json.loads(called(capfd, run, "--json")[1])
-    assert not again["t_steps_asked"]
-    assert again["bits_per_base"] == found["bits_per_base"]
-    code, _, err = called(capfd, run, "--t-steps", 0)
-    assert code == 2
-    assert "--t-steps 0" in err

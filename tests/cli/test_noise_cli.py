@@ -45,7 +45,6 @@ def test_eval_says_a_bound_with_its_interval_by_shards_too(runs, tmp_path, capsy
     assert (found["objective"], found["figure"]) == ("uniform", "bound")
     low, high = found["ci95_bits"]
     assert low < found["bits_per_base"] < high
-    assert found["t_steps"] == {}
     assert found["curve"] == []
 
 
@@ -83,7 +82,6 @@ def test_export_keeps_the_noise(runs, tmp_path):
         (("eval", "letters", "--order", "left-to-right"), "--order needs masked noise"),
         (("eval", "letters", "--block", "4"), "--block is for masked diffusion"),
         (("eval", "letters", "--context", "contig"), "contig"),
-        (("eval", "letters", "--t-steps", "8"), "steps"),
         (("sample", "letters", "--fasta", "x.fa", "--memory", "on"), "--memory is for masked"),
         (("sample", "letters", "--fasta", "x.fa", "--block", "4"), "--block is for masked"),
         (("sample", "letters", "--fasta", "x.fa", "--sampler", "confidence"),

@@ -157,8 +157,6 @@ def test_merged_shards_are_one_evaluation(run, model, tmp_path, monkeypatch):
 def test_what_cannot_be_remembered_is_refused_in_one_line(model, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="--context contig exclude"):
         evaluate(model, memory="on", context="contig")
-    with pytest.raises(UsageError, match="--t-steps exclude"):
-        evaluate(model, memory="on", t_steps=(10,))
     with pytest.raises(UsageError, match="for DNA"):
         WITH.check_domain("text")
     diffusion = model.config.diffusion.model_copy(update={"objective": "ar"})

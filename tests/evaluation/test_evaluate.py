@@ -281,9 +281,9 @@ def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_th
     windows = DnaWindows(build_dna_store(recipe, fasta), recipe, "test", SEQ_LEN)
     assert windows.store.splits.intervals["train"].n_bases > 300_000
     monkeypatch.setattr(lines, "_MIXTURE_WORTH", 40_000)  # there are 14,301 bases, read twice
-    assert markov_lines(windows).mixture is not None
+    assert markov_lines(windows).adaptive is not None
     monkeypatch.setattr(lines, "_MIXTURE_WORTH", 10_000)
-    assert markov_lines(windows).mixture is None
+    assert markov_lines(windows).adaptive is None
 
 
 def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(model, tmp_path):

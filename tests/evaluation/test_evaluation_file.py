@@ -22,7 +22,7 @@ def one(**changes: Any) -> dict[str, Any]:
         "split": "test", "seed": 1, "repeats": 1, "checkpoint": WEIGHTS[:12], "step": 9,
         "recipe": "own", "fasta": "/data/mine.fa", "fingerprint": OWN, "seq_len": 64,
         "context": "window", "windows": 765, "windows_total": 765, "soft_masked": 1,
-        "bits_per_base": 1.941, "markov_bits": {"0": 1.97}, "markov_mixture": None,
+        "bits_per_base": 1.941, "markov_bits": {"0": 1.97}, "adaptive_mixture": None,
         "created": "2026-11-22T10:00:00Z",
     } | changes  # fmt: skip
 

@@ -13,7 +13,7 @@ from genodiff.evaluation import line_costs, lines
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.line_costs import count_known_bases, plan_lines
-from genodiff.evaluation.lines import adaptive_mixture_nats, markov_lines, mixture_nats
+from genodiff.evaluation.lines import adaptive_mixture_nats, markov_lines
 from genodiff.kernels import library
 from tests.tiny_run import genome_text
 
@@ -36,17 +36,13 @@ def refuse(*_: Any, **__: Any) -> None:
 def test_what_was_counted_serves_any_windows_of_the_same_intervals(windows, monkeypatch):
     """One window of each of the four contigs, then others of them: the figures of all are kept."""
     some = windows.take(np.array([1, 5, 7, 9]))
-    plain = mixture_nats(some, some.store), adaptive_mixture_nats(some, some.store)
+    plain = adaptive_mixture_nats(some, some.store)
     first = markov_lines(some, True)
-    assert first.mixture is not None
     assert first.adaptive is not None
-    assert plain[1] is not None
-    assert np.array_equal(first.mixture, plain[0])
-    assert np.array_equal(first.adaptive, plain[1])
-    monkeypatch.setattr(lines, "mixture_nats", refuse)
+    assert plain is not None
+    assert np.array_equal(first.adaptive, plain)
     monkeypatch.setattr(lines, "adaptive_mixture_nats", refuse)
     again = markov_lines(windows, True)
-    assert np.array_equal(again.mixture[:, [1, 5, 7, 9]], first.mixture)
     assert np.array_equal(again.adaptive[:, [1, 5, 7, 9]], first.adaptive)
 
 
@@ -67,14 +63,15 @@ def test_another_train_split_is_counted_anew(windows, tmp_path, monkeypatch):
     fasta = windows.store.source.path
     assert fasta is not None
     other = build_dna_store(make_user_recipe(fasta, bed), fasta)
-    monkeypatch.setattr(lines, "mixture_nats", refuse)
+    monkeypatch.setattr(lines, "adaptive_mixture_nats", refuse)
     with pytest.raises(AssertionError, match="counted again"):
         markov_lines(windows, True, other)
 
 
+@needs_library
 def test_lines_that_are_kept_take_no_time(windows):
     before = plan_lines(windows, windows.store, True)
-    assert before.seconds["mixture"] > 0
+    assert before.seconds["adaptive"] > 0
     markov_lines(windows, True)
     after = plan_lines(windows, windows.store, True)
     assert after.total == after.seconds["markov"] < before.total
@@ -83,10 +80,10 @@ def test_lines_that_are_kept_take_no_time(windows):
 def test_a_limit_of_time_holds_for_the_lines_too(model, windows, monkeypatch, caplog):
     """The Markov lines take 3 s and the mixtures 30: half of 8 s is enough for the first."""
     monkeypatch.setattr(line_costs, "_MARKOV", 3.0)
-    monkeypatch.setattr(line_costs, "estimate_mixtures", lambda *_: {"mixture": 30.0})
+    monkeypatch.setattr(line_costs, "estimate_mixtures", lambda *_: {"adaptive": 30.0})
     found = evaluate(model, max_minutes=8 / 60)
     assert found["markov_bits"]
-    assert found["markov_mixture"] is None
+    assert found["adaptive_mixture"] is None
     assert (
         "skipping the mixtures, which take about 30 s of the 8 s that --max-minutes gives"
         in caplog.text

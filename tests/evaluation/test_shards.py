@@ -92,7 +92,7 @@ def test_what_is_no_shard_is_one_line(run, fasta):
         genodiff.embed(run, fasta, out="s.npz", shard="1/99")
     with pytest.raises(UsageError, match="no batch of"):
         genodiff.evaluate(run, shard="1/99", out="e.npy")
-    for more in ({"t_steps": [10]}, {"context": "contig"}, {"max_minutes": 1.0}):
+    for more in ({"context": "contig"}, {"max_minutes": 1.0}):
         with pytest.raises(UsageError, match="exclude each other"):
             genodiff.evaluate(run, shard="1/2", out="e.npy", **more)
     with pytest.raises(UsageError, match=r"\.npy"):
