@@ -23,7 +23,7 @@ from genodiff.finetuning.fit import count_outputs, sum_loss
 from genodiff.finetuning.head import Classifier, list_heads
 from genodiff.finetuning.kmer_regression import N_FEATURES
 from genodiff.finetuning.model_spec import ModelSpec
-from genodiff.finetuning.protocol import GRIDS, FitSettings
+from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.sweep import SweepPlan, choose_settings
 from genodiff.io.progress import format_duration
@@ -156,15 +156,6 @@ def _disk_bytes(row: dict[str, Any], size: TaskSize, model: ModelSpec, keep: Kee
 
 def _tries(plan: SweepPlan, settings: FitSettings, size: TaskSize) -> float:
     """Whole fits for each seed, those of choosing shared among the seeds."""
-    if settings.method == "probe":
-        return 1.0
-    if plan.grid:
-        return float(
-            math.prod(
-                len(axis)
-                for axis in GRIDS.get(plan.request.suite, GRIDS["genomic-benchmarks"]).values()
-            )
-        )
     own = 0.0
     if plan.choose_head:
         n_fit = max(1, size.n_train - size.n_train // VALID_SHARE)
@@ -192,9 +183,6 @@ def _of_network(
     average = 2 if classifier.strands == "average" else 1
     ahead = _FORWARD * pace * average * size.length
     found["memory_bytes"] = estimate_memory(classifier, size.task, size.longest, settings)
-    if settings.method == "probe":
-        found["seconds"] = ahead * (size.n_train + size.n_test)
-        return found
     steps = settings.steps(n_fit)
     epochs = steps / math.ceil(n_fit / settings.batch_size)
     found["steps"] = steps

@@ -29,12 +29,11 @@ from genodiff.finetuning.kmer_regression import KmerPredictor
 from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictions import make_frame
 from genodiff.finetuning.predictor_files import PredictorCard, read_predictor
-from genodiff.finetuning.probe import FittedProbe
 from genodiff.finetuning.unit import MODEL
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io.sequences import Sequences
 from genodiff.kernels.dispatch import select_provider
-from genodiff.runs.model import collect_tensors, fill_module
+from genodiff.runs.model import fill_module
 from genodiff.runs.sealed_files import AGAIN, read_tensors
 from genodiff.runs.tokenizer_files import open_model_tokenizer
 from genodiff.tasks.examples import Examples
@@ -168,15 +167,8 @@ def _build(folder: Path, card: PredictorCard, tensors: dict[str, Tensor], device
     if card.form == "features":
         return _KmerScores(FeaturePredictor.of(card.about, tensors))
     classifier, encoder = _build_classifier(folder, card)
-    if card.form == "network":
-        fill_module(classifier, tensors)
-        return _NetworkScores(card, classifier.to(device).eval(), encoder, None)
-    own = collect_tensors(classifier)
-    frozen = {name: own[name] for name in ("weight", "bias")}
-    frozen |= {name: t for name, t in tensors.items() if name.startswith("backbone.")}
-    fill_module(classifier, frozen)
-    probe = FittedProbe.of(count_outputs(card.kind, card.classes), tensors)
-    return _NetworkScores(card, classifier.to(device).eval(), encoder, probe)
+    fill_module(classifier, tensors)
+    return _NetworkScores(card, classifier.to(device).eval(), encoder)
 
 
 def _build_classifier(folder: Path, card: PredictorCard) -> tuple[Classifier, Encoder]:
@@ -196,12 +188,10 @@ def _build_classifier(folder: Path, card: PredictorCard) -> tuple[Classifier, En
 
 
 class _NetworkScores:
-    """A network with its head or, where there is a probe, with a regression on its embeddings."""
+    """A network with its head."""
 
-    def __init__(
-        self, card: PredictorCard, network: Classifier, encoder: Encoder, probe: FittedProbe | None
-    ) -> None:
-        self.card, self.network, self.encoder, self.probe = card, network, encoder, probe
+    def __init__(self, card: PredictorCard, network: Classifier, encoder: Encoder) -> None:
+        self.card, self.network, self.encoder = card, network, encoder
         assert card.settings is not None
         self.bf16 = card.settings.precision == "bf16"
 
@@ -235,17 +225,9 @@ class _NetworkScores:
         device, network = self.network.weight.device, self.network
         x0, lengths = (tensor.to(device) for tensor in part.collate(rows))
         with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
-            pooled = network.pooled_rows(x0, lengths)
-            given = [
-                network.scores_of(row) if self.probe is None else network.embedding_of(row)
-                for row in pooled
-            ]
+            given = [network.scores_of(row) for row in network.pooled_rows(x0, lengths)]
         for one in given:
-            values = one.double().cpu().numpy()
-            if self.probe is None:
-                yield probabilities(self.card.kind, values, self.card.scale)[0]
-            else:
-                yield self.probe.predict(self.card.kind, values)[0]
+            yield probabilities(self.card.kind, one.double().cpu().numpy(), self.card.scale)[0]
 
 
 class _CnnScores:

@@ -35,7 +35,6 @@ from genodiff.finetuning.kmer_regression import KmerPredictor
 from genodiff.finetuning.model_words import BASELINES
 from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictor_files import KeptFit
-from genodiff.finetuning.probe import compute_embeddings, fit_probe
 from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.unit import FITTED, MODEL, Unit
 from genodiff.io import atomic
@@ -107,8 +106,6 @@ def fit_unit(
         task, classifier, encoder, train, whole.take(valid_rows), counts, max_length,
         count_texts(data.train.sequences) if task.domain == TEXT.name else 1
     )  # fmt: skip
-    if settings.method == "probe":
-        return _fit_probe(unit, inputs)
     return _fit_network(unit, inputs, folder, watch)
 
 
@@ -177,48 +174,6 @@ def _fit_baseline(
         found["parameters"] = sum(tensor.numel() for tensor in predict.tensors().values())
     kept = KeptFit(predict.form, predict.tensors(), predict.about(), max_length=predict.longest)
     return FittedUnit(predict, found, keep=lambda: kept)
-
-
-def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
-    clock = WorkClock()
-    task, classifier, train, valid = inputs.task, inputs.classifier, inputs.train, inputs.valid
-    probe = fit_probe(
-        compute_embeddings(classifier, train),
-        train.labels,
-        compute_embeddings(classifier, valid),
-        valid.labels,
-        kind=task.kind,
-        metric=task.metrics[0],
-        n_out=count_outputs(task.kind, task.classes),
-        strengths=unit.settings.probe_c,
-    )
-
-    def predict(examples: Examples) -> Floats:
-        return probe.predict(task.kind, compute_embeddings(classifier, inputs.encode(examples)))
-
-    found = {
-        **inputs.counts,
-        "valid": probe.valid,
-        "probe_c": probe.c,
-        "tried": null_nonfinite(probe.tried),
-        "seconds": clock.seconds,
-        "parameters": sum(
-            tensor.numel()
-            for tensor in (*classifier.backbone.parameters(), *probe.tensors().values())
-        ),
-    }
-
-    def keep() -> KeptFit:
-        network = {
-            name: tensor
-            for name, tensor in collect_tensors(classifier).items()
-            if name.startswith("backbone.")
-        }
-        return KeptFit(
-            "probe", network | probe.tensors(), max_length=inputs.max_length, n_texts=inputs.n_texts
-        )
-
-    return FittedUnit(predict, found, inputs.count_cut, keep)
 
 
 def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | None) -> FittedUnit:

@@ -158,14 +158,7 @@ class Classifier(FeatureReader):
         options: dict[str, Any] | None = None,
         seed: int = 0,
     ) -> Self:
-        """The classifier that a fit's settings mean; `options` are those of a head that was kept.
-
-        Raises `UsageError` for a head with weights on frozen features.
-        """
-        if settings.method == "probe" and HEADS[settings.head].trains:
-            still = ", ".join(name for name in list_heads() if not HEADS[name].trains)
-            what = f"--head {settings.head} has trainable weights, and a probe trains none"
-            raise UsageError(what, fix=f"give one of {still}")
+        """The classifier that a fit's settings mean; `options` are of a head that was kept."""
         return cls(
             backbone,
             n_out,
@@ -229,7 +222,7 @@ class Classifier(FeatureReader):
         return (scores + self(self.other_strand(x0, lengths), lengths)) / 2
 
     def embedding(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        """The pooled features, as a frozen probe reads them.
+        """The pooled features.
 
         Under `conjoin` and `average` they are the average of both strands.
         """
@@ -258,7 +251,3 @@ class Classifier(FeatureReader):
     def scores_of(self, row: Float[Tensor, "passes strands 1 D"]) -> Float[Tensor, "1 n_out"]:
         """The scores of a row of `pooled_rows`, as `predict` gives them."""
         return F.linear(row, self.weight, self.bias).mean(1).mean(0)
-
-    def embedding_of(self, row: Float[Tensor, "passes strands 1 D"]) -> Float[Tensor, "1 D"]:
-        """The embedding of a row of `pooled_rows`, as `embedding` gives it."""
-        return row.mean(1).mean(0)

@@ -110,8 +110,8 @@ class PredictRequest(FileRequest):
     ] = ()
     task: Annotated[str | None, Option("Task, if a sweep has several.")] = None
     model: Annotated[str | None, Option("Model's name in the sweep, or RUN itself.")] = None
-    method: Annotated[str | None, Option("full, probe or baseline.")] = None
-    setting: Annotated[str | None, Option("paper, own, grid, ...")] = None
+    method: Annotated[str | None, Option("full, frozen or baseline.")] = None
+    setting: Annotated[str | None, Option("paper, own, search-20, ...")] = None
     seed: Annotated[int | None, Ge(0), Option("Seed of the fit, if a sweep has several.")] = None
     ensemble: Annotated[
         bool, Option("Mean of all seeds, with their spread (standard deviation).")

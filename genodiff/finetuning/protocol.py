@@ -5,7 +5,7 @@ Genomic Benchmarks (Schiff et al., 2024, arXiv 2403.03234, App. D.2 and Table 5,
 warm-up from 1e-6 down to a tenth of the rate, gradients clipped at 1, the epoch with the best
 validation accuracy; learning rates 1e-3 and 2e-3 tried, the best per task below. Nucleotide
 Transformer tasks (the same paper, Table 2): 20 epochs, batches of 128 and 512, the same rates, ten
-seeds. MDLM's variant of Genomic Benchmarks (Sahoo et al., 2024, arXiv 2406.07524): 16,000 steps.
+seeds.
 GUE has no published protocol for networks of this size: batches of 32 as DNABERT-2's (Zhou et al.,
 2024, arXiv 2306.15006), the rest below is ours. GLUE: batches of 32 as BERT's (Devlin et al., 2019,
 arXiv 1810.04805), the rest is ours, for networks of a few million weights; for one of BERT's size
@@ -13,19 +13,16 @@ its own are --lr 3e-5 --epochs 3.
 """
 
 import math
-from collections.abc import Iterator
-from itertools import product
 from typing import Any, Literal
 
 from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
-    field_validator,
     model_serializer,
     model_validator,
 )
 
-from genodiff.errors import UsageError, did_you_mean
+from genodiff.errors import did_you_mean
 from genodiff.finetuning.pooling import HEADS
 from genodiff.runs.sections import Betas
 from genodiff.settings import Settings
@@ -43,7 +40,7 @@ class FitSettings(Settings):
     Settings that are flags of `finetune` are explained in its request (`FitFlags`).
     """
 
-    method: Literal["full", "frozen", "probe"] = "full"
+    method: Literal["full", "frozen"] = "full"
     rc: Strands = "auto"
     epochs: int = Field(default=10, ge=1, le=10_000)
     max_steps: int | None = Field(default=None, ge=1)
@@ -69,8 +66,6 @@ class FitSettings(Settings):
     precision: Literal["fp32", "bf16"] = "fp32"
     max_length: int | None = Field(default=None, ge=1)
     adapter: str | None = None
-    probe_c: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
-    """Strengths (inverse) of regularisation that a probe tries."""
 
     @model_validator(mode="before")
     @classmethod
@@ -78,7 +73,7 @@ class FitSettings(Settings):
         """More than one part means the head `parts`, which has `PARTS` where none are given."""
         if not isinstance(values, dict):
             return values
-        old = ("budget", "adapt")  # of older versions
+        old = ("budget", "adapt", "probe_c")  # of older versions
         values = {k: v for k, v in values.items() if k not in old}
         many = values.get("parts", 1) not in (1, None)
         if many and "head" not in values:
@@ -113,13 +108,6 @@ class FitSettings(Settings):
             if not getattr(self, name):
                 written.pop(name, None)
         return written
-
-    @field_validator("probe_c")
-    @classmethod
-    def _strengths_are_positive(cls, strengths: tuple[float, ...]) -> tuple[float, ...]:
-        if not strengths or min(strengths) <= 0:
-            raise ValueError("must be numbers above 0")
-        return strengths
 
     def steps(self, n_train: int) -> int:
         """Steps of a whole fit; the last batch of an epoch may be smaller."""
@@ -161,36 +149,10 @@ _SUITES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
-GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "genomic-benchmarks": {"lr": (1e-3, 2e-3), "batch_size": (128, 256)},
-    "nt": {"lr": (1e-3, 2e-3), "batch_size": (128, 512)},
-    "nt-revised": {"lr": (1e-3, 2e-3), "batch_size": (128, 512)},
-    "glue": {"lr": (1e-4, 3e-4, 1e-3), "batch_size": (16, 32)},
-}
-"""What the papers try for each task, by suite; other suites take the first."""
 
-RECIPES = ("paper", "mdlm")
-
-
-def list_protocol_settings(
-    suite: str, task: str, rc: Strands, name: str = "paper"
-) -> dict[str, Any]:
-    """A protocol's settings for a task, as changes of the defaults.
-
-    `rc` is already resolved. Raises `UsageError` for an unknown protocol.
-    """
-    if name not in RECIPES:
-        raise UsageError(f"unknown protocol '{name}'; {did_you_mean(name, RECIPES)}")
+def list_protocol_settings(suite: str, task: str, rc: Strands) -> dict[str, Any]:
+    """The papers' settings for a task, as changes of the defaults; `rc` is already resolved."""
     found: dict[str, Any] = dict(_SUITES.get(suite, {}))
     if suite == "genomic-benchmarks" and task in _BEST and rc in _COLUMN:
         found["lr"] = _BEST[task][_COLUMN[rc]] * 1e-3
-    if name == "mdlm":
-        found["max_steps"] = 16_000
     return found
-
-
-def list_grid_settings(suite: str) -> Iterator[dict[str, Any]]:
-    """The settings of a suite's grid."""
-    axes = GRIDS.get(suite, GRIDS["genomic-benchmarks"])
-    for values in product(*axes.values()):
-        yield dict(zip(axes, values, strict=True))

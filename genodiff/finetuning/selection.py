@@ -8,9 +8,7 @@ What is chosen is frozen for all seeds. The fits are units that never see a test
 `search.jsonl` keeps what they found, so a sweep that was stopped makes the same choice. A whole fit
 of the chosen settings is the fit of seed 1: it is made once.
 
-The search for settings by validation alone: a paper's grid, or optuna's TPE sampler.
-
-Optuna is an optional extra.
+The search for settings by validation alone: optuna's TPE sampler. Optuna is an optional extra.
 
 `search.jsonl` keeps what every trial found, so a search that is killed asks the same questions
 again and is told the answers that are known: the sampler is seeded, and its next question depends
@@ -38,7 +36,6 @@ from genodiff.finetuning.choosing import (
 )
 from genodiff.finetuning.head import list_heads
 from genodiff.finetuning.model_spec import ModelSpec
-from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.progress import SweepProgress
 from genodiff.finetuning.protocol import PARTS, FitSettings
 from genodiff.finetuning.unit import FITTED, MODEL, RESULT, Unit
@@ -143,7 +140,7 @@ def _optuna() -> Any:
     except ImportError:
         raise MachineError(
             "--search needs optuna, which is not installed",
-            fix="pip install 'genodiff[search]', or use --grid",
+            fix="pip install 'genodiff[search]'",
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
@@ -217,9 +214,7 @@ class HeadSelector:
             _log.info("%s, %g of a fit: validation %.4f", what, share, valid)
             return valid, sum(seconds for _, seconds in tried)
 
-        settings = self.unit.settings
-        whole = settings.method == "probe"
-        shares = (1.0,) if whole else find_shares(settings.steps(self.n_train))
+        shares = find_shares(self.unit.settings.steps(self.n_train))
         return choose_candidate(heads, evaluate, self.task.metrics[0], shares)
 
     def _try_seed(self, unit: Unit) -> tuple[float, float]:
@@ -271,8 +266,6 @@ def list_head_candidates(start: FitSettings) -> list[Candidate]:
     """A candidate for each head that can be fitted, the simplest first."""
     found = []
     for name in list_heads():
-        if start.method == "probe" and HEADS[name].trains:
-            continue
         many = max(start.parts, 1) if start.parts > 1 else PARTS
         parts = many if name == "parts" else 1
         label = f"parts {parts}" if name == "parts" else name

@@ -21,7 +21,6 @@ import torch
 
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.baselines import list_allowed_baselines
-from genodiff.finetuning.choosing import take_best
 from genodiff.finetuning.head import choose_strands
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.predictor_files import can_keep
@@ -29,7 +28,6 @@ from genodiff.finetuning.progress import SweepProgress
 from genodiff.finetuning.protocol import (
     FitSettings,
     Strands,
-    list_grid_settings,
     list_protocol_settings,
 )
 from genodiff.finetuning.results import add_rows, hash_data, read_results
@@ -68,10 +66,8 @@ class SweepPlan(NamedTuple):
     models: list[ModelSpec]
     methods: tuple[str, ...] = ("full",)
     seeds: int = 5
-    protocol: str = "paper"
     over: dict[str, Any] = {}  # noqa: RUF012
     search: int = 0
-    grid: bool = False
     keep: Keep = "new"
     exclude: Level | None = None
     choose_head: bool = False
@@ -104,7 +100,7 @@ def choose_settings(
         "none" if wanted == "auto" and task.oriented else wanted,
         alphabet.complement is not None,
     )
-    own = list_protocol_settings(plan.request.suite, task.name, rc, plan.protocol) | {
+    own = list_protocol_settings(plan.request.suite, task.name, rc) | {
         "method": method,
         "rc": rc,
         "parts": task.parts,
@@ -115,7 +111,7 @@ def choose_settings(
     over = {k: v for k, v in plan.over.items() if k not in left_out}
     start = own if "head" not in over else {k: v for k, v in own.items() if k != "parts"}
     settings = FitSettings.parse(start | over)
-    return plan.protocol if settings == FitSettings.parse(own) else "own", settings
+    return "paper" if settings == FitSettings.parse(own) else "own", settings
 
 
 def summarise_task(request: DataRequest, name: str) -> TaskSummary:
@@ -214,7 +210,7 @@ def sweep(
                     continue
                 for method in plan.methods if model.kind != "baseline" else ("baseline",):
                     setting, settings = choose_settings(plan, known.task, model, method)
-                    if (plan.grid or plan.search) and method != "probe":
+                    if plan.search:
                         setting, settings = _searched(
                             plan, known, model, settings, out, device, jobs, faults
                         )
@@ -298,10 +294,8 @@ def _cost(unit: Unit, known: TaskSummary) -> float:
     if unit.model.kind == "baseline":
         return 0.0
     settings, alphabet = unit.model.shape()
-    epochs = (
-        unit.settings.steps(known.n_train) / math.ceil(known.n_train / unit.settings.batch_size)
-        if unit.method != "probe"
-        else 1.0
+    epochs = unit.settings.steps(known.n_train) / math.ceil(
+        known.n_train / unit.settings.batch_size
     )
     share = 1.0 if unit.method == "full" else 0.4  # a pass forward alone
     return float(known.bases * epochs * share * settings.n_parameters(alphabet.padded_size) ** 0.5)
@@ -336,41 +330,25 @@ def _searched(
     jobs: int,
     faults: list[str],
 ) -> tuple[str, FitSettings]:
-    """The settings with the best validation.
-
-    They are of the paper's grid over all seeds, or of `search` trials on the first seed.
-    """
+    """The settings with the best validation of `search` trials on the first seed."""
     place = Workers(plan.request, out, device, jobs, final=False)
     log = Search(out, known.task, model)
 
-    def run(candidates: Sequence[FitSettings], seeds: int) -> list[float]:
-        units = [
-            u
-            for s in candidates
-            for u in make_units(plan._replace(seeds=seeds), known, model, s.method, s, "tried")
-        ]
+    def run(settings: FitSettings) -> float:
+        (unit,) = make_units(
+            plan._replace(seeds=1), known, model, settings.method, settings, "tried"
+        )
         values = log.known()
-        todo = [u for u in _unique(units) if u.key not in values]
-        board = SweepProgress(len(todo), {u.key: _cost(u, known) for u in todo}, set())
-        try:
-            for outcome in run_units(todo, place, board.tick):
-                if outcome.fault is not None:
-                    _log.warning("%s: %s", outcome.unit.model.name, outcome.fault)
-                values[outcome.unit.key] = outcome.valid if outcome.valid is not None else math.nan
-                log.add(outcome.unit, values[outcome.unit.key])
-                board.done(outcome.unit, None)
-        finally:
-            board.close()
-        each = [
-            [values[u.key] for u in units[i * seeds : (i + 1) * seeds]]
-            for i in range(len(candidates))
-        ]
-        return [sum(found) / len(found) for found in each]
+        if unit.key not in values:
+            board = SweepProgress(1, {unit.key: _cost(unit, known)}, set())
+            try:
+                (outcome,) = run_units([unit], place, board.tick)
+            finally:
+                board.close()
+            if outcome.fault is not None:
+                _log.warning("%s: %s", unit.model.name, outcome.fault)
+            values[unit.key] = math.nan if outcome.valid is None else outcome.valid
+            log.add(unit, values[unit.key])
+        return values[unit.key]
 
-    if plan.grid:
-        candidates = [
-            start.model_copy(update=change) for change in list_grid_settings(plan.request.suite)
-        ]
-        chosen = take_best(candidates, run(candidates, plan.seeds), known.task.metrics[0])
-        return "grid", chosen
-    return f"search-{plan.search}", log.optimise(start, plan.search, lambda s: run([s], 1)[0])
+    return f"search-{plan.search}", log.optimise(start, plan.search, run)

@@ -60,6 +60,7 @@ class Unit(Settings):
             what["baseline"] = self.model.preset
         else:
             what["settings"] = self.settings.model_dump(mode="json")
+            what["settings"]["probe_c"] = [0.01, 0.1, 1.0, 10.0]  # that older units had, too
             if self.settings.parts == 1:
                 del what["settings"]["parts"]  # older units had no parts and keep their key
             if self.settings.head in ("mean", "parts"):
@@ -76,7 +77,7 @@ class Unit(Settings):
 
     @property
     def method(self) -> str:
-        """full, frozen, probe or baseline."""
+        """full, frozen or baseline."""
         return "baseline" if self.model.kind == "baseline" else self.settings.method
 
     def folder(self, out: Path) -> Path:

@@ -172,8 +172,6 @@ def _setting(row: dict[str, Any], domain: str) -> str:
     what += f" ({row['trained']:,} by {s['adapter']})" if s.get("adapter") else ""
     what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
     what += f", {s['head']}" if s.get("head", "mean") not in ("mean", "parts") else ""
-    if row["method"] == "probe":
-        return f"{what}, frozen"
     length = f"{s['max_steps']:,} steps" if s["max_steps"] else f"{s['epochs']} epochs"
     what += ", head alone" if row["method"] == "frozen" else ""
     also = [name for name in ("dropout", "shift", "mask_share", "ema") if s.get(name)]
@@ -229,7 +227,7 @@ def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, A
     out.append(HOW)
     out.append(
         "The test part is scored once for each line and seed; validation alone chose a line's "
-        "epoch, and what --grid tried."
+        "epoch, head and searched settings."
     )
     for split in dict.fromkeys((p.suite, p.split) for p in panels):
         some = [p for p in panels if (p.suite, p.split) == split]

@@ -205,7 +205,7 @@ def name_groups(groups: dict[tuple[str, ...], list[dict[str, Any]]]) -> list[str
         same = [k for k in keys if k[0] == key[0]]
         more = [key[i] for i in (1, 2, 3) if len({k[i] for k in same}) > 1 and key[i]]
         more += _tell_apart(key[4], [k[4] for k in same if k[:4] == key[:4]])
-        if key[1] in ("frozen", "probe") and key[1] not in more:
+        if key[1] == "frozen" and key[1] not in more:
             more.insert(0, key[1])
         found.append(f"{key[0]} ({', '.join(more)})" if more else key[0])
     twice = {name for name in found if found.count(name) > 1}

@@ -35,7 +35,7 @@ PAGES = ("RESULTS.md", "report.html")
 """What is written of a sweep in its folder."""
 
 TaskKind = Literal["binary", "multiclass", "multilabel", "regression"]
-Method = Literal["full", "frozen", "probe"]
+Method = Literal["full", "frozen"]
 Similarity = Annotated[
     float | None,
     Option(
@@ -208,10 +208,7 @@ class SweepOptions:
     ] = ("baselines", "scratch")
     method: Annotated[
         Method | Sequence[Method],
-        Option(
-            "Method: train all weights (full), only the head (frozen), or a regression on "
-            "frozen features (probe); repeatable [full]."
-        ),
+        Option("Method: train all weights (full), or only the head (frozen); repeatable [full]."),
     ] = ("full",)
     max_train: Annotated[
         int | None,
@@ -231,14 +228,7 @@ class SweepOptions:
             ("--out", "-o"),
         ),
     ] = None
-    protocol: Annotated[
-        Literal["paper", "mdlm"],
-        Option("The Caduceus paper's settings, or MDLM's 16,000 steps."),
-    ] = "paper"
     margin: Margin = None
-    grid: Annotated[bool, Option("Try the paper's grid; choose by validation over all seeds.")] = (
-        False
-    )
     search: Annotated[
         int,
         Ge(0),
@@ -297,9 +287,6 @@ class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str,
     def __post_init__(self) -> None:
         super().__post_init__()
         check_margin(self.margin)
-        if self.search and self.grid:
-            what = "--search takes a number of trials, and cannot be used with --grid"
-            raise UsageError(what, fix="give one of them")
 
     @property
     def words(self) -> list[str]:

@@ -73,7 +73,6 @@ def test_a_plan_writes_nothing(home, capsys):
         (["--seeds", 1.5], 2, "not a whole number"),
         (["--lr", -1], 2, "lr"),
         (["--rc", "conjoin", "--model", "scratch:caduceus-ph-tiny"], 2, "--rc average"),
-        (["--grid", "--search", 3], 2, "--grid"),
         (["--model", "no/such/run"], 4, "not there"),
         (["--label", "nosuch"], 2, "no column 'nosuch'"),
         (["--metric", "speed"], 2, "metric"),

@@ -117,7 +117,8 @@ def _sweep_report(run: Path, here: Path) -> Scene:
 def _predict(run: Path, here: Path) -> Scene:
     words, _ = _table(run, here)
     words[words.index("majority")] = f"mine={run}"
-    assert exit_code(*words, "--method", "probe", "--threads", 1) == 0
+    words += ["--method", "frozen", "--head", "mean", "--max-steps", 2, "--threads", 1]
+    assert exit_code(*words) == 0
     words = ["predict", "mine", "test.csv", "--out", "o.csv", "--threads", 1]
     return words, here / "o.csv"
 

@@ -200,9 +200,7 @@ def test_few_validation_examples_are_joined_by_those_of_more_seeds(home, monkeyp
     assert "on 12 examples of seeds 1 to 3" in describe_choice(rows[0]["choices"][0])
 
 
-def test_heads_with_weights_are_not_tried_on_frozen_features():
-    names = [c.name for c in list_head_candidates(FitSettings(method="probe"))]
-    assert names == ["mean", "parts 7"]
+def test_own_parts_are_a_candidate_and_a_share_of_a_fit_is_one_of_its_steps():
     own = list_head_candidates(FitSettings(parts=9))
     assert [(c.name, c.settings.parts) for c in own[:2]] == [("mean", 1), ("parts 9", 9)]
     assert shorten(FitSettings(max_steps=10), 0.25).max_steps == 2

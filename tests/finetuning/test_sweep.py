@@ -7,7 +7,6 @@ import math
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
@@ -16,11 +15,10 @@ from genodiff.finetuning.estimate import estimate, format_estimate
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import list_baselines
-from genodiff.finetuning.protocol import FitSettings, list_grid_settings, list_protocol_settings
+from genodiff.finetuning.protocol import FitSettings, list_protocol_settings
 from genodiff.finetuning.results import FILE, TIMES, add_rows, read_results, strip_variable_keys
 from genodiff.finetuning.scored_unit import Sealed
 from genodiff.finetuning.sweep import SweepPlan, choose_settings, sweep
-from genodiff.finetuning.unit import TEST, UNITS
 from genodiff.finetuning.unit_selection import UnitChoice
 from genodiff.reports.sweep_results import group_rows, name_groups
 from genodiff.tasks.data_request import DataRequest, TableFiles
@@ -191,21 +189,6 @@ def test_the_test_part_can_be_opened_once():
         sealed.open()
 
 
-def test_a_grid_is_judged_by_validation_and_only_its_winner_sees_the_test_part(home):
-    out = home / "grid"
-    rows = sweep(plan_of(home, [f"ours={home / 'run'}"], grid=True, over={"epochs": 1}), out)
-    tried = [json.loads(line) for line in (out / "search.jsonl").read_text().splitlines()]
-    assert len(tried) == 8  # two rates, two batch sizes, two seeds
-    assert len(list((out / UNITS).glob(f"*/{TEST}"))) == 2
-    means: dict[str, list[float]] = {}
-    for row in tried:
-        means.setdefault(json.dumps(row["settings"]), []).append(row["valid"])
-    assert np.mean(means[json.dumps(rows[0]["settings"])]) == max(
-        np.mean(v) for v in means.values()
-    )
-    assert {row["setting"] for row in rows} == {"grid"}
-
-
 def test_a_search_that_is_killed_asks_the_same_questions_again(home, monkeypatch):
     pytest.importorskip("optuna")
     plan = plan_of(home, [f"ours={home / 'run'}"], search=3, seeds=1, over={"epochs": 1})
@@ -276,13 +259,6 @@ def test_the_papers_best_settings_follow_the_network_and_the_task(home):
         list_protocol_settings("genomic-benchmarks", "drosophila_enhancers_stark", "conjoin") == {}
     )
     assert list_protocol_settings("nt", "H3", "conjoin")["epochs"] == 20
-    assert (
-        list_protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin", "mdlm")[
-            "max_steps"
-        ]
-        == 16_000
-    )
-    assert len(list(list_grid_settings("genomic-benchmarks"))) == 4
     settings = FitSettings()
     assert (settings.epochs, settings.batch_size, settings.weight_decay, settings.clip) == (
         10,

@@ -12,7 +12,7 @@ from genodiff.finetuning.pooling.pooling import Pooling, mask_padding
 class MeanPooling(Pooling):
     """mean_{i < length} h_i."""
 
-    rank, reads_places, keeps_channels, trains = 0, False, True, False
+    rank, reads_places, keeps_channels = 0, False, True
 
     def __init__(self, width: int, draws: InitialValues) -> None:
         super().__init__()

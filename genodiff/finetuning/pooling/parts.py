@@ -29,7 +29,7 @@ def average_parts(
 class PartsPooling(Pooling):
     """The mean of each stretch."""
 
-    rank, keeps_channels, trains = 1, True, False
+    rank, keeps_channels = 1, True
 
     def __init__(self, width: int, draws: InitialValues, parts: int) -> None:
         super().__init__()

@@ -25,9 +25,6 @@ class Pooling(nn.Module):
     keeps_channels: ClassVar[bool] = False
     """Whether each channel is pooled alike and by itself, so that channels may be flipped after."""
 
-    trains: ClassVar[bool] = True
-    """Whether it has weights; one that has is not for frozen features."""
-
     groups: int
     channels: int
 
