@@ -23,6 +23,7 @@ from genodiff.api.model import Model as Model
 from genodiff.api.models import ModelListRequest, ModelShowRequest
 from genodiff.api.relatives import RelativesRequest
 from genodiff.api.relatives import list_relatives as list_relatives
+from genodiff.api.report import ReportRequest
 from genodiff.api.tokenizer import TokenizerRequest
 from genodiff.conservation.request import ConstraintRequest
 from genodiff.design.request import RedesignRequest
@@ -34,6 +35,7 @@ from genodiff.generate.request import SampleRequest
 from genodiff.jobs.request import make_function
 from genodiff.maps.request import DependenciesRequest, IsmRequest, TracksRequest
 from genodiff.quality.requests import JudgeRequest, ScorecardRequest
+from genodiff.scoring.one_hot import one_hot_network as one_hot_network
 from genodiff.studies.compare_request import CompareRequest
 from genodiff.studies.sweep_request import SweepRequest
 from genodiff.training.run import RunResult
@@ -67,23 +69,13 @@ merge = make_function("merge", MergeRequest)
 predict = make_function("predict", PredictRequest)
 redesign = make_function("redesign", RedesignRequest)
 sample = make_function("sample", SampleRequest)
+report = make_function("report", ReportRequest)
 score = make_function("score", ScoreRequest)
 scorecard = make_function("scorecard", ScorecardRequest)
 show_model = make_function("show_model", ModelShowRequest)
 tracks = make_function("tracks", TracksRequest)
 train_tokenizer = make_function("train_tokenizer", TokenizerRequest)
 
-def report(
-    *what: str | Path,
-    model: Path | str | None = None,
-    out: Path | str | None = None,
-    samples: Path | str | None = None,
-    fasta: Path | str | None = None,
-    top: int = 20,
-    offline: bool = True,
-    device: str = "auto",
-    force: bool = False,
-) -> Path: ...
 def train(
     source: str | Path | None = None,
     *,

@@ -88,8 +88,8 @@ class ModelShowRequest(Request[dict[str, Any]]):
         return describe_model(self.name, find_model(self.name))
 
     def show(self, answer: Any) -> None:
-        """The same as lines."""
-        print("\n".join(list_facts(answer)))
+        """The model's card."""
+        print(format_facts(answer), end="")
 
 
 @verb(
@@ -210,6 +210,8 @@ def format_facts(told: dict[str, Any]) -> str:
     facts = told["facts"]
     name = told["name"]
     parts = [f"# {name}", facts.get("about", ""), _format_what(told), _USE.format(name=name)]
+    if not facts:
+        parts.append("No measurements: its folder has no facts.json.")
     parts += ["## Figures", facts.get("measured", "")] if facts.get("tables") else []
     for table in facts.get("tables", ()):
         parts += [f"### {table['title']}", table.get("note", ""), _format_table(table)]
@@ -218,17 +220,6 @@ def format_facts(told: dict[str, Any]) -> str:
     if facts.get("made_by"):
         parts += ["## How it was made", _format_origin(facts["made_by"])]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def list_facts(told: dict[str, Any]) -> list[str]:
-    """The lines of `genodiff models show`."""
-    facts = told["facts"]
-    lines = [f"{key:<11} {value}" for key, value in _list_what(told).items()]
-    if not facts:
-        return [*lines, "no measurements: its folder has no facts.json"]
-    for table in facts.get("tables", ()):
-        lines += ["", table["title"], *_list_table(table)]
-    return [*lines, "", "limits", *(f"  {one}" for one in facts.get("limits", ()))]
 
 
 def format_cell(cell: Cell, digits: int = 3) -> str:
@@ -244,24 +235,17 @@ def is_met(cell: Cell) -> bool:
     return bool(cell) and len(cell or ()) == 3 and (cell or [0, 0, 0])[1] > 0
 
 
-def _list_what(told: dict[str, Any]) -> dict[str, Any]:
+def _format_what(told: dict[str, Any]) -> str:
     facts = told["facts"]
     rows = {
-        "model": told["name"],
-        "about": facts.get("about"),
-        "folder": told["folder"],
         "weights": f"{told['parameters']:,} ({told['preset']})",
         "size": f"{told['bytes'] / 1e6:.1f} MB",
         "licence": facts.get("licence"),
         "trained on": facts.get("data"),
         "held out": facts.get("held_out"),
     }
-    return {key: value for key, value in rows.items() if value}
-
-
-def _format_what(told: dict[str, Any]) -> str:
-    rows = {k: v for k, v in _list_what(told).items() if k not in ("model", "about", "folder")}
-    return "| | |\n|---|---|\n" + "\n".join(f"| {key} | {value} |" for key, value in rows.items())
+    lines = (f"| {key} | {value} |" for key, value in rows.items() if value)
+    return "\n".join(["| | |", "|---|---|", *lines])
 
 
 def _format_table(table: dict[str, Any]) -> str:
@@ -276,18 +260,6 @@ def _format_table(table: dict[str, Any]) -> str:
     if table.get("law"):
         lines.append(f"| passed | {' | '.join(count for _, count in _count_met(table))} |")
     return "\n".join(lines)
-
-
-def _list_table(table: dict[str, Any]) -> Iterator[str]:
-    if table.get("law"):
-        for column, count in _count_met(table):
-            yield f"  {count}  {column}"
-        return
-    for row in table["rows"]:
-        known = zip(table["columns"], row["cells"], strict=True)
-        several = len(table["columns"]) > 1
-        for column, cell in ((column, cell) for column, cell in known if cell):
-            yield f"  {format_cell(cell)}  {row['name']}{f', {column}' if several else ''}"
 
 
 def _count_met(table: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,5 @@
-"""The page of a run, of several runs or of scored variants: `genodiff.report`."""
+"""The page of a run or of scored variants: `genodiff.report`."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -12,14 +11,8 @@ from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_may_write, locate
 
-_NAMED = 3  # runs in the name of the page of several
 
-
-@verb(
-    "report",
-    help="Write the report of a run, a page of several runs side by side, or the page of "
-    "scored variants.",
-)
+@verb("report", help="Write the report of a run, or the page of scored variants.")
 @dataclass(frozen=True, kw_only=True)
 class ReportRequest(Request[Path]):
     """Write a page about a run or a file of scored variants; return its path.
@@ -28,9 +21,6 @@ class ReportRequest(Request[Path]):
     with `force` only. `samples` is a FASTA file (for text, a file of `genodiff sample`) that is
     compared with real sequence instead of the run's own samples; the default for `out` is then
     SAMPLES.html.
-
-    Several runs are shown side by side: curves, bounds, settings that differ. The default for `out`
-    is then report-RUN-RUN.html beside the first run.
 
     For an output of `genodiff.score` (or of `genodiff.merge`) the default is SCORES.html. `model`,
     the run that made the scores, adds logos of the `top` least likely variants, and scores some
@@ -43,22 +33,13 @@ class ReportRequest(Request[Path]):
     json_help: ClassVar[str] = ""
 
     what: Annotated[
-        Sequence[str | Path],
-        Option(
-            "Run folder, several of them side by side, or an output of genodiff score (or merge).",
-            ("WHAT",),
-            is_word=True,
-            is_spread=True,
-        ),
-    ] = field(kw_only=False)
+        str | Path | None,
+        Option("Run folder, or an output of genodiff score (or merge).", ("WHAT",), is_word=True),
+    ] = field(default=None, kw_only=False)
     model: Annotated[Path | str | None, Option(ONLY_RUN, RUN_NAMES)] = None
     out: Annotated[
         Path | str | None,
-        Option(
-            "HTML file to write (default: RUN/report.html, SCORES.html, or report-RUN-RUN.html "
-            "beside the first run).",
-            OUT,
-        ),
+        Option("HTML file to write (default: RUN/report.html, or SCORES.html).", OUT),
     ] = None
     samples: Annotated[
         Path | str | None,
@@ -79,20 +60,16 @@ class ReportRequest(Request[Path]):
     @classmethod
     def arrange(cls, values: dict[str, Any]) -> None:
         """A run may be given as --model alone."""
-        if not values["what"] and values["model"] is not None:
-            values |= {"what": (values["model"],), "model": None}
+        if values["what"] is None and values["model"] is not None:
+            values |= {"what": values["model"], "model": None}
 
     def answer(self, *given: Any) -> Path:
         """The path."""
-        if not self.what:
+        if self.what is None:
             raise UsageError("nothing to report on", fix="give a run folder, or scored variants")
-        run, *more = self.what
-        out, samples, force = self.out, self.samples, self.force
+        run, out, samples, force = self.what, self.out, self.samples, self.force
         if out is not None:
             check_target(out, force=True)  # the place alone: each report judges what is there
-        if more:
-            flags = {"--samples": samples, "--model": self.model, "--fasta": self.fasta}
-            return _report_runs(self.what, out, flags, force=force)
         if _is_scores(run):
             if samples is not None:
                 raise UsageError("--samples is for the report of a run", fix="leave it out")
@@ -127,44 +104,6 @@ class ReportRequest(Request[Path]):
     def show(self, answer: Any) -> None:
         """Its path."""
         print(answer)
-
-
-def _report_runs(
-    runs: Sequence[str | Path],
-    out: str | Path | None,
-    given: Mapping[str, object],
-    *,
-    force: bool,
-) -> Path:
-    """The page of several runs. Raises as `report` does."""
-    for flag, value in given.items():
-        if value is not None:
-            raise UsageError(f"{flag} is for the page of one run", fix="leave it out")
-    paths = [locate(run) for run in runs]
-    twice = [path for i, path in enumerate(paths) if path.resolve() in _resolve(paths[:i])]
-    if twice:
-        raise UsageError("is given twice", file=twice[0], fix="give each run once")
-    names = [path.resolve().name for path in paths]
-    shown = names[:_NAMED] + [f"and-{len(names) - _NAMED}-more"] * (len(names) > _NAMED)
-    beside = paths[0].resolve().parent / f"report-{'-'.join(shown)}.html"
-    target = Path(out) if out is not None else beside
-    check_target(target, force=force, inputs=())
-    from genodiff.io import atomic
-    from genodiff.io.target import seal_page
-    from genodiff.reports.folder import read_folder
-    from genodiff.reports.runs_page import render_runs
-
-    found = [read_folder(path) for path in paths]
-    other = next((run for run in found if run.domain is not found[0].domain), None)
-    if other is not None:
-        what = f"is a run of {other.domain.name}, and {paths[0]} one of {found[0].domain.name}"
-        raise UsageError(what, file=other.path, fix="give runs of one kind")
-    atomic.write_text(target, seal_page(render_runs(found)))
-    return target
-
-
-def _resolve(paths: Sequence[Path]) -> list[Path]:
-    return [path.resolve() for path in paths]
 
 
 def _is_scores(path: str | Path) -> bool:

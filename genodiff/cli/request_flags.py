@@ -206,7 +206,7 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
         place = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_flag else _WORD
         if _is_several(one.kind):  # all words that stand there
             about.pop("consume_multiple", None)
-            if option.is_spread or not option.names:
+            if not option.names:
                 about = {"help": option.help, "name": option.names or None}
                 place, kind, default = _WORDS, Path, inspect.Parameter.empty
     return inspect.Parameter(

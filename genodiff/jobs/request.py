@@ -58,8 +58,8 @@ class Option(NamedTuple):
     word follows, `negative` the flag of what is not to be. A `group` is a class of fields: they are
     flags of their own, and keys of the mapping that the field is.
 
-    `is_first` is a flag that stands at the head of the help. `is_spread` is a list that a function
-    takes as *words, and `is_settings` a mapping that it takes as **settings: a flag for each.
+    `is_first` is a flag that stands at the head of the help. `is_settings` is a mapping that a
+    function takes as **settings: a flag for each.
 
     `decides` says what depends on the value: the "entries" of a job, so that those of another value
     are another request's; the "output" alone, which is written of the same entries; or "nothing".
@@ -77,7 +77,6 @@ class Option(NamedTuple):
     is_digit: bool = False
     is_general: bool = False
     is_first: bool = False
-    is_spread: bool = False
     is_settings: bool = False
     alone: str = ""
     negative: str = ""
@@ -179,8 +178,6 @@ class Request(Options, ABC, Generic[Answer]):
         """The request of the arguments of a function."""
         options = {one.name: one.option for one in list_fields(cls)}
         for name, option in options.items():
-            if option.is_spread:
-                kwargs[name], args = args, ()
             if option.is_settings:
                 kwargs[name] = {key: kwargs.pop(key) for key in [*kwargs] if key not in options}
         return cls(*args, **kwargs)
@@ -270,8 +267,7 @@ def _describe(call: Any, name: str, request: Any, *first: inspect.Parameter) -> 
 
 def _make_parameter(own: inspect.Parameter, one: Field) -> inspect.Parameter:
     """The parameter of a function that a field is."""
-    kind = inspect.Parameter.VAR_POSITIONAL if one.option.is_spread else own.kind
-    kind = inspect.Parameter.VAR_KEYWORD if one.option.is_settings else kind
+    kind = inspect.Parameter.VAR_KEYWORD if one.option.is_settings else own.kind
     if kind is own.kind:
         return own.replace(annotation=one.kind)
     return inspect.Parameter(own.name, kind, annotation=get_args(one.kind)[-1])

@@ -10,7 +10,6 @@ from genodiff.io import atomic
 from genodiff.io.identity import hide_all_folders, hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports.benchmark_figures import Dot, draw_dots
-from genodiff.reports.runs_page import name_runs
 from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
 from genodiff.statistics.comparisons import JudgedDifference, show_p
@@ -174,3 +173,15 @@ def name_for_others(results: dict[str, Any]) -> dict[str, Any]:
 
     found: dict[str, Any] = rename(results)
     return found
+
+
+def name_runs(paths: Sequence[Path]) -> list[str]:
+    """A name for each run: its folder's, with as many folders above it as make it the only one."""
+    parts = [path.resolve().parts for path in paths]
+    names = [""] * len(parts)
+    for i, own in enumerate(parts):
+        for n in range(1, len(own) + 1):
+            names[i] = printable("/".join(own[-n:]))
+            if all(other[-n:] != own[-n:] for j, other in enumerate(parts) if j != i):
+                break
+    return names

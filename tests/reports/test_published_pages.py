@@ -14,7 +14,6 @@ from genodiff.io.identity import hide_all_folders, hide_folders
 from genodiff.reports import html
 from genodiff.reports.benchmark import RESULTS, write_benchmark
 from genodiff.reports.folder import read_folder
-from genodiff.reports.runs_page import render_runs
 from genodiff.reports.template import render_template
 from genodiff.studies.comparison_page import name_for_others
 
@@ -64,11 +63,6 @@ def bare_report(folder: Path) -> str:
     return text
 
 
-def runs_page(folder: Path) -> str:
-    one, two = make_secret_run(folder, "one"), make_secret_run(folder, "two")
-    return render_runs([read_folder(one), read_folder(two)])
-
-
 def sweep(folder: Path) -> str:
     write_sweep(folder)
     session = {
@@ -101,7 +95,7 @@ def any_other(_: Path) -> str:
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize("draw", [report, bare_report, runs_page, sweep, comparison, any_other])
+@pytest.mark.parametrize("draw", [report, bare_report, sweep, comparison, any_other])
 def test_a_page_names_no_folder(draw, tmp_path):
     text = draw(tmp_path)
     assert text
