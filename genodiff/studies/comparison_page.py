@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from genodiff.errors import printable
 from genodiff.io import atomic
 from genodiff.io.identity import hide_all_folders, hide_folders
 from genodiff.io.target import seal_page
