@@ -6,7 +6,6 @@
 
 from genodiff.hf.availability import TRANSFORMERS
 from genodiff.hf.configuration import CaduceusConfig
-from genodiff.hf.mdlm import MDLM, UDLM, MDLMConfig, UDLMConfig
 from genodiff.hf.models import Caduceus, CaduceusForMaskedLM, CaduceusForSequenceClassification
 from genodiff.hf.registration import register_classes
 from genodiff.hf.run_models import from_run
@@ -15,15 +14,11 @@ from genodiff.hf.tokenizer import CaduceusTokenizer
 register_classes()
 
 __all__ = [
-    "MDLM",
     "TRANSFORMERS",
-    "UDLM",
     "Caduceus",
     "CaduceusConfig",
     "CaduceusForMaskedLM",
     "CaduceusForSequenceClassification",
     "CaduceusTokenizer",
-    "MDLMConfig",
-    "UDLMConfig",
     "from_run",
 ]

@@ -13,7 +13,6 @@ from transformers import (
 
 from genodiff.hf.configuration import CaduceusConfig
 from genodiff.hf.folders import name_packaged
-from genodiff.hf.mdlm import MDLM, UDLM, MDLMConfig, UDLMConfig
 from genodiff.hf.models import Caduceus, CaduceusForMaskedLM, CaduceusForSequenceClassification
 from genodiff.hf.tokenizer import CaduceusTokenizer
 
@@ -62,7 +61,4 @@ def register_classes() -> None:
     AutoModelForSequenceClassification.register(
         CaduceusConfig, CaduceusForSequenceClassification, exist_ok=True
     )
-    for config, model in ((MDLMConfig, MDLM), (UDLMConfig, UDLM)):
-        AutoConfig.register(config.model_type, config, exist_ok=True)
-        AutoModelForMaskedLM.register(config, model, exist_ok=True)
     AutoTokenizer.register(TokenizerConfig, CaduceusTokenizer, exist_ok=True)
