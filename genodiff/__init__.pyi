@@ -24,7 +24,6 @@ from genodiff.api.models import ModelListRequest, ModelShowRequest
 from genodiff.api.relatives import RelativesRequest
 from genodiff.api.relatives import list_relatives as list_relatives
 from genodiff.api.report import ReportRequest
-from genodiff.api.tokenizer import TokenizerRequest
 from genodiff.conservation.request import ConstraintRequest
 from genodiff.design.request import RedesignRequest
 from genodiff.embedding.request import EmbedRequest
@@ -74,7 +73,6 @@ score = make_function("score", ScoreRequest)
 scorecard = make_function("scorecard", ScorecardRequest)
 show_model = make_function("show_model", ModelShowRequest)
 tracks = make_function("tracks", TracksRequest)
-train_tokenizer = make_function("train_tokenizer", TokenizerRequest)
 
 def train(
     source: str | Path | None = None,

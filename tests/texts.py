@@ -1,6 +1,7 @@
 """Small texts written for the tests, and a tiny configuration that reads them."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,3 +42,14 @@ def store_of(path: Path, tokenizer: Tokenizer | None = None, **changes: Any) -> 
     """The store of a file by its own recipe, with some of its settings changed."""
     recipe = make_text_recipe(path).model_copy(update=changes)
     return build_text_store(recipe, path, tokenizer or ByteTokenizer())
+
+
+def train_bpe(texts: Iterable[str], vocab_size: int) -> bytes:
+    """The tokenizer.json of a byte-level BPE, as docs/how-to/text.md makes one."""
+    import tokenizers
+
+    bpe = tokenizers.ByteLevelBPETokenizer()
+    special = ["<|pad|>", "<|mask|>", "<|endoftext|>"]
+    bpe.train_from_iterator(texts, vocab_size, special_tokens=special, show_progress=False)
+    text: str = bpe.to_str(pretty=True)
+    return text.encode()

@@ -1,4 +1,4 @@
-"""Data before training: `genodiff.list_recipes`, `fetch_data`, `build_store`, `train_tokenizer`,
+"""Data before training: `genodiff.list_recipes`, `fetch_data`, `build_store`,
 `check_documents`.
 """
 

@@ -8,7 +8,7 @@ has no mask), a new id stands after the last.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,23 +88,6 @@ def hash_tokenizer(files: dict[str, bytes]) -> str:
     return sha256_json(
         {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     )
-
-
-def train_bpe(texts: Iterable[str], vocab_size: int) -> bytes:
-    """The tokenizer.json of a byte-level BPE of `vocab_size` tokens, pad, mask and end included."""
-    tokenizers = _import_package("of your own")
-    inner = tokenizers.Tokenizer(tokenizers.models.BPE())
-    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=["<|pad|>", "<|mask|>", "<|endoftext|>"],
-        initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    inner.train_from_iterator(texts, trainer)
-    text: str = inner.to_str(pretty=True)
-    return text.encode()
 
 
 def _import_package(name: str) -> Any:

@@ -8,7 +8,7 @@ import pytest
 import genodiff
 from genodiff.errors import DataError, UsageError
 from tests.commands import command
-from tests.texts import SONG, VERSES, write_rows
+from tests.texts import VERSES, write_rows
 
 
 def test_recipes_are_the_rows_that_the_command_line_prints(capsys):
@@ -67,18 +67,3 @@ def test_documents_of_a_recipe_are_counted_with_their_copies(tmp_path):
         genodiff.check_documents(tmp_path, seq_len=100_000)
     with pytest.raises(UsageError, match="'hg38' is a recipe of DNA"):
         genodiff.check_documents("hg38")
-
-
-def test_a_tokenizer_is_written_and_another_is_not_overwritten(tmp_path):
-    pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
-    song = tmp_path / "song.txt"
-    song.write_text(SONG)
-    trained = genodiff.train_tokenizer(song, out=tmp_path / "bpe", vocab_size=300)
-    assert (trained.path, trained.n_tokens) == (tmp_path / "bpe" / "tokenizer.json", 300)
-    built = genodiff.build_store(song, domain="text", tokenizer=tmp_path / "bpe", seq_len=4)
-    assert built.row["tokenizer"].startswith("tokenizer-")
-    trained.path.write_text("{}")
-    with pytest.raises(UsageError, match="genodiff did not write it"):
-        genodiff.train_tokenizer([song], out=tmp_path / "bpe", vocab_size=300)
-    again = genodiff.train_tokenizer([song], out=tmp_path / "bpe", vocab_size=270, force=True)
-    assert again.n_tokens == 270

@@ -66,7 +66,6 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
         "list_recipes": g.list_recipes,
         "fetch_data": lambda: g.fetch_data("toy"),
         "check_documents": lambda: g.check_documents("words"),
-        "train_tokenizer": lambda: g.train_tokenizer("words/train.txt", out="tok", vocab_size=300),
         "train": lambda: g.train("toy", out="trained", **tiny),
         "demo": lambda: g.demo("demo", minutes=0.05),
         "doctor": lambda: g.doctor(offline=True),

@@ -84,12 +84,6 @@ def _relatives(run: Path, here: Path) -> Scene:
     return words, here / "mine" / "relatives.json"
 
 
-def _tokenizer(run: Path, here: Path) -> Scene:
-    (here / "song.txt").write_text("la la la " * 400)
-    words = ["data", "tokenizer", "song.txt", "--out", "mine", "--vocab-size", 300]
-    return words, here / "mine" / "tokenizer.json"
-
-
 def _table(run: Path, here: Path) -> Scene:
     for name, seed in (("train", 1), ("test", 2)):
         rows = [f"{dna},{'TA' in dna[:9]:d}\n" for dna in random_dna(60, 40, seed)]
@@ -193,7 +187,6 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "checkpoint export": _export,
     "checkpoint fit-memory": _fit_memory,
     "checkpoint import": _import,
-    "data tokenizer": _tokenizer,
     "predict": _predict,
     "redesign": _redesign,
     "score": _score,

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.data.file_tokenizer import train_bpe
 from genodiff.runs.model import load_model
 from tests.cli.conftest import SMALL
 from tests.commands import command, exit_code
-from tests.texts import SONG, VERSES, write_rows
+from tests.texts import SONG, VERSES, train_bpe, write_rows
 
 
 def test_a_file_in_a_recipes_place_trains_on_bytes_with_the_text_defaults(text_run):

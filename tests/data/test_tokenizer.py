@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from genodiff.alphabet import DNA
 from genodiff.data.detokenize import DETOKENIZERS
-from genodiff.data.file_tokenizer import FileTokenizer, train_bpe
+from genodiff.data.file_tokenizer import FileTokenizer
 from genodiff.data.tokenizer import ByteTokenizer, LetterTokenizer
 from genodiff.data.tokenizer_sources import (
     name_tokenizer,
@@ -22,7 +22,7 @@ from genodiff.data.tokenizer_sources import (
 )
 from genodiff.errors import CheckpointError, DataError, MachineError, UsageError
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
-from tests.texts import SONG, VERSES
+from tests.texts import SONG, VERSES, train_bpe
 
 tokenizers = pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
 ODD = "Grüße, 世界! 👩‍👩‍👧 é é [MASK] <|endoftext|> [PAD] \x1b[1m\u2028\r\n  tabs\t."
@@ -65,8 +65,7 @@ def test_byte_level_bpe_gives_back_every_text_and_its_bytes_add_up(bpe, text):
     assert not {v.mask_id, v.pad_id, v.end_id} & set(ids.tolist())
 
 
-def test_bpe_is_the_same_whoever_trains_it(bpe):
-    assert train_bpe([SONG] * 3, 400) == (bpe / "tokenizer.json").read_bytes()
+def test_a_file_and_its_folder_are_one_tokenizer(bpe):
     assert (
         open_tokenizer(str(bpe / "tokenizer.json")).vocabulary
         == open_tokenizer(str(bpe)).vocabulary
