@@ -167,22 +167,3 @@ def _subtract_uniform(counts: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     at = np.linspace(0, 100, len(counts) + 1)
     share = 100 * np.concatenate(([0], np.cumsum(counts))) / counts.sum()
     return [at, share - at]
-
-
-def draw_errors(
-    stated: NDArray[np.float64], found: NDArray[np.float64], unit: str, *, narrow: bool = False
-) -> str:
-    """Differences between two draws against the standard error that is stated for them."""
-    title = f"{len(found)} differences between two draws against their standard error"
-    with open_canvas(*((NARROW, 3.0) if narrow else (WIDE, 2.6))) as figure:
-        ax = figure.add_subplot()
-        top = float(stated.max()) * 1.1
-        ax.fill_between([0, top], [0, -1.96 * top], [0, 1.96 * top], color=GRID, linewidth=0,
-                        alpha=0.8, label="95 %")  # fmt: skip
-        ax.axhline(0, color=MUTED, linewidth=0.8)
-        ax.plot(stated, found, "o", color=MODEL, markersize=4, label="one variant")
-        ax.set_xlim(0, top)
-        ax.set_xlabel(f"stated standard error of the difference, {unit}")
-        ax.set_ylabel(f"difference, {unit}")
-        ax.legend(loc="upper left")
-        return to_svg(figure, f"fig-errors{'-narrow' if narrow else ''}", title)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from genodiff.io.variants import Unscorable
 from genodiff.reports.ism_page import weigh_by_information
@@ -25,7 +24,6 @@ from genodiff.reports.variant_figures import (
     draw_calibration,
     draw_consequences,
     draw_distributions,
-    draw_errors,
     draw_places,
 )
 from genodiff.variants.consequences import TERMS
@@ -44,15 +42,6 @@ _NOTES = {
 }
 
 
-class Redraws(NamedTuple):
-    """Scores of some variants and their standard errors, and the same with another seed."""
-
-    first: NDArray[np.float64]
-    first_se: NDArray[np.float64]
-    second: NDArray[np.float64]
-    second_se: NDArray[np.float64]
-
-
 class TopVariant(NamedTuple):
     """A row of the list, with the logos of both spellings where a model was asked, and what its
     relatives have around it.
@@ -68,7 +57,6 @@ def render_variant_page(
     tally: ScoredTally,
     told: Mapping[str, Any],
     top: Sequence[TopVariant],
-    redraws: Redraws | None,
     *,
     changed: bool,
     why_no_model: str,
@@ -102,7 +90,6 @@ def render_variant_page(
             **_show_classes(tally, background, unit),
             **_show_places(tally, unit),
             **_show_calibration(tally, background),
-            **_show_errors(redraws, unit),
             "top": [_show_top(one, number) for number, one in enumerate(top, 1)],
             "why_no_model": why_no_model,
             "facts": _list_facts(told),
@@ -207,26 +194,6 @@ def _show_calibration(tally: ScoredTally, background: Mapping[str, Any]) -> dict
     return {
         "calibration": Markup(draw_both_widths(draw_calibration, lines, random)),
         "ks": rows,
-    }
-
-
-def _show_errors(redraws: Redraws | None, unit: str) -> dict[str, Any]:
-    if redraws is None or not len(redraws.first):
-        return {"errors": "", "errors_said": ""}
-    stated = np.hypot(redraws.first_se, redraws.second_se)
-    found = redraws.second - redraws.first
-    n, spread = len(found), float(np.sqrt(np.mean((found / stated) ** 2)))
-    inside = int((np.abs(found) <= 1.96 * stated).sum())
-    # √(chi² / n) by Wilson and Hilferty's approximation
-    low, high = ((1 - 2 / (9 * n) + z * (2 / (9 * n)) ** 0.5) ** 1.5 for z in (-1.96, 1.96))
-    said = (
-        f"{n} variants were scored again with other random draws. Their differences are "
-        f"{spread:.2f} times as wide as the standard errors predict (1 is correct, {low:.2f} to "
-        f"{high:.2f} by chance); {inside} of {n} are within 1.96 of them."
-    )
-    return {
-        "errors": Markup(draw_both_widths(draw_errors, stated, found, unit)),
-        "errors_said": said,
     }
 
 

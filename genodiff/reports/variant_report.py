@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from genodiff.errors import DataError, UsageError
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
@@ -15,24 +13,20 @@ from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.io.target import check_target, is_own_file, read_json_object, seal_page
 from genodiff.io.variants import Allele, VariantRecord, judge_record
 from genodiff.models.opening import open_language
-from genodiff.reports.variant_page import Redraws, TopVariant, render_variant_page
+from genodiff.reports.variant_page import TopVariant, render_variant_page
 from genodiff.runs.model import TrainedModel, reopen_relatives
-from genodiff.runs.training_memory import OwnLoci, open_loci
+from genodiff.runs.training_memory import open_loci
 from genodiff.scoring.allele_score import LONGEST_SPAN
 from genodiff.scoring.masked_reader import open_reader
-from genodiff.scoring.score_options import ScoreOptions
-from genodiff.scoring.variant_scores import score_alleles
 from genodiff.scoring.variant_windows import UnscorableError
 from genodiff.variants.logos import read_logos, read_relatives_around
 from genodiff.variants.scored_file import ScoredFile, ScoredRow
 from genodiff.variants.scored_tally import ScoredTally
-from genodiff.variants.scored_variants import NATS_PER_BIT
 
 _log = logging.getLogger("genodiff")
-REDRAWN = 16
 _NO_MODEL = (
-    "No model was asked, so there are no logos and no second draws: give --model RUN, and --fasta "
-    "where the genome is elsewhere now."
+    "No model was asked, so there are no logos: give --model RUN, and --fasta where the genome is "
+    "elsewhere now."
 )
 
 
@@ -50,10 +44,9 @@ def report_variants(
     """Write the page of an output of `genodiff.score`, and return its path.
 
     The default for `out` is SCORED.html. With `model`, the run that the scores are of, the `top`
-    least likely variants have logos of REF and ALT and what its relatives have there, and `REDRAWN`
-    variants with a standard error are scored again with another seed; `opened` is that model with
-    its relatives, where it is open already. `fasta` is by default the one
-    that the sidecar names. Rows are read one by one: memory does not grow with them. Raises
+    least likely variants have logos of REF and ALT and what its relatives have there; `opened` is
+    that model with its relatives, where it is open already. `fasta` is by default the one that the
+    sidecar names. Rows are read one by one: memory does not grow with them. Raises
     `DataError` for a file that holds no scores, `UsageError` for another model or genome,
     `CheckpointError`, `MachineError`.
     """
@@ -67,23 +60,21 @@ def report_variants(
     file = ScoredFile(scored)
     told = read_json_object(f"{scored}.json")
     told = told if {"requested", "scored", "unscored", "checkpoint"} <= told.keys() else {}
-    tally = ScoredTally(top, REDRAWN)
+    tally = ScoredTally(top)
     for row in file.rows():
         tally.add(row)
     changed = bool(told) and not is_own_file(scored)
-    found, redraws = [TopVariant(row) for row in tally.list_least()], None
-    why = _NO_MODEL
+    found = [TopVariant(row) for row in tally.list_least()]
     if model is not None:
         if not told:
             what = "has no sidecar, so its model and genome are not known"
             raise DataError(what, file=scored, fix=f"put {scored}.json beside it")
         path = fasta if fasta is not None else told["fasta"]["path"]
         trained = opened or open_language(model, device, **reopen_relatives(told), fasta=path)
-        found, redraws = _ask_model(tally.list_least(), tally.list_drawn(), told, trained, path)
-        why = "No score has a standard error above 0: nothing was drawn at random."
+        found = _ask_model(tally.list_least(), told, trained, path)
     page = render_variant_page(
-        Path(scored).name, tally, told or {"requested": file.about}, found, redraws,
-        changed=changed, why_no_model=why,
+        Path(scored).name, tally, told or {"requested": file.about}, found,
+        changed=changed, why_no_model=_NO_MODEL if model is None else "",
     )  # fmt: skip
     atomic.write_text(target, seal_page(page))
     _log.info("%s: the page is written", target)
@@ -92,11 +83,10 @@ def report_variants(
 
 def _ask_model(
     least: Sequence[ScoredRow],
-    drawn: Sequence[ScoredRow],
     told: Mapping[str, Any],
     trained: TrainedModel,
     path: str | Path,
-) -> tuple[list[TopVariant], Redraws | None]:
+) -> list[TopVariant]:
     if trained.digest != told["checkpoint"]:
         what = f"the scores are of the model {told['checkpoint']}, and this is {trained.digest}"
         raise UsageError(what, file=trained.run, fix="give the run that they were made with")
@@ -122,8 +112,7 @@ def _ask_model(
                 found.append(TopVariant(row, read_logos(*place), read_relatives_around(*place)))
             except UnscorableError:
                 found.append(TopVariant(row))
-        display.show("Drawing the page: scores with another seed")
-        return found, _draw_again(trained, genome, drawn, told, loci)
+        return found
 
 
 def _find_allele(row: ScoredRow, genome: Genome) -> Allele:
@@ -134,31 +123,3 @@ def _find_allele(row: ScoredRow, genome: Genome) -> Allele:
         what = f"{row.chrom}:{row.pos} {row.ref}>{row.alt} does not fit the genome ({found})"
         raise DataError(what, fix="give the file as genodiff score wrote it")
     return found
-
-
-def _draw_again(
-    model: TrainedModel,
-    genome: Genome,
-    drawn: Sequence[ScoredRow],
-    told: Mapping[str, Any],
-    loci: OwnLoci | None,
-) -> Redraws | None:
-
-    asked = told["requested"]
-    context = asked["context"]
-    options = ScoreOptions(
-        method=asked["method"], se=asked["se"], seed=asked["seed"] + 1, exact=asked["exact"],
-        max_evaluations=asked["max_evaluations"],
-        context=context if isinstance(context, int) else None,
-        memory="off" if loci is None else "on",
-    )  # fmt: skip
-    alleles = [_find_allele(row, genome) for row in drawn]
-    scale = 1.0 if asked["unit"] == "nats" else NATS_PER_BIT
-    pairs = [
-        (row.score, row.se, one.value / scale, (one.se or 0.0) / scale)
-        for row, one in zip(
-            drawn, score_alleles(model, genome, alleles, options, loci), strict=True
-        )
-        if one.value is not None
-    ]
-    return Redraws(*np.array(pairs, float).T) if pairs else None

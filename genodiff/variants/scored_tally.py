@@ -1,7 +1,7 @@
 """What a page says of scored variants, counted row by row; memory does not grow with their number.
 
 Scores are counted on a grid of `STEP`, percentiles on one of 0.5. Of the rows themselves only the
-least likely ones are held, and a few that are drawn at random.
+least likely ones are held.
 
 Scores along a genome, in bins that grow with what is read: memory has a bound.
 
@@ -10,7 +10,6 @@ become one. Contigs stand in the order in which they come; after the first `CONT
 """
 
 import heapq
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -101,9 +100,9 @@ def list_grid(grid: Mapping[int, int]) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 class ScoredTally:
-    """Counts over the rows of scored variants; `top` and `drawn` are how many rows it holds."""
+    """Counts over the rows of scored variants; `top` is how many rows it holds."""
 
-    def __init__(self, top: int = 20, drawn: int = 16) -> None:
+    def __init__(self, top: int = 20) -> None:
         self.rows = 0
         self.scored: Counter[str] = Counter()
         """ALTs with a score, by kind."""
@@ -119,9 +118,8 @@ class ScoredTally:
         self.consequences: dict[str, Counter[int]] = {}
         """Scores of SNVs on the grid, by the first term of their consequence."""
         self.places = ScoredPlaces()
-        self._top, self._drawn = top, drawn
+        self._top = top
         self._least: list[_Held] = []
-        self._random: list[_Held] = []
 
     def add(self, row: ScoredRow) -> None:
         """Count one row."""
@@ -157,9 +155,6 @@ class ScoredTally:
         order = (row.percentile is None, row.percentile or 0.0, row.z or 0.0, score)
         # A heap drops its least item, and the likeliest row is to go: so keys are negative
         _push(self._least, (tuple(-one for one in order), -self.rows, row), self._top)
-        if row.se:
-            place = f"{row.chrom} {row.pos} {row.ref} {row.alt}".encode()
-            _push(self._random, ((-zlib.crc32(place),), -self.rows, row), self._drawn)
 
     @property
     def n_scored(self) -> int:
@@ -169,10 +164,6 @@ class ScoredTally:
     def list_least(self) -> list[ScoredRow]:
         """The rows of the lowest percentiles, then of the lowest z and score."""
         return [row for *_, row in sorted(self._least, key=lambda one: one[:2], reverse=True)]
-
-    def list_drawn(self) -> list[ScoredRow]:
-        """Rows with a standard error above 0: a choice that depends on the variants alone."""
-        return [row for *_, row in sorted(self._random, key=lambda one: one[:2], reverse=True)]
 
 
 def _spread(counts: NDArray[np.float64], percentile: float, n: int) -> None:

@@ -48,15 +48,13 @@ def test_every_form_and_merged_shards_say_the_same(run, case, capsys):
     assert text.split("Provenance")[0] == merged.split("Provenance")[0]
 
 
-def test_a_model_adds_logos_and_second_draws(run, case, capsys):
+def test_a_model_adds_logos(run, case, capsys):
     write_vcf(case / "in.vcf", ["chr1\t5\t.\tT\tA\t.\t.\t.", "chr1\t20\t.\tC\tCACGT\t.\t.\t."])
     assert command(capsys, *words(run, "o.tsv", "--method", "nelbo", "--se", 5))[0] == 0
     code, _, err = command(capsys, "report", "o.tsv", "--model", run, "--top", 2)
     assert code == 0, err
     page = (case / "o.tsv.html").read_text()
     assert page.count('id="top-1-ref-A"') == page.count('id="top-2-alt-T"') == 1
-    assert "variants were scored again with other random draws" in read_text(case / "o.tsv.html")
-    assert "fig-errors" in page
     assert "no logos" not in page
     assert genodiff.report("o.tsv", model=run, top=1) == Path("o.tsv.html")
     assert 'id="top-2-ref-A"' not in (case / "o.tsv.html").read_text()

@@ -143,7 +143,7 @@ def count(path: Path, **options: int) -> ScoredTally:
 
 
 def test_a_tally_keeps_every_row(tmp_path):
-    tally = count(make_files(tmp_path)[".vcf"], top=3, drawn=2)
+    tally = count(make_files(tmp_path)[".vcf"], top=3)
     assert (tally.rows, tally.n_scored, sum(tally.unscored.values())) == (8, 6, 2)
     assert tally.scored == {"snv": 4, "ins": 1, "del": 1}
     assert tally.unscored == {"symbolic": 1, "no_alt": 1}
@@ -158,19 +158,17 @@ def test_a_tally_keeps_every_row(tmp_path):
     assert counts.sum() == 4
     assert np.abs(np.repeat(middles, counts.astype(int)) - [-1.25, 0, 0.5, 2]).max() <= STEP
     assert [row.score for row in tally.list_least()] == [-4.125, -3.0, -1.25]
-    assert len(tally.list_drawn()) == 2
 
 
 def test_the_least_likely_do_not_depend_on_the_order_and_ranked_ones_come_first(tmp_path):
     path = make_files(tmp_path)[".jsonl"]
-    whole = count(path, top=6, drawn=3)
+    whole = count(path, top=6)
     assert [row.score for row in whole.list_least()] == [-4.125, -3.0, -1.25, 0.0, 0.5, 2.0]
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in reversed(lines)))
-    turned = count(path, top=6, drawn=3)
+    turned = count(path, top=6)
     assert turned.list_least() == whole.list_least()
-    assert turned.list_drawn() == whole.list_drawn()
-    assert count(path, top=0, drawn=0).list_least() == []
+    assert count(path, top=0).list_least() == []
 
 
 def test_what_an_annotation_says_is_read_of_every_form(tmp_path):
@@ -208,7 +206,7 @@ def test_scores_along_a_genome_are_kept_in_a_bounded_number_of_bins():
 
 def test_memory_does_not_grow_with_rows(tmp_path):
     row = json.loads(make_files(tmp_path)[".jsonl"].read_text().splitlines()[0])
-    tally = ScoredTally(top=5, drawn=4)
+    tally = ScoredTally(top=5)
     (tmp_path / "many.jsonl").write_text(
         "".join(json.dumps({**row, "pos": 1 + i, "score": i % 7}) + "\n" for i in range(3000))
     )
