@@ -1,14 +1,13 @@
-"""A run whose configuration and folder are known, before it is trained."""
+"""A run whose configuration and folder are known: its plan, its SLURM job, its training."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genodiff.jobs.machine import choose_device, find_wanted_threads
 from genodiff.runs.resolve import refuse_other_run
@@ -17,118 +16,83 @@ from genodiff.training.logger_names import check_loggers
 from genodiff.training.sbatch import write_sbatch
 
 if TYPE_CHECKING:
+    from genodiff.api.train import TrainRequest
     from genodiff.runs.config import RunConfig
     from genodiff.training.run import RunResult
     from genodiff.training.start import WarmStart
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """A run whose configuration and folder are known, before anything is computed."""
+class PlannedRun(NamedTuple):
+    """A run before anything is computed."""
 
     config: RunConfig
     folder: Path
     start: WarmStart | None = None
-    force: bool = False
-    """Files in the folder that genodiff did not write are set aside."""
 
-    def estimate(self, *, device: str = "auto") -> dict[str, Any]:
-        """Parameters, tokens, memory, time and files, as `genodiff train --plan --json` prints."""
-        device = choose_device(device)
-        from genodiff.runs.folder import check_run_folder
-        from genodiff.training.estimate import estimate
 
-        self.config.check_together()
-        check_run_folder(self.folder, force=self.force)
-        return estimate(self.config, self.folder, device)
+def estimate_run(asked: TrainRequest) -> dict[str, Any]:
+    """Parameters, tokens, memory, time and files, as `genodiff train --plan --json` prints."""
+    device, run = choose_device(asked.device), asked.planned
+    from genodiff.runs.folder import check_run_folder
+    from genodiff.training.estimate import estimate
 
-    def write_sbatch(
-        self,
-        words: Sequence[str],
-        *,
-        devices: int = 1,
-        device: str = "auto",
-    ) -> str:
-        """A SLURM job for the command line `words`, which saves and queues again at its time's end.
+    run.config.check_together()
+    check_run_folder(run.folder, force=asked.force)
+    return estimate(run.config, run.folder, device)
 
-        "auto" and "cuda" ask for a GPU for each of the `devices`.
-        """
-        check_devices(devices, self.config)
-        return write_sbatch(
-            words,
-            self.config,
-            name=f"genodiff-{self.folder.name}",
-            devices=devices,
-            device=device,
-            threads=find_wanted_threads() or max(1, devices) * 2,
-        )
 
-    def train(
-        self,
-        *,
-        device: str = "auto",
-        offline: bool = False,
-        logger: Sequence[str] = ("csv",),
-        argv: list[str] | None = None,
-        devices: int = 1,
-        fsdp: bool = False,
-    ) -> RunResult:
-        """Train until the run's limit; see `genodiff.train`."""
-        check_loggers(logger)
-        check_devices(devices, self.config, fsdp=fsdp)
-        refuse_other_run(self.folder, self.config)
-        device = choose_device(device)
-        from genodiff.runs.checkpoint import list_steps
-        from genodiff.runs.folder import check_run_folder, set_foreign_files_aside
-        from genodiff.training.run import read_world
-        from genodiff.training.run import train as run
+def write_job(asked: TrainRequest, words: Sequence[str]) -> str:
+    """A SLURM job for the command line `words`, which saves and queues again at its time's end.
 
-        self.config.check_together()
-        if read_world().rank == 0:  # the others may come when it has begun to write
-            check_run_folder(self.folder, force=self.force)
-            if self.force:
-                set_foreign_files_aside(self.folder)
-        if devices != 1:
-            return self._launch(devices, device, offline, logger, argv or sys.argv, fsdp)
-        start = self.start
-        if start is None and self.config.init is not None and not list_steps(self.folder):
-            from genodiff.hub.warm_start import read_warm_start
+    The devices "auto" and "cuda" ask for a GPU for each process.
+    """
+    run, devices = asked.planned, asked.devices
+    check_devices(devices, run.config)
+    return write_sbatch(
+        words, run.config, name=f"genodiff-{run.folder.name}", devices=devices,
+        device=asked.device, threads=find_wanted_threads() or max(1, devices) * 2,
+    )  # fmt: skip
 
-            start = read_warm_start(self.config.init)
-        return run(
-            self.config,
-            self.folder,
-            device=device,
-            offline=offline,
-            argv=argv,
-            start=start,
-            loggers=logger,
-            fsdp=fsdp,
-        )
 
-    def _launch(
-        self, devices: int, device: str, offline: bool, logger: Sequence[str], argv: list[str],
-        fsdp: bool,
-    ) -> RunResult:  # fmt: skip
-        import torch
+def train_run(asked: TrainRequest) -> RunResult:
+    """Train until the run's limit; see `genodiff.train`."""
+    planned = asked.planned
+    config, folder, start = planned
+    check_loggers(asked.logger)
+    check_devices(asked.devices, config, fsdp=asked.fsdp)
+    refuse_other_run(folder, config)
+    device = choose_device(asked.device)
+    from genodiff.hub.warm_start import read_warm_start
+    from genodiff.runs.checkpoint import list_steps
+    from genodiff.runs.folder import check_run_folder, set_foreign_files_aside
+    from genodiff.training.run import read_world, train
 
-        from genodiff.hub.warm_start import read_warm_start
-        from genodiff.kernels.dispatch import name_preferred
-        from genodiff.runs.checkpoint import list_steps
-        from genodiff.training.launch import RankWork, launch_ranks
+    config.check_together()
+    if read_world().rank == 0:  # the others may come when it has begun to write
+        check_run_folder(folder, force=asked.force)
+        if asked.force:
+            set_foreign_files_aside(folder)
+    init = None if list_steps(folder) else config.init
+    if asked.devices != 1:
+        return _launch(asked, device, None if init is None else partial(read_warm_start, init))
+    if start is None and init is not None:
+        start = read_warm_start(init)
+    return train(
+        config, folder, device=device, offline=asked.offline, argv=asked.argv, start=start,
+        loggers=asked.logger, fsdp=asked.fsdp,
+    )  # fmt: skip
 
-        init = None if list_steps(self.folder) else self.config.init
-        work = RankWork(
-            self.config,
-            self.folder,
-            device,
-            offline,
-            argv,
-            partial(read_warm_start, init) if init is not None else None,
-            logger,
-            threads=max(1, torch.get_num_threads() // max(1, devices)),
-            scan=name_preferred(),
-            level=logging.getLogger("genodiff").getEffectiveLevel(),
-            fsdp=fsdp,
-        )
-        return launch_ranks(devices, work)
+
+def _launch(asked: TrainRequest, device: str, start: partial[WarmStart] | None) -> RunResult:
+    import torch
+
+    from genodiff.kernels.dispatch import name_preferred
+    from genodiff.training.launch import RankWork, launch_ranks
+
+    work = RankWork(
+        asked.planned.config, asked.planned.folder, device, asked.offline, asked.argv or sys.argv,
+        start, asked.logger, threads=max(1, torch.get_num_threads() // max(1, asked.devices)),
+        scan=name_preferred(), level=logging.getLogger("genodiff").getEffectiveLevel(),
+        fsdp=asked.fsdp,
+    )  # fmt: skip
+    return launch_ranks(asked.devices, work)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from annotated_types import Ge
 
 from genodiff.api.config import ConfigFile
-from genodiff.api.planned_run import PlannedRun
+from genodiff.api.planned_run import PlannedRun, estimate_run, train_run, write_job
 from genodiff.api.sources import OWN, DataSource, locate_genomes, make_absolute, resolve_source
 from genodiff.errors import UsageError
 from genodiff.jobs.options import OUT, Force, Offline
@@ -243,23 +243,16 @@ class TrainRequest(Request["RunResult"]):
                 fix="leave --fresh out to resume it, or choose another --out",
             )
         check_lock_free(folder)
-        return PlannedRun(resolved, folder, start, self.force)
+        return PlannedRun(resolved, folder, start)
 
     def answer(self, *given: Any) -> RunResult:
         """How the run stands; with `plan` a mapping: parameters, tokens, memory, time and files."""
-        return self._plan() if self.plan or self.print_sbatch else self._train()
+        return self._plan() if self.plan or self.print_sbatch else train_run(self)
 
     def _plan(self) -> Any:
         if self.print_sbatch:
-            words = [word for word in sys.argv[1:] if word != "--print-sbatch"]
-            return self.planned.write_sbatch(words, devices=self.devices, device=self.device)
-        return self.planned.estimate(device=self.device)
-
-    def _train(self) -> RunResult:
-        return self.planned.train(
-            device=self.device, offline=self.offline, logger=self.logger, argv=self.argv,
-            devices=self.devices, fsdp=self.fsdp,
-        )  # fmt: skip
+            return write_job(self, [word for word in sys.argv[1:] if word != "--print-sbatch"])
+        return estimate_run(self)
 
     def list_rows(self, answer: Any) -> list[Any]:
         """The plan."""
