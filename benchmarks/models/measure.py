@@ -32,7 +32,6 @@ from genodiff.io.faidx import Genome  # noqa: E402
 LAW_LIMIT, TRUTHS, EVERY_INTRON, EVERY_PLACE, SEED = 600, 600, 4, 5, 1
 COUNTED = {
     "8": "baseline, Markov order 8",
-    "mixture": "baseline, mixture of orders 1 to 24",
     "adaptive_from_train": "baseline, adaptive mixture of the train split alone",
     "adaptive": "baseline, adaptive mixture that also learns as it reads",
 }
