@@ -33,7 +33,7 @@ GROUND = {
     "statistics", "constraints",
 }  # fmt: skip
 OPTIONAL = {
-    "tokenizers", "triton", "zarr", "optuna", "pyBigWig", "pysam", "python_codon_tables",
+    "tokenizers", "triton", "optuna", "pyBigWig", "pysam", "python_codon_tables",
     "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda",
     "tensorboard", "wandb",
 }  # fmt: skip

@@ -9,12 +9,10 @@ from genodiff.conservation.request import HOLDS as CONSTRAINT
 from genodiff.errors import UsageError
 from genodiff.finetuning.prediction_format import LABELS
 from genodiff.io.target import (
-    check_new_folder,
     check_target,
     describe_file,
     is_stream,
     read_json_object,
-    set_aside,
 )
 from genodiff.jobs.options import OUT, Force
 from genodiff.jobs.request import Option, Request, find_named
@@ -76,8 +74,7 @@ class MergeRequest(Request[dict[str, Any]]):
                 open_shards(shards), target, force=force
             )
             return merged
-        if not target.endswith(".zarr"):
-            check_target(target, force=force, inputs=shards)
+        check_target(target, force=force, inputs=shards)
         if not is_stream(target):
             check_target(f"{target}.json", force=force, inputs=shards)
         parts = open_shards(shards)
@@ -86,7 +83,7 @@ class MergeRequest(Request[dict[str, Any]]):
 
             return merge_evaluation(parts, target)
         if "axes" in parts[0].told:
-            return _merge_embeddings(parts, target, force)
+            return _merge_embeddings(parts, target)
         from genodiff.variants.merge import merge_scores
 
         return merge_scores(parts, target)
@@ -97,7 +94,7 @@ class MergeRequest(Request[dict[str, Any]]):
         return f"{self.out}: {answer[noun]:,} {noun} of {len(self.shards)} shards"
 
 
-def _merge_embeddings(parts: list[ShardFile], target: str, force: bool) -> dict[str, Any]:
+def _merge_embeddings(parts: list[ShardFile], target: str) -> dict[str, Any]:
     from genodiff.embedding.embedding_format import find_embedding_format
     from genodiff.embedding.embedding_merge import join_embeddings
     from genodiff.io import atomic
@@ -108,14 +105,11 @@ def _merge_embeddings(parts: list[ShardFile], target: str, force: bool) -> dict[
     if kind != f".{told['format']}":
         what = f"the shards are {told['format']}, and the output is {kind}"
         raise UsageError(what, file=target, fix=f"give a name that ends in .{told['format']}")
-    if kind == ".zarr":
-        check_new_folder(out, force=force)
-        set_aside(out)
     written = join_embeddings(out, [one.path for one in parts], told, told["format"])
     summary = {
         **told, **describe_merge(parts, target), "windows": written.windows,
         "bases": sum(one.told["bases"] for one in parts), "shape": list(written.shape),
-        "cut": None, **({} if kind == ".zarr" else {"file": describe_file(out)}),
+        "cut": None, "file": describe_file(out),
     }  # fmt: skip
     atomic.write_json(f"{target}.json", summary)
     return summary

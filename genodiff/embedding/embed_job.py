@@ -21,7 +21,7 @@ from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.input_file import is_file, name_input
 from genodiff.io.planning import find_share
-from genodiff.io.target import describe_file, set_aside
+from genodiff.io.target import describe_file
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
@@ -76,8 +76,6 @@ class EmbedJob(Job[EmbedRequest]):
 
     def write(self, rows: Rows) -> dict[str, Any]:
         asked, how, out = self.request, self.how, Path(self.request.out)
-        if asked.ending == ".zarr":
-            set_aside(out)
         written = write_kept(out, (self._parse(entry) for entry in rows()), how, self.shape)
         return {
             "format": asked.ending[1:], "windows": written.windows, "bases": written.bases,
@@ -91,8 +89,7 @@ class EmbedJob(Job[EmbedRequest]):
         }  # fmt: skip
 
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
-        if self.request.ending != ".zarr":
-            told |= {"file": describe_file(self.request.out)}
+        told |= {"file": describe_file(self.request.out)}
         atomic.write_json(self.request.sidecar_file, told)
         return told
 

@@ -6,7 +6,6 @@
               each strand that was read and each layer
     .csv      a row for each window, after a line of names: contig, start, end, name, strand, and a
               column for each number, embedding_0 and on; pooled windows only; .tsv has tabs
-    .zarr     a group of arrays as in .npz; names of contigs as attributes (needs genodiff[zarr])
 
 The strand of a window is - where its letters are the reverse complement of contig[start:end].
 
@@ -26,7 +25,7 @@ import polars as pl
 
 from genodiff.embedding.embed import Array, Reading, Window
 from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
-from genodiff.errors import DataError, MachineError
+from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.file_kinds import find_plain_path
 
@@ -79,7 +78,7 @@ def write_kept(
 
     Raises `MachineError`, `DataError`.
     """
-    writers = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}
+    writers = {".npz": _write_npz, ".parquet": _write_parquet}
     writer = writers.get(find_embedding_format(path), _write_text)
     rows = iter(found)
     first = next(rows, None)
@@ -231,48 +230,4 @@ def _write_text(path: Path, source: _Source) -> tuple[int, ...]:
             separator = SEPARATORS[path.suffix.lower()]
             file.write(table.write_csv(include_header=n == 0, separator=separator).encode())
             n += len(batch)
-    return (n, *source.shape)
-
-
-def _write_zarr(path: Path, source: _Source) -> tuple[int, ...]:
-    try:
-        import zarr
-    except ImportError:
-        raise MachineError(
-            "writing .zarr needs the package zarr",
-            fix="pip install 'genodiff[zarr]', or write .npz or .parquet",
-        ) from None
-    chunk = max(1, (4 << 20) // (4 * int(np.prod(source.shape))))
-    with atomic.atomic_directory(path) as folder:
-        group = zarr.open_group(find_plain_path(folder), mode="a")
-        array = group.create_array(
-            "embeddings", shape=(0, *source.shape), chunks=(chunk, *source.shape), dtype="float32"
-        )
-        held: list[Array] = []
-        n = 0
-
-        def put(least: int) -> None:
-            nonlocal held, n
-            ready = sum(len(part) for part in held)
-            if ready and ready >= least:
-                array.resize((n + ready, *source.shape))
-                array[n : n + ready] = np.concatenate(held)
-                held, n = [], n + ready
-
-        for row in source.rows:
-            held.append(row if source.unpooled else row[None])
-            put(chunk)
-        put(1)
-        columns = _columns(source)
-        contigs, codes = np.unique(columns["contig"], return_inverse=True)
-        group.attrs.update(
-            {
-                "contigs": contigs.tolist(),
-                "names": columns.pop("name").tolist(),
-                "strands": "".join(columns.pop("strand")),
-                "axes": source.how.axes(),
-            }
-        )
-        for name, column in (columns | {"contig": codes.astype(np.int64)}).items():
-            group.create_array(name, data=column)
     return (n, *source.shape)

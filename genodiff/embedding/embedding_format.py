@@ -4,7 +4,7 @@ from pathlib import Path
 
 from genodiff.errors import UsageError
 
-FORMATS = (".npz", ".parquet", ".zarr", ".csv", ".tsv")
+FORMATS = (".npz", ".parquet", ".csv", ".tsv")
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 """Of the formats that are tables of text."""
 

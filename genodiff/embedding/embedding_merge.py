@@ -11,7 +11,6 @@ import polars as pl
 from genodiff.embedding.embed import Array, Reading
 from genodiff.embedding.embedding_files import Kept, Written, name_columns, write_kept
 from genodiff.embedding.embedding_format import SEPARATORS
-from genodiff.errors import MachineError
 from genodiff.io.file_kinds import find_plain_path
 
 _ROWS = 4096  # of a table at a time
@@ -22,11 +21,11 @@ def join_embeddings(
 ) -> Written:
     """Write the rows of all shards, which stand in order; `told` is the sidecar of one of them.
 
-    Memory holds the numbers of one shard. Raises `MachineError`.
+    Memory holds the numbers of one shard.
     """
     how = Reading(tuple(told["layers"]), told["pool"], told["strand"])
     shape = tuple(told["shape"][1:])
-    readers = {"npz": _read_npz, "parquet": _read_parquet, "zarr": _read_zarr}
+    readers = {"npz": _read_npz, "parquet": _read_parquet}
     read = readers.get(kind, _read_text)
     rows = (row for shard in shards for row in read(Path(shard), how, shape))
     return write_kept(out, rows, how, shape)
@@ -35,20 +34,6 @@ def join_embeddings(
 def _read_npz(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:
     with np.load(path, allow_pickle=False) as held:
         columns = {name: held[name] for name in held.files}
-    yield from _cut_rows(columns, how)
-
-
-def _read_zarr(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:
-    try:
-        import zarr
-    except ImportError:
-        fix = "pip install 'genodiff[zarr]'"
-        raise MachineError("reading .zarr needs the package zarr", fix=fix) from None
-    group: Any = zarr.open_group(find_plain_path(path), mode="r")
-    columns = {name: np.asarray(group[name][:]) for name in group.array_keys()}
-    columns["contig"] = np.array(group.attrs["contigs"])[columns["contig"]]
-    columns["name"] = np.array(group.attrs["names"], dtype=np.str_)
-    columns["strand"] = np.array(list(group.attrs["strands"]), dtype=np.str_)
     yield from _cut_rows(columns, how)
 
 

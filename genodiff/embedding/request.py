@@ -9,7 +9,6 @@ from annotated_types import Ge
 
 from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
 from genodiff.errors import UsageError, format_count
-from genodiff.io.target import check_new_folder
 from genodiff.jobs.options import (
     OUT,
     FileRequest,
@@ -22,7 +21,6 @@ from genodiff.jobs.options import (
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb
-from genodiff.runs.run_paths import locate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +93,7 @@ class HeldEmbeddingRequest(EmbedFields, Request[Any]):
     work: ClassVar[str] = "genodiff.embedding.embed_job:embed_sequences"
 
 
-@verb("embed", help="Write embeddings of DNA windows to .npz, .parquet, .zarr, .csv or .tsv.")
+@verb("embed", help="Write embeddings of DNA windows to .npz, .parquet, .csv or .tsv.")
 @dataclass(frozen=True, kw_only=True)
 class EmbedRequest(EmbedFields, FileRequest):
     """Write the embeddings of windows, with their provenance beside them.
@@ -121,8 +119,7 @@ class EmbedRequest(EmbedFields, FileRequest):
     work: ClassVar[str] = "genodiff.embedding.embed_job:EmbedJob"
 
     out: Annotated[
-        str | Path,
-        Option("Output file: .npz, .parquet, .zarr, .csv or .tsv.", OUT, decides="nothing"),
+        str | Path, Option("Output file: .npz, .parquet, .csv or .tsv.", OUT, decides="nothing")
     ]
     relatives: RelativeFiles = ()
     strains: Strains = False
@@ -132,7 +129,7 @@ class EmbedRequest(EmbedFields, FileRequest):
         super().__post_init__()
         if self.ending in SEPARATORS and self.pool == "none":
             what = f"{self.ending} has a row for each window, and --pool none keeps each base"
-            raise UsageError(what, fix="name the output .npz, .parquet or .zarr")
+            raise UsageError(what, fix="name the output .npz or .parquet")
 
     @property
     def ending(self) -> str:
@@ -143,14 +140,6 @@ class EmbedRequest(EmbedFields, FileRequest):
     def part(self) -> Shard | None:
         """The shard, parsed."""
         return None if self.shard is None else parse_shard(self.shard)
-
-    def check(self) -> None:
-        """As every request of a file; a .zarr is a folder."""
-        if self.ending != ".zarr":
-            super().check()
-            return
-        check_new_folder(self.out, force=self.force, inputs=self.list_inputs())
-        locate(self.run)
 
     def summarise(self, told: Mapping[str, Any]) -> str:
         """What was written, in a line."""

@@ -175,13 +175,12 @@ def test_a_row_on_minus_is_cut_in_its_own_direction(tmp_path):
 
 
 def test_every_format_says_the_strand_of_a_window(tmp_path):
-    zarr = pytest.importorskip("zarr")
     model, how = network(), make_reading(network(), DNA, [-1], "mean", "forward")
     windows = [
         Window("a", 0, 4, "x", b"ACGT", strand) for strand in ("-", "+", ".")
     ]  # fmt: skip
     shape = how.shape(model.d_out, True)
-    for kind in ("npz", "parquet", "zarr", "tsv"):
+    for kind in ("npz", "parquet", "tsv"):
         write_embeddings(tmp_path / f"e.{kind}", embed(model, DNA, windows, how), how, shape)
         told = {"layers": how.layers, "pool": how.pool, "strand": how.strand, "shape": [3, *shape]}
         shards = [tmp_path / f"e.{kind}"]
@@ -189,8 +188,6 @@ def test_every_format_says_the_strand_of_a_window(tmp_path):
     for name in ("e", "joined"):
         assert np.load(tmp_path / f"{name}.npz")["strand"].tolist() == ["-", "+", "."]
         assert pl.read_parquet(tmp_path / f"{name}.parquet")["strand"].to_list() == ["-", "+", "."]
-        group = zarr.open_group(tmp_path / f"{name}.zarr", mode="r")
-        assert group.attrs["strands"] == "-+."
         lines = (tmp_path / f"{name}.tsv").read_text().splitlines()
         assert [line.split("\t")[4] for line in lines] == ["strand", "-", "+", "."]
     assert (tmp_path / "e.tsv").read_bytes() == (tmp_path / "joined.tsv").read_bytes()
@@ -258,14 +255,13 @@ def test_a_spliced_feature_unpooled_has_as_many_rows_as_bases(tmp_path):
 @pytest.mark.parametrize("pool", ["mean", "none"])
 @pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2, 3], "both")])
 def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
-    zarr = pytest.importorskip("zarr")
     model, windows = network(), sequences()
     how = make_reading(model, DNA, layers, pool, strand)
     shape = how.shape(model.d_out, True)
     wanted = found(model, windows, layers, pool, strand)
     flat = np.concatenate(wanted) if pool == "none" else np.stack(wanted)
     offsets = np.cumsum([0, *(len(w.letters) for w in windows)])
-    for kind in ("npz", "parquet", "zarr"):
+    for kind in ("npz", "parquet"):
         path = tmp_path / f"e.{kind}"
         written = write_embeddings(path, embed(model, DNA, windows, how, batch_size=4), how, shape)
         assert written.shape == flat.shape
@@ -277,9 +273,6 @@ def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
         assert ("offsets" in npz.files) is (pool == "none")
         if pool == "none":
             assert npz["offsets"].tolist() == offsets.tolist()
-    group = zarr.open_group(tmp_path / "e.zarr", mode="r")
-    np.testing.assert_allclose(group["embeddings"][:], flat, rtol=0, atol=1e-6)
-    assert [group.attrs["contigs"][i] for i in group["contig"][:]] == [w.contig for w in windows]
     table = pl.read_parquet(tmp_path / "e.parquet")
     assert table["contig"].to_list() == [w.contig for w in windows]
     columns = [name for name in table.columns if name.startswith("embedding")]
@@ -292,10 +285,8 @@ def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
     assert columns[0] == ("embedding" if len(layers) == 1 else "embedding_forward_layer0")
 
 
-@pytest.mark.parametrize("kind", ["npz", "parquet", "zarr", "csv"])
+@pytest.mark.parametrize("kind", ["npz", "parquet", "csv"])
 def test_nothing_half_written_stays(tmp_path, kind):
-    if kind == "zarr":
-        pytest.importorskip("zarr")
     model = network()
     how = make_reading(model, DNA, [-1], "mean", "average")
     wrong = [*sequences(3), Window("x", 0, 3, "x", b"AUG")]
@@ -357,7 +348,7 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(tmp_path, capsys, mon
     [
         (["--layer", "2"], 2, "layer 2 is not among 0 to 1"),
         (["--layer", "1", "--layer", "-1"], 2, "twice"),
-        (["--out", "e.txt"], 2, ".npz, .parquet, .zarr"),
+        (["--out", "e.txt"], 2, ".npz, .parquet"),
         (["--out", "e.csv", "--pool", "none"], 2, ".csv has a row for each window"),
         (["--bed", "none.bed"], 3, "none.bed"),
         (["--regions", "c9:1-2"], 2, "c9"),

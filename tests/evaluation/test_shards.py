@@ -42,18 +42,6 @@ def test_merged_embeddings_are_those_of_one_run(run, fasta, ending, pool, n):
         assert merged[key] == whole[key]
 
 
-def test_merged_zarr_holds_what_one_run_writes(run, fasta):
-    zarr = pytest.importorskip("zarr")
-    genodiff.embed(run, fasta, out="whole.zarr", pool="none")
-    for i in (1, 2):
-        genodiff.embed(run, fasta, out=f"s{i}.zarr", pool="none", shard=f"{i}/2")
-    genodiff.merge(["s2.zarr", "s1.zarr"], out="merged.zarr")
-    one, other = (zarr.open_group(f"{name}.zarr", mode="r") for name in ("whole", "merged"))
-    assert dict(one.attrs) == dict(other.attrs)
-    for name in one.array_keys():
-        assert np.array_equal(one[name][:], other[name][:])
-
-
 ORDER = {"order": "confidence", "order_options": {"steps": 16}}
 
 
