@@ -88,7 +88,7 @@ def everything(run: Path) -> dict[str, Any]:
         "redesign": m.redesign("ACGTNNNNACGT", rules={"require": ["GATC"]}, steps=4),
         "logits": m.network(ids).tolist(),
         "head": m.network.new_head(2).weight.tolist(),
-        "one-hot": oracle(torch.eye(4)[None]).tolist(),
+        "one-hot": oracle(torch.eye(4, dtype=torch.float32, device="cpu")[None]).tolist(),
     }
 
 
