@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from genodiff.backbones.backbone import Backbone
 from genodiff.errors import DataError
-from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
+from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.votes import VoteNumbers
 from genodiff.runs.known_contigs import LetterSource
@@ -83,7 +83,7 @@ class KeptRelatives(Settings):
             raise DataError(what, file=listed.path, fix="give another genome")
         at = [[*wanted].index(one.name) for one in kept]
         genomes = tuple(
-            RelativeGenome(one.memory.with_numbers(RELATIVE_SEARCH), self.numbers[i])
+            RelativeGenome.join(one.memory, self.numbers[i])
             for one, i in zip(kept, at, strict=True)
         )
         weights = tuple(self.votes.weights[i] for i in at)

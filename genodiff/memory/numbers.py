@@ -9,11 +9,11 @@ unique window were taken for a copy.
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from genodiff.settings import Settings
 
@@ -84,11 +84,16 @@ def spread_differences(
     return np.where(same, 1 - eps, np.where(turned, eps * share, eps * (1 - share) / 2))
 
 
+Background = tuple[tuple[float, float, float, float], ...]
+
+
 class RelativeNumbers(MemoryNumbers):
     """The numbers of a relative: those of a memory, and two more.
 
     `turns`: the chance that the class of divergence is drawn anew. `transitions`: by class, the
-    share of the differences that are transitions; by chance it is a third.
+    share of the differences that are transitions; by chance it is a third. `background`: how often
+    each base follows each word in the target (`evidence.Chain`), where copies are judged against
+    that and not against the relative's own bases; else none.
     """
 
     copies: float = 0.95
@@ -99,6 +104,13 @@ class RelativeNumbers(MemoryNumbers):
     share: tuple[float, ...] = (0.1, 0.2, 0.25, 0.2, 0.15, 0.05, 0.05)
     turns: float = 0.01
     transitions: tuple[float, ...] = (0.5, 0.6, 0.65, 0.65, 0.6, 0.5, 0.35)
+    background: Background = ()
+
+    @model_serializer(mode="wrap")
+    def _leave_out_no_background(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a background the numbers are written as they were before there was any."""
+        values: dict[str, Any] = dump(self)
+        return values if self.background else {k: v for k, v in values.items() if k != "background"}
 
     @model_validator(mode="after")
     def _check_more(self) -> Self:
@@ -106,6 +118,8 @@ class RelativeNumbers(MemoryNumbers):
             raise ValueError("turns is not negative, and less than 1 - end - shift")
         if len(self.transitions) != len(self.share) or not all(0 < x < 1 for x in self.transitions):
             raise ValueError("each class has a share of transitions, between 0 and 1")
+        if self.background and len(self.background) not in (4, 16, 64, 256, 1024):
+            raise ValueError("a background has four counts for each word of 1 to 5 bases")
         return self
 
     @property

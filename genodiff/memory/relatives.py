@@ -6,15 +6,16 @@ file imports no torch; `relating.py` puts a network in front.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from genodiff.memory.alignment import sum_classes
 from genodiff.memory.columns import ColumnNumbers, combine
-from genodiff.memory.evidence import Floats
+from genodiff.memory.evidence import Chain, Floats
 from genodiff.memory.memory import Intervals, Memory
-from genodiff.memory.numbers import RelativeNumbers
+from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.text import Codes
 
 UNLIKE = 0.6
@@ -28,6 +29,12 @@ class RelativeGenome(NamedTuple):
 
     memory: Memory
     numbers: RelativeNumbers
+
+    @classmethod
+    def join(cls, memory: Memory, numbers: RelativeNumbers) -> Self:
+        """A genome whose copies are judged against the background of `numbers`, if there is one."""
+        chain = Chain(np.array(numbers.background)) if numbers.background else memory.chain
+        return cls(replace(memory, numbers=RELATIVE_SEARCH, chain=chain), numbers)
 
 
 class Relatives(NamedTuple):

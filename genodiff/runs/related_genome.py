@@ -32,7 +32,7 @@ from genodiff.io.progress import ProgressDisplay
 from genodiff.io.target import read_json_object
 from genodiff.memory.columns import ColumnNumbers
 from genodiff.memory.identity import STRAIN, measure_identities
-from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
+from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.profiles import fit_profiles
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.relatives_fit import fit_relatives, measure_distances
@@ -178,7 +178,7 @@ def _is_same(relative: Relative, genome: LetterSource) -> bool:
 
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows that numbers are fitted on, and their bases."""
-_VERSION = 7  # of the fit: what another version has cached is not used
+_VERSION = 8  # of the fit: what another version has cached is not used
 _DIGITS = 9
 
 
@@ -284,7 +284,7 @@ def _fit(kept: Sequence[Relative], windows: Codes, path: Path) -> tuple[Relative
             numbers = _round({**_dump(fitted), "votes": _measure_votes(fitted, windows)})
             atomic.write_json(path, numbers)
     genomes = tuple(
-        RelativeGenome(one.memory.with_numbers(RELATIVE_SEARCH), RelativeNumbers(**own))
+        RelativeGenome.join(one.memory, RelativeNumbers(**own))
         for one, own in zip(kept, numbers["genomes"], strict=True)
     )
     relatives = Relatives(genomes, ColumnNumbers(**numbers["columns"]))

@@ -12,7 +12,7 @@ from genodiff.errors import DataError
 from genodiff.memory.fitting import measure_bits
 from genodiff.memory.memory import Memory
 from genodiff.memory.relating import relating
-from genodiff.memory.relatives import Relatives
+from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.relatives_fit import fit_relatives, measure_distances
 from genodiff.memory.text import NONE, Codes, turn_codes
 
@@ -59,6 +59,25 @@ def test_a_second_genome_says_more_and_a_shuffled_one_nothing(relatives):
     with_noise = fit_relatives(build(NEAR, SHUFFLED), windows, rounds=3)
     assert measure(with_noise) < one + 0.001
     assert measure(fit_relatives(build(SHUFFLED), windows, rounds=3)) < 2.001
+
+
+def test_a_genome_of_other_composition_is_judged_against_the_target():
+    """Beside its own chain of GC every diagonal of AT looks like a copy (bacteria beside yeast)."""
+    rng = np.random.default_rng(7)
+    strange = rng.choice(4, 200_000, p=(0.2, 0.3, 0.3, 0.2)).astype(np.uint8)
+    rich = rng.choice(4, (10, 512), p=(0.3, 0.2, 0.2, 0.3)).astype(np.uint8)
+    (genome,) = fit_relatives(build(strange), rich[:6], rounds=3).genomes
+    assert np.shape(genome.numbers.background) == (64, 4)
+    found = Relatives((genome,), None).align(rich[6:])
+    assert found.sum(-1).mean() < 0.01  # by its own chain: 0.25
+    again = type(genome.numbers).model_validate_json(genome.numbers.model_dump_json())
+    kept = RelativeGenome.join(build(strange)[0], again)
+    assert (Relatives((kept,), None).align(rich[6:]) == found).all()
+
+
+def test_a_relative_keeps_its_own_chain(relatives):
+    assert all(one.numbers.background == () for one in relatives.genomes)
+    assert "background" not in relatives.genomes[0].numbers.model_dump()
 
 
 def test_only_masked_places_change(relatives):
