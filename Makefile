@@ -63,7 +63,7 @@ walk: $(VENV)/.run
 
 # Scores of every SNV of yeast, E. coli and the human mitochondrion, from GENODIFF_SHARED
 datasets: $(VENV)/.run
-	for genome in yeast ecoli chrM; do \
+	for genome in yeast ecoli chrM sars2; do \
 	  for script in "our_columns.py $$genome datasets/columns/$$genome" \
 	    "datasets.py $$genome datasets/columns/$$genome datasets/$$genome"; do \
 	    OMP_NUM_THREADS=1 $(BIN)/python benchmarks/relatives/opponents/$$script || exit 1; done; done

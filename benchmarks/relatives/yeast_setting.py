@@ -49,8 +49,8 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 
 def open_relative(name: str, effort: Effort | None = None) -> Memory:
-    folder = "yeast" if not name.startswith(("Salmonella", "Klebsiella")) else "ecoli"
-    genome = read_genome(SHARED / "relatives" / folder / f"{name}.fa.gz")
+    (path,) = (SHARED / "relatives").glob(f"*/{name}.fa.gz")
+    genome = read_genome(path)
     memory = Memory.build([(n, 0, c) for n, c in genome.items()], numbers=SEARCH)
     return memory.with_effort(effort or Effort(most=64))
 

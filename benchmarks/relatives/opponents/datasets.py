@@ -2,25 +2,29 @@
 
     our_columns.py GENOME COLUMNS            python datasets.py GENOME COLUMNS OUT [CONTIG ...]
 
-GENOME: yeast, ecoli or chrM. Writes OUT/CONTIG.parquet (chrom, pos from 1, ref, alt, score in nats,
-genomes: how many of the related genomes have a base there) and OUT/README.md. The classes are
+GENOME: yeast, ecoli, chrM or sars2. Writes OUT/CONTIG.parquet (chrom, pos from 1, ref, alt, score
+in nats, genomes: how many of the related genomes have a base there), OUT/README.md with size and
+sha256 of each file, and OUT/zenodo.json, the metadata that Zenodo takes for a DOI. The classes are
 fitted on at most 128 windows; no observed variant is read. A contig that is there is skipped.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import yaml
 
 sys.path.append(str(Path(__file__).resolve().parent))
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from columns_of import LENGTH, cut, weigh_profiles
-from our_columns import FIT_CONTIG, GENOMES
+from our_columns import FIT_CONTIG, GENOMES, has_files
 from yeast_setting import SHARED, read_genome
 
+from genodiff.io.identity import sha256_file
 from genodiff.memory.profiles import ProfileScores, fit_profiles
 from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.tree import join_neighbours
@@ -28,7 +32,7 @@ from genodiff.memory.votes import measure_change
 from genodiff.version import __version__
 
 TITLES = {"yeast": "Saccharomyces cerevisiae (sacCer3)", "ecoli": "Escherichia coli K-12 MG1655",
-          "chrM": "human mitochondrion (rCRS)"}  # fmt: skip
+          "chrM": "human mitochondrion (rCRS)", "sars2": "SARS-CoV-2 (NC_045512.2)"}  # fmt: skip
 README = """# Scores of all single-nucleotide variants: {title}
 
 Method: `genodiff score --relatives`, by unaligned genomes of related species alone (no
@@ -39,6 +43,10 @@ network, no annotation, no observed variants): {names}.
 | chrom, pos, ref, alt | position from 1, on the reference strand |
 | score | nats; positive where the alternative is more tolerated. 0 for no difference |
 | genomes | related genomes with a base at the position, of {n}; where 0, the score is the prior's |
+
+| file | bytes | sha256 |
+|---|---|---|
+{table}
 
 {rows:,} variants in {files} files. Fitted on {windows} windows of {length:,} bases. A score is no
 probability of disease; it compares variants of one genome. Accuracy and limits:
@@ -85,6 +93,8 @@ def make_frame(
 
 
 def main() -> None:
+    if not has_files(sys.argv[1]):
+        return
     genome, columns, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     out.mkdir(parents=True, exist_ok=True)
     if genome == "chrM":
@@ -106,12 +116,21 @@ def main() -> None:
         rows += pl.scan_parquet(path).select(pl.len()).collect().item()
         print(contig, rows, "rows", round(time.process_time() - begun), "s of CPU", flush=True)
     named = ", ".join(names) if len(names) < 10 else f"{len(names)} genomes"
-    files = len(list(out.glob("*.parquet")))
+    files = sorted(out.glob("*.parquet"))
+    table = [f"| {one.name} | {one.stat().st_size:,} | {sha256_file(one)} |" for one in files]
+    title = README.splitlines()[0].removeprefix("# ").format(title=TITLES[genome])
     text = README.format(
-        title=TITLES[genome], names=named, n=len(names), rows=rows, files=files,
-        windows=windows, length=LENGTH, version=__version__,
+        title=TITLES[genome], names=named, n=len(names), rows=rows, files=len(files),
+        table="\n".join(table), windows=windows, length=LENGTH, version=__version__,
     )  # fmt: skip
     (out / "README.md").write_text(text)
+    cited = yaml.safe_load((Path(__file__).resolve().parents[3] / "CITATION.cff").read_text())
+    metadata = {
+        "upload_type": "dataset", "title": title, "description": text, "version": __version__,
+        "creators": [{"name": one["name"]} for one in cited["authors"]],
+        "access_right": "open", "license": cited["license"], "keywords": cited["keywords"],
+    }  # fmt: skip
+    (out / "zenodo.json").write_text(json.dumps({"metadata": metadata}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Which bases related genomes have over every position, by genodiff's search and chain of copies.
 
-    python our_columns.py yeast|ecoli|chrM OUT_FOLDER [CONTIG ...]
+    python our_columns.py yeast|ecoli|chrM|sars2 OUT_FOLDER [CONTIG ...]
 
 Writes OUT_FOLDER/CONTIG.npz with `over` (G, L, 4; float16) and `names`; resumable. The numbers of
-each genome are fitted on 128 windows of chrXVI (yeast) or of the genome (E. coli), or as
-benchmarks/relatives/mitochondrion.py does (chrM, every record a relative).
-No label is read.
+each genome are fitted on 128 windows of chrXVI (yeast) or of the genome (E. coli, SARS-CoV-2), or
+as benchmarks/relatives/mitochondrion.py does (chrM, every record a relative). No label is read.
+Without the files of a genome one line says which they are, and nothing is written.
 """
 
 import sys
@@ -29,7 +29,10 @@ BATCH = 64
 GENOMES = {
     "yeast": ("sacCer3.fa.gz", FOUR),
     "ecoli": ("ecoli_K12_MG1655.fa.gz", ("Salmonella_LT2", "Klebsiella_ATCC13883")),
-}
+    "sars2": ("NC_045512.2.fa.gz", tuple(
+        sorted(one.name[:-6] for one in (SHARED / "relatives" / "sars2").glob("*.fa.gz"))
+    )),
+}  # fmt: skip
 FIT_CONTIG = "chrXVI"
 
 
@@ -52,7 +55,16 @@ def align_contig(
     return out
 
 
+def has_files(what: str) -> bool:
+    """Whether a genome and its relatives are in shared."""
+    file, names = GENOMES.get(what, ("hg38_regions.fa.gz", ("mitogenomes",)))
+    return bool(names) and (SHARED / "genomes" / file).exists()
+
+
 def main() -> None:
+    if not has_files(what := sys.argv[1]):
+        genome, relatives = SHARED / "genomes" / GENOMES[what][0], SHARED / "relatives" / what
+        return print(f"{what} is left out: give {genome} and related genomes {relatives}/*.fa.gz")
     what, folder, begun = sys.argv[1], Path(sys.argv[2]), time.process_time()
     folder.mkdir(parents=True, exist_ok=True)
     if what == "chrM":
