@@ -41,14 +41,13 @@ from yeast_laws import LAWS, draw_variants, is_of, mean_gap, read_genes  # noqa:
 import genodiff  # noqa: E402
 from genodiff.data.stretches import split_stretches  # noqa: E402
 from genodiff.evaluation.eval_data import open_data  # noqa: E402
-from genodiff.evaluation.lines import _pieces, count_train_words  # noqa: E402
+from genodiff.evaluation.lines import count_train_words  # noqa: E402
 from genodiff.evaluation.markov import count, fit, fit_pseudo  # noqa: E402
-from genodiff.evaluation.mixture import TABLED, fit_mixture, look_up, mixture_nll  # noqa: E402
 from genodiff.io.faidx import Genome  # noqa: E402
 from genodiff.runs.folder import find_git_revision  # noqa: E402
 from genodiff.runs.model import load_model  # noqa: E402
 
-LAW_SET = "yeast_laws"
+LAW_SET, DEEPEST = "yeast_laws", 11
 _CODE = np.full(256, 4, np.uint8)
 _CODE[list(b"ACGT")] = range(4)
 
@@ -109,27 +108,17 @@ def measure_run(name: str, run: Path, asked: argparse.Namespace) -> None:
 
 
 class Counting:
-    """What the run's train split gives by counting: a Markov line and the static mixture."""
+    """What the run's train split gives by counting: a Markov line."""
 
     def __init__(self, run: Path) -> None:
         self.model = load_model(run, device="cpu")
         self.store = open_data(self.model).windows.store
-        counts = count_train_words(self.store, TABLED)
-        held_out = count(split_stretches(self.store, "valid"), TABLED)
+        counts = count_train_words(self.store, DEEPEST)
+        held_out = count(split_stretches(self.store, "valid"), DEEPEST)
         self.markov = fit(counts, fit_pseudo(counts, held_out))
-        self.tables = counts
-        valid = _pieces(split_stretches(self.store, "valid"))
-        where = valid < 4
-        where[:, :24] = False
-        self.mixture = fit_mixture(self._see(valid.reshape(-1), where.reshape(-1)))
-
-    def _see(self, codes: np.ndarray, where: np.ndarray) -> Any:
-        return look_up(codes, where, self.tables, lambda: split_stretches(self.store, "train"))
 
     def score_pairs(self, before: list[str], after: list[str]) -> dict[str, np.ndarray]:
         """Change of log-likelihood in nats, the mean of both strands, for each pair."""
-        markov, mixture = (np.zeros(len(before)) for _ in range(2))
-        known: dict[str, tuple[float, float]] = {}
         texts = sorted({*before, *after})
         parts = [
             np.concatenate([_CODE[np.frombuffer(t.encode(), np.uint8)], [4]]).astype(np.uint8)
@@ -137,7 +126,7 @@ class Counting:
         ]
         sizes = [len(part) for part in parts]
         owner = np.repeat(np.arange(len(texts)), sizes)
-        total = np.zeros((2, len(texts)))
+        total = np.zeros(len(texts))
         for strand in (1, -1):
             turned = parts
             if strand < 0:
@@ -146,18 +135,10 @@ class Counting:
                     for p in parts
                 ]
             codes = np.concatenate(turned)
-            where = codes < 4
-            total[0] += np.bincount(owner, self.markov.nll(codes)[-1], len(texts)) / 2
-            nll = mixture_nll(self.mixture, self._see(codes, where))
-            total[1] += np.bincount(owner[where], nll, len(texts)) / 2
-        known = {t: (float(a), float(b)) for t, a, b in zip(texts, *total, strict=True)}
-        for i, (old, new) in enumerate(zip(before, after, strict=True)):
-            markov[i] = known[old][0] - known[new][0]
-            mixture[i] = known[old][1] - known[new][1]
-        return {
-            f"Markov order {self.markov.order} Δ log p": markov,
-            "static mixture Δ log p": mixture,
-        }
+            total += np.bincount(owner, self.markov.nll(codes)[-1], len(texts)) / 2
+        known = dict(zip(texts, total.tolist(), strict=True))
+        gain = [known[old] - known[new] for old, new in zip(before, after, strict=True)]
+        return {f"Markov order {self.markov.order} Δ log p": np.array(gain)}
 
     def describe_overlap(self, places: list[tuple[str, int]]) -> str:
         """In which splits of the run's data the scored places lie, in percent."""
