@@ -21,7 +21,9 @@ The numbers of a relative, fitted by expectation maximisation to windows of the 
 
 A round counts what stands over what, by class, under the numbers so far (Baum 1972), and takes the
 divergences, shares and transitions of those counts. Then the chances to begin, to end, to shift and
-to turn are each multiplied by factors for as long as the windows become more likely.
+to turn are each multiplied by factors for as long as the windows become more likely. Windows that
+are whole say little of the chance to begin, which decides what is made of few visible bases. So of
+several it is at last the one under which hidden bases cost least (`choose_start`).
 """
 
 from collections.abc import Callable, Sequence
@@ -42,8 +44,9 @@ from genodiff.memory.copying import (
 )
 from genodiff.memory.evidence import Floats
 from genodiff.memory.fast import align_in_c, can_align
+from genodiff.memory.fitting import measure_bits
 from genodiff.memory.numbers import REACH, MemoryNumbers, RelativeNumbers
-from genodiff.memory.text import NONE, MemoryText, turn_codes
+from genodiff.memory.text import NONE, Codes, MemoryText, turn_codes
 
 MOST = 24
 """Diagonals of a strand that are kept, beside those within reach of the best."""
@@ -168,6 +171,7 @@ _SEARCH = 36
 _FACTORS = (1.5, 1 / 1.5)
 _CHANCES = ("start", "end", "shift", "turns")
 _WIDEST = 0.74
+_STARTS = (0.003, 0.01, 0.03, 0.1, 0.3, 0.45)
 
 
 class FittedRelative(NamedTuple):
@@ -260,3 +264,27 @@ def _search(
             if improved:
                 break
     return numbers
+
+
+def choose_start(
+    text: MemoryText,
+    windows: Sequence[SeenWindow],
+    found: Sequence[tuple[Places, Places]],
+    clean: Codes,
+    numbers: RelativeNumbers,
+) -> RelativeNumbers:
+    """The numbers with the `start` under which the hidden bases of `windows` cost fewest bits.
+
+    `clean` (B, L): what stands there; bases have their shares in it where the relative is silent.
+    """
+    hidden = np.stack([one.codes for one in windows])
+    shares = np.bincount(clean[clean < NONE], minlength=4) + 1.0
+
+    def measure(tried: RelativeNumbers) -> float:
+        over = np.stack([one.over for one in align_windows(text, windows, found, tried)])
+        said = np.einsum("bles,esx->blx", over, tried.emission)
+        said += (1 - over.sum((2, 3)))[..., None] * (shares / shares.sum())
+        return float(np.nanmean(measure_bits(said, hidden, clean)))
+
+    starts = (numbers.start, *_STARTS)
+    return min((_change(numbers, start=one) for one in starts), key=measure)

@@ -1,7 +1,8 @@
 """Relatives fitted to a target: the numbers of each genome, the tree and its classes of places.
 
 All of it is fitted to windows of the valid split, nothing being masked: what makes the visible
-bases likeliest. Nothing of the test split is read.
+bases likeliest. The chance that a copy begins is then chosen by hidden bases of every other window.
+Nothing of the test split is read.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from genodiff.errors import DataError
-from genodiff.memory.alignment import ROUNDS, fit_relative
+from genodiff.memory.alignment import ROUNDS, choose_start, fit_relative
 from genodiff.memory.columns import ColumnNumbers, improve_observed, observe, start_numbers
 from genodiff.memory.evidence import Chain, Floats, count_words, measure_evidence
 from genodiff.memory.memory import Memory
@@ -46,7 +47,7 @@ def fit_relatives(
         raise DataError("no windows to fit relatives on", fix="give a valid split")
     if not memories:
         return Relatives((), None)
-    genomes = []
+    genomes, hidden = [], hide_bases(windows[::2])
     for i, memory in enumerate(memories, 1):
         start = RelativeNumbers(background=choose_background(memory, windows))
         memory = RelativeGenome.join(memory, start).memory
@@ -58,7 +59,9 @@ def fit_relatives(
 
         given = memory.text, prepared, found, start
         fitted = fit_relative(*given, rounds=rounds, tell=hear)
-        genomes.append(RelativeGenome(memory, fitted.numbers))
+        searched = memory.search(hidden)
+        numbers = choose_start(memory.text, *searched, windows[::2], fitted.numbers)
+        genomes.append(RelativeGenome(memory, numbers))
     over = Relatives(tuple(genomes), None).align(windows)
     return Relatives(tuple(genomes), fit_columns(over, windows))
 
@@ -87,6 +90,14 @@ def choose_background(memory: Memory, windows: Codes) -> Background:
     if np.mean(gain) <= MISFIT:
         return ()
     return tuple((a, c, g, t) for a, c, g, t in count(windows).tolist())
+
+
+def hide_bases(windows: Codes, seed: int = 1) -> Codes:
+    """Windows (B, L) with bases hidden: few of the first, all of the last."""
+    rng, (n, length) = np.random.Generator(np.random.PCG64(seed)), windows.shape
+    most = np.arange(1, n + 1)[:, None] / n * length
+    order = rng.permuted(np.tile(np.arange(length), (n, 1)), axis=1)
+    return np.where(order < most, NONE, windows).astype(np.uint8)
 
 
 def fit_columns(

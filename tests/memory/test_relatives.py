@@ -9,11 +9,12 @@ from made_up_text import draw_bases, hide, mutate
 
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError
+from genodiff.memory.alignment import choose_start
 from genodiff.memory.fitting import measure_bits
 from genodiff.memory.memory import Memory
 from genodiff.memory.relating import relating
 from genodiff.memory.relatives import RelativeGenome, Relatives
-from genodiff.memory.relatives_fit import fit_relatives, measure_distances
+from genodiff.memory.relatives_fit import fit_relatives, hide_bases, measure_distances
 from genodiff.memory.text import NONE, Codes, turn_codes
 
 LENGTH = 240
@@ -47,6 +48,26 @@ UNIFORM = np.full((*MASKED.shape, 4), 0.25)
 def measure(relatives: Relatives) -> float:
     p = relatives.weigh(MASKED, UNIFORM)
     return float(measure_bits(p / p.sum(-1, keepdims=True), MASKED, CLEAN).mean())
+
+
+def test_a_copy_begins_as_readily_as_hidden_bases_want(relatives):
+    """Where the windows are alike a copy begins at once; where nothing lies, nothing is learnt."""
+    windows = cut(range(0, 3000, 250))
+    hidden = hide_bases(windows)
+    shares = (hidden == NONE).mean(1)
+    assert (np.diff(shares) > 0).all()
+    assert shares[-1] == 1
+    assert ((hidden == windows) | (hidden == NONE)).all()
+    numbers = relatives.genomes[0].numbers
+
+    def choose(genome: Codes, start: float) -> float:
+        memory = build(genome)[0]
+        given = memory.text, *memory.search(hidden), windows
+        tried = type(numbers)(**{**numbers.model_dump(), "start": start})
+        return choose_start(*given, tried).start
+
+    assert choose(NEAR, 0.02) > 0.05
+    assert choose(SHUFFLED, 0.3) == 0.3
 
 
 @pytest.mark.slow
