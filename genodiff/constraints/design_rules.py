@@ -118,7 +118,10 @@ def _list_kept(
             for contig, start, end in rows
             if regions is None or any(contig == c and a < end and start < b for c, a, b in regions)
         ]
-        _log.info("%s: %s in the regions, kept", word, format_count(len(within), "interval"))
+        if within:
+            _log.info("%s: %s in the regions, kept", word, format_count(len(within), "interval"))
+        else:
+            _log.warning("%s: no interval of it lies in the regions: nothing is kept", word)
         yield from within
 
 

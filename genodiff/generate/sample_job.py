@@ -43,7 +43,8 @@ class SampleJob(DrawJob[SampleRequest]):
                 read_gaps(genome, None if asked.bed is None else str(asked.bed), asked.region)
         opened = open_any(asked.find_run(), self.device)
         model, own = opened if isinstance(opened, Published) else (refuse_fitted(opened), None)
-        fasta = asked.template if asked.is_partly and asked.template != "-" else None
+        is_genome = asked.is_partly or not model.reads_network
+        fasta = asked.template if is_genome and asked.template != "-" else None
         model = model.in_blocks(asked.block)
         model = relate_model(
             model, asked.relatives, strains=asked.strains, fasta=fasta, plan=asked.plan

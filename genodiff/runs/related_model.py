@@ -65,6 +65,8 @@ from genodiff.runs.relatives import open_relatives
 from genodiff.runs.relatives_plan import count_waiting
 from genodiff.runs.training_memory import is_own_genome, list_stretches, open_trained_store
 
+_NAME_GENOME = "name its FASTA file: --fasta, or --template of sample"
+_log = logging.getLogger("genodiff")
 PLACE_CHANNELS = 4
 """Of `RelatedBackbone.describe_places`."""
 
@@ -318,6 +320,8 @@ def _adapt_to(model: TrainedModel, fasta: str | Path) -> TrainedModel:
     """The model; without a network, with the base composition of a genome."""
     if model.reads_network:
         return model
+    _log.warning("%s without related genomes knows the share of each base alone; give --relatives",
+                 model.run.name)  # fmt: skip
     with Genome(fasta, goes_round=True) as genome:
         return model.adapt_to(draw_fit_windows(genome))
 
@@ -333,7 +337,7 @@ def open_target(
     if not model.reads_network:
         if fasta is None:
             what = f"the model '{model.run.name}' has no genome of its own"
-            raise UsageError(what, fix="name the FASTA file that relatives are fitted to (--fasta)")
+            raise UsageError(what, fix=_NAME_GENOME)
         genome = stack.enter_context(Genome(fasta, goes_round=True))
         return FitTarget(draw_fit_windows(genome), genome, genome.sha256)
     if fasta is None:
