@@ -1,8 +1,11 @@
 """New sequences and fillings as a file: `genodiff sample`."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import DNA, DOMAINS, TEXT
@@ -27,9 +30,24 @@ from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import relate_model
 from genodiff.runs.tokenizer_files import open_model_tokenizer
 
+_GENOME = 1 << 17
+"""Bytes of a template to which relatives are fitted, as to a genome."""
+_log = logging.getLogger("genodiff")
+
 
 class SampleJob(DrawJob[SampleRequest]):
     """The file of `genodiff sample`: new DNA, templates or regions filled, or text."""
+
+    def _find_genome(self, model: TrainedModel) -> Any:
+        """The template where it is the genome that relatives are fitted to, and no short piece."""
+        asked, template = self.request, self.request.template
+        if template in (None, "-") or asked.is_partly or not model.reads_network:
+            return None if template == "-" else template
+        if not asked.relatives or Path(str(template)).stat().st_size >= _GENOME:
+            return template if asked.relatives else None
+        what = "%s is short: the related genomes are fitted to the training genome of %s"
+        _log.warning(what, template, model.run.name)
+        return None
 
     def make_drawing(self, stack: ExitStack) -> Drawing:
         asked = self.request
@@ -43,8 +61,7 @@ class SampleJob(DrawJob[SampleRequest]):
                 read_gaps(genome, None if asked.bed is None else str(asked.bed), asked.region)
         opened = open_any(asked.find_run(), self.device)
         model, own = opened if isinstance(opened, Published) else (refuse_fitted(opened), None)
-        is_genome = asked.is_partly or not model.reads_network
-        fasta = asked.template if is_genome and asked.template != "-" else None
+        fasta = self._find_genome(model)
         model = model.in_blocks(asked.block)
         model = relate_model(
             model, asked.relatives, strains=asked.strains, fasta=fasta, plan=asked.plan

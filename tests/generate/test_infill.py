@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import genodiff
 from genodiff.alphabet import DNA
-from genodiff.errors import DataError
+from genodiff.errors import DataError, UsageError
 from genodiff.generate.infill import Template, plan_rounds, read_templates
 
 gap_maps = st.lists(st.tuples(st.booleans(), st.integers(1, 12)), max_size=12).map(
@@ -111,3 +112,27 @@ def test_templates_are_read_strictly_but_may_hold_question_marks(tmp_path):
     (tmp_path / "bad.fa").write_text(">one\nAC!T\n")
     with pytest.raises(DataError, match="one"):
         list(read_templates(tmp_path / "bad.fa"))
+
+
+@pytest.mark.parametrize(("model", "size", "its_own"), [
+    ("run", 1 << 17, True), ("run", 1 << 12, False), ("none", 1 << 12, True),
+])  # fmt: skip
+def test_relatives_are_fitted_to_a_template_that_is_a_genome(
+    run, tmp_path, monkeypatch, caplog, model, size, its_own
+):
+    """Not to the genome that the model was trained on, unless the template is a short piece."""
+    fitted: list[object] = []
+
+    def relate(opened, relatives, *, fasta, **_):
+        fitted.append(fasta)
+        raise UsageError("enough")
+
+    monkeypatch.setattr("genodiff.generate.sample_job.relate_model", relate)
+    letters = "".join(np.random.default_rng(1).choice(list("ACGT"), size))
+    template = tmp_path / "t.fa"
+    template.write_text(f">t\n{letters[:60]}{'N' * 20}{letters}\n")
+    name = run if model == "run" else model
+    with pytest.raises(UsageError, match="enough"):
+        genodiff.sample(name, template=template, relatives=["r.fa"], out=tmp_path / "o.fa")
+    assert fitted == [template if its_own else None]
+    assert ("is short" in caplog.text) == (not its_own)
