@@ -62,7 +62,6 @@ def train_run(asked: TrainRequest) -> RunResult:
     check_devices(asked.devices, config, fsdp=asked.fsdp)
     refuse_other_run(folder, config)
     device = choose_device(asked.device)
-    from genodiff.hub.warm_start import read_warm_start
     from genodiff.runs.checkpoint import list_steps
     from genodiff.runs.folder import check_run_folder, set_foreign_files_aside
     from genodiff.training.run import read_world, train
@@ -72,11 +71,15 @@ def train_run(asked: TrainRequest) -> RunResult:
         check_run_folder(folder, force=asked.force)
         if asked.force:
             set_foreign_files_aside(folder)
-    init = None if list_steps(folder) else config.init
+    later = None
+    if config.init is not None and not list_steps(folder):
+        from genodiff.hub.warm_start import read_warm_start
+
+        later = partial(read_warm_start, config.init)
     if asked.devices != 1:
-        return _launch(asked, device, None if init is None else partial(read_warm_start, init))
-    if start is None and init is not None:
-        start = read_warm_start(init)
+        return _launch(asked, device, later)
+    if start is None and later is not None:
+        start = later()
     return train(
         config, folder, device=device, offline=asked.offline, argv=asked.argv, start=start,
         loggers=asked.logger, fsdp=asked.fsdp,

@@ -102,13 +102,13 @@ def _apply_pending() -> None:
 def time_steps(step: Callable[[], int]) -> float:
     """Seconds of one unit: `step` does some work and says how many units it was.
 
-    The first step warms up, unless it is long; the others go on for about a second.
+    The first step warms up; the others go on for about a second, but after a long first one there
+    is one.
     """
     began = time.perf_counter()
-    done = step()
-    if (took := time.perf_counter() - began) > _TIMING / 2:
-        return took / done
+    step()
+    limit = _TIMING if time.perf_counter() - began < _TIMING / 3 else 0.0
     began, done = time.perf_counter(), 0
-    while not done or time.perf_counter() - began < _TIMING:
+    while not done or time.perf_counter() - began < limit:
         done += step()
     return (time.perf_counter() - began) / done

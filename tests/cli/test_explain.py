@@ -14,7 +14,7 @@ WRONG = [
     ("embed runs/x", "--out is missing; see `genodiff embed --help`"),
     ("embed runs/x --fasta", "--fasta needs a value; see `genodiff embed --help`"),
     ("data lst", "did you mean 'list'? see `genodiff data --help`"),
-    ("data bogus", "known: build, check, genomes, get, list, relatives, tokenizer;"),
+    ("data bogus", "known: build, check, genomes, get, list, relatives;"),
     ("eval runs/x --memory Spar.fa.gz", "Genomes of others are read with --relatives Spar.fa.gz;"),
     ("checkpoint bogus", "known: check, export, fit-memory, import;"),
     ("config bogus", "known: check, presets, schema, show;"),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.commands import command
-from tests.texts import VERSES, write_rows, write_song
+from tests.texts import VERSES, write_rows
 
 
 @pytest.mark.parametrize(
@@ -159,21 +159,3 @@ def test_config_show_knows_the_domain_of_a_recipe(capsys):
         "dit-tiny-bytes",
         "padded",
     )
-
-
-def test_data_tokenizer_makes_what_train_takes(tmp_path, capsys):
-    pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
-    code, out, _ = command(capsys, "data", "tokenizer", write_song(tmp_path), "--vocab-size", 300,
-                           "--out", tmp_path / "bpe")  # fmt: skip
-    assert code == 0
-    assert "300 tokens" in out
-    assert (
-        command(capsys, "data", "tokenizer", tmp_path / "song.txt", "--vocab-size", 10, "--out",
-                tmp_path / "x")[0]
-        == 2
-    )  # fmt: skip
-    words = ["data", "build", tmp_path / "song.txt", "--domain", "text", "--tokenizer",
-             tmp_path / "bpe", "--seq-len", 8, "-q"]  # fmt: skip
-    code, out, _ = command(capsys, *words)
-    assert code == 0
-    assert "packed windows of 8 tokens" in out

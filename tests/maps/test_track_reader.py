@@ -219,12 +219,15 @@ def test_settings_and_letters_that_cannot_be_meant_are_refused():
         read(read_network(), b"ACxTACGTACGT")
 
 
-def test_a_step_is_timed_without_the_first_for_about_a_second(monkeypatch):
+@pytest.mark.parametrize(("first", "n"), [(0.2, 3), (9.0, 1)])
+def test_a_step_is_timed_without_the_first_for_about_a_second(monkeypatch, first, n):
+    """After a long first step there is one more."""
     clock = [7.0]
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
 
     def step() -> int:
-        clock[0] += 9.0 if clock[0] == 7.0 else 0.4
+        clock[0] += first if clock[0] == 7.0 else 0.4
         return 5
 
-    assert time_steps(step) == pytest.approx(3 * 0.4 / (3 * 5))
+    assert time_steps(step) == pytest.approx(0.4 / 5)
+    assert clock[0] == pytest.approx(7.0 + first + n * 0.4)
