@@ -216,16 +216,7 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
                     yield data[at : at + n].tobytes()
                     at += n
 
-        keys = (
-            "context",
-            "tile",
-            "relatives_digest",
-            "neutral",
-            "relatives",
-            "tree",
-            "columns",
-            "fasta",
-        )
+        keys = "context tile relatives_digest neutral relatives tree columns fasta".split()
         same = {key: told[key] for key in (*keys, "device")} | describe_merge(parts, out)
         classes = None if form.genes is None else BaseClasses(form.genes, genome)
         return write_constraint(out, run, rows, form, same, classes)

@@ -94,7 +94,8 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
     plan = plan._replace(request=plan.request.model_copy(update={"offline": True}))
     domain = DOMAINS[plan.request.domain]
     sizes = [measure_task(plan.request, name) for name in plan.tasks]
-    rows, paces = [], _Paces()
+    rows = []
+    paces: dict[tuple[str, str], float] = {}  # of each model and method, timed at the first task
     for size in sizes:
         for model in plan.models:
             for method in plan.methods if model.kind != "baseline" else ("baseline",):
@@ -123,9 +124,10 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     classifier = Classifier.of(backbone, n_out, settings, alphabet.complement).to(
                         device
                     )
-                    tries = _tries(plan, settings, seen)
-                    pace = paces.find((model.name, method), classifier, seen, settings)
-                    row |= _of_network(classifier, seen, settings, tries, pace)
+                    key, tries = (model.name, method), _tries(plan, settings, seen)
+                    if key not in paces and seen.n_train:
+                        paces[key] = time_base(classifier, seen.task, seen.length, settings)
+                    row |= _of_network(classifier, seen, settings, tries, paces.get(key, 0.0))
                 row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
@@ -191,20 +193,6 @@ def _of_network(
     found["choice_seconds"] = fit * (tries - 1)
     found["seconds"] = fit * tries + ahead * size.n_test
     return found
-
-
-class _Paces:
-    """Seconds a base of each model and method, timed at the first task."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], float] = {}
-
-    def find(
-        self, key: tuple[str, str], classifier: Classifier, size: TaskSize, settings: FitSettings
-    ) -> float:
-        if key not in self._known and size.n_train:
-            self._known[key] = time_base(classifier, size.task, size.length, settings)
-        return self._known.get(key, 0.0)
 
 
 def _batch(rows: int, length: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

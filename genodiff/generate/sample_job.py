@@ -41,10 +41,14 @@ class SampleJob(DrawJob[SampleRequest]):
     def _find_genome(self, model: TrainedModel) -> Any:
         """The template where it is the genome that relatives are fitted to, and no short piece."""
         asked, template = self.request, self.request.template
-        if template in (None, "-") or asked.is_partly or not model.reads_network:
-            return None if template == "-" else template
-        if not asked.relatives or Path(str(template)).stat().st_size >= _GENOME:
-            return template if asked.relatives else None
+        if template in (None, "-"):
+            return None
+        if asked.is_partly or not model.reads_network:
+            return template
+        if not asked.relatives:
+            return None
+        if Path(str(template)).stat().st_size >= _GENOME:
+            return template
         what = "%s is short: the related genomes are fitted to the training genome of %s"
         _log.warning(what, template, model.run.name)
         return None

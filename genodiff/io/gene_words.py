@@ -73,7 +73,6 @@ def read_gene_words(some: Sequence[Words]) -> GeneWords:
             for place, amino in _EXCEPT.findall(text.replace(" ", "")):
                 spans = tuple((int(a) - 1, int(b or a)) for a, b in _SPAN.findall(place))
                 recoded.append(Recoded(spans, seq1(amino)))
-    tables = [text for words in some for text in words.get("transl_table", ())]
     held = {*_HARMLESS, *_SLIPS, *_TRANS, *_START, ""}
     unknown = unknown or next(iter(sorted(exceptions - held)), "")
     return GeneWords(
@@ -83,7 +82,7 @@ def read_gene_words(some: Sequence[Words]) -> GeneWords:
         bool(exceptions & _TRANS) or any("trans_splicing" in words for words in some),
         bool(exceptions & _START),
         tuple(dict.fromkeys(recoded)),
-        next((int(text) for text in tables if text.isdecimal()), None),
+        _find_table(some),
     )
 
 
@@ -95,13 +94,18 @@ def find_code(words: Words, kind: str = "") -> int | None:
     >>> find_code({"genome": ["mitochondrion"]}), find_code({"organelle": ["plastid:chloroplast"]})
     (0, 11)
     """
-    tables = [int(text) for text in words.get("transl_table", ()) if text.isdecimal()]
-    if tables:
-        return tables[0]
+    table = _find_table([words])
+    if table is not None:
+        return table
     place = " ".join([*words.get("genome", ()), *words.get("organelle", ()), kind]).lower()
     if any(name in place for name in _OF_UNKNOWN_CODE):
         return 0
     return 11 if "plast" in place or "chromatophore" in place else None
+
+
+def _find_table(some: Sequence[Words]) -> int | None:
+    tables = (text for words in some for text in words.get("transl_table", ()))
+    return next((int(text) for text in tables if text.isdecimal()), None)
 
 
 def find_biotype(words: Words) -> str:
