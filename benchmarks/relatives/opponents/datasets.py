@@ -2,10 +2,11 @@
 
     our_columns.py GENOME COLUMNS            python datasets.py GENOME COLUMNS OUT [CONTIG ...]
 
-GENOME: yeast, ecoli, chrM or sars2. Writes OUT/CONTIG.parquet (chrom, pos from 1, ref, alt, score
-in nats, genomes: how many of the related genomes have a base there), OUT/README.md with size and
-sha256 of each file, and OUT/zenodo.json, the metadata that Zenodo takes for a DOI. The classes are
-fitted on at most 128 windows; no observed variant is read. A contig that is there is skipped.
+GENOME: yeast, ecoli, chrM or sars2. Writes OUT/CONTIG.parquet: chrom, pos from 1, ref, alt, score
+in nats, and genomes, which counts the related genomes that have a base there. OUT/README.md has the
+size and sha256 of each file. OUT/zenodo.json is the metadata that Zenodo takes for a DOI. The
+classes are fitted on at most 128 windows; no observed variant is read. A contig that is there is
+skipped.
 """
 
 import json
