@@ -30,11 +30,10 @@ from paired import interval
 from star import read_blocks
 from yeast_setting import FOUR, LENGTH, SHARED, cut_codes, read_genome
 
-from genodiff.memory.alignment import fit_relative
 from genodiff.memory.columns import combine
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
-from genodiff.memory.relatives_fit import choose_background, fit_columns
+from genodiff.memory.relatives_fit import fit_columns, fit_genome
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import share_bases
 from genodiff.runs.relative_lists import list_genomes
@@ -117,10 +116,7 @@ class Bench:
         kept = self.work / "controls" / f"{name.replace(' ', '_')}.json"
         kept.parent.mkdir(parents=True, exist_ok=True)
         if not kept.exists():
-            start = RelativeNumbers(background=choose_background(memory, self.fit))
-            searched = RelativeGenome.join(memory, start).memory
-            fitted = fit_relative(searched.text, *searched.search(self.fit), start)
-            kept.write_text(fitted.numbers.model_dump_json())
+            kept.write_text(fit_genome(memory, self.fit).numbers.model_dump_json())
         numbers = RelativeNumbers.model_validate_json(kept.read_text())
         alone = Relatives((RelativeGenome.join(memory, numbers),), None)
         self.genomes[name] = alone.genomes[0]

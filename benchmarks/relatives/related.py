@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from yeast_setting import FOUR, KEPT, LENGTH, SHARED
 
-from genodiff.memory.alignment import fit_relative
 from genodiff.memory.columns import ColumnNumbers, combine, list_states, read_columns
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
-from genodiff.memory.relatives_fit import fit_columns, measure_distances
+from genodiff.memory.relatives_fit import fit_columns, fit_genome, measure_distances
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (
@@ -78,11 +77,10 @@ def open_related(run: str | Path, names: Sequence[str] = SIX, folder: str = "yea
         memory = one.memory.with_numbers(RELATIVE_SEARCH)
         path = KEPT / "numbers" / f"{one.name.removesuffix('.fa')}.json"
         if not path.exists():
-            given = memory.text, *memory.search(fit), RelativeNumbers()
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(fit_relative(*given, tell=print).numbers.model_dump_json())
+            path.write_text(fit_genome(memory, fit, tell=print).numbers.model_dump_json())
         numbers = RelativeNumbers(**json.loads(path.read_text()))
-        genomes.append(RelativeGenome(memory, numbers))
+        genomes.append(RelativeGenome.join(memory, numbers))
     relatives, fit = Relatives(tuple(genomes), None), fit[:: len(fit) // 64 or 1]
     return Related(network, tuple(sorted(names)), relatives, fit, relatives.align(fit))
 

@@ -47,23 +47,33 @@ def fit_relatives(
         raise DataError("no windows to fit relatives on", fix="give a valid split")
     if not memories:
         return Relatives((), None)
-    genomes, hidden = [], hide_bases(windows[::2])
+    genomes = []
     for i, memory in enumerate(memories, 1):
-        start = RelativeNumbers(background=choose_background(memory, windows))
-        memory = RelativeGenome.join(memory, start).memory
-        prepared, found = memory.search(windows)
 
         def hear(share: float, i: int = i) -> None:
             if tell is not None:
                 tell(i, share)
 
-        given = memory.text, prepared, found, start
-        fitted = fit_relative(*given, rounds=rounds, tell=hear)
-        searched = memory.search(hidden)
-        numbers = choose_start(memory.text, *searched, windows[::2], fitted.numbers)
-        genomes.append(RelativeGenome(memory, numbers))
+        genomes.append(fit_genome(memory, windows, rounds=rounds, tell=hear))
     over = Relatives(tuple(genomes), None).align(windows)
     return Relatives(tuple(genomes), fit_columns(over, windows))
+
+
+def fit_genome(
+    memory: Memory,
+    windows: Codes,
+    *,
+    rounds: int = ROUNDS,
+    tell: Callable[[float], None] | None = None,
+) -> RelativeGenome:
+    """One genome with its numbers; `windows` as above. `tell` gets the share that is done."""
+    start = RelativeNumbers(background=choose_background(memory, windows))
+    memory = RelativeGenome.join(memory, start).memory
+    found = memory.search(windows)
+    fitted = fit_relative(memory.text, *found, start, rounds=rounds, tell=tell)
+    searched = memory.search(hide_bases(windows[::2]))
+    numbers = choose_start(memory.text, *searched, windows[::2], fitted.numbers)
+    return RelativeGenome(memory, numbers)
 
 
 def choose_background(memory: Memory, windows: Codes) -> Background:

@@ -23,6 +23,8 @@ from genodiff.memory.alignment import fit_relative
 from genodiff.memory.fast import align_in_c
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
+from genodiff.memory.relatives import RelativeGenome
+from genodiff.memory.relatives_fit import fit_genome
 from genodiff.memory.search import Effort
 
 BATCH = 64
@@ -92,9 +94,9 @@ def main() -> None:
         memory = open_relative(name).with_numbers(RELATIVE_SEARCH)
         path = folder / f"{name}.numbers.json"
         if not path.exists():
-            fitted = fit_relative(memory.text, *memory.search(fit), RelativeNumbers())
-            path.write_text(fitted.numbers.model_dump_json())
+            path.write_text(fit_genome(memory, fit).numbers.model_dump_json())
         numbers = RelativeNumbers.model_validate_json(path.read_text())
+        memory = RelativeGenome.join(memory, numbers).memory
         print(name, "fitted", round(time.process_time() - begun), "s of CPU", flush=True)
         for contig, codes in genome.items():
             part = folder / f"{contig}.{name}.npy"
