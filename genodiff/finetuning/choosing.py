@@ -2,7 +2,8 @@
 
 Candidates stand from the simplest to the least simple; of equals the simplest is taken. A share of
 the train part validates, drawn anew for each seed. Sixty examples of one seed cannot tell heads
-apart that differ by five points, so small tasks ask several seeds. No test part is read.
+apart that differ by five points, so small tasks ask several seeds, of those that the sweep runs;
+where these have too few together, the simplest is taken untried. No test part is read.
 
 Source: successive halving, Jamieson and Talwalkar, 2016, arXiv 1502.07943.
 """
@@ -26,12 +27,9 @@ LEAST_STEPS = (500, 2_000)
 FINALISTS = 2
 """How many candidates go on from one share to the next."""
 
-TINY = 50
-"""With fewer validation examples than this nothing is tried: the first candidate is taken."""
-
 FEW, ENOUGH, MOST = 100, 200, 5
 """With fewer than `FEW` validation examples, as many seeds as have `ENOUGH` together, at most
-`MOST`."""
+`MOST`. With fewer than `FEW` of all seeds nothing is tried: the first candidate is taken."""
 
 
 def find_shares(steps: int) -> tuple[float, ...]:
@@ -105,16 +103,16 @@ def _rank(values: dict[int, float], metric: str) -> list[int]:
     return sorted(values, key=lambda i: (sign * values[i], i))
 
 
-def list_choosing_seeds(data: TaskData, seed: int) -> range:
-    """The seeds from `seed` on; one alone where the validation part is published."""
+def list_choosing_seeds(data: TaskData, seed: int, most: int = MOST) -> range:
+    """The seeds from `seed` on, at most `most`; one where the validation part is published."""
     if data.valid_index is not None:
         return range(seed, seed + 1)
-    return range(seed, seed + count_choosing_seeds(len(seed_split(data, seed)[1])))
+    return range(seed, seed + count_choosing_seeds(len(seed_split(data, seed)[1]), most))
 
 
-def count_choosing_seeds(n_valid: int) -> int:
+def count_choosing_seeds(n_valid: int, most: int = MOST) -> int:
     """How many seeds choose where each draws so many validation examples of its own."""
-    return 1 if n_valid >= FEW else min(MOST, math.ceil(ENOUGH / max(1, n_valid)))
+    return 1 if n_valid >= FEW else min(most, MOST, math.ceil(ENOUGH / max(1, n_valid)))
 
 
 def name_seeds(seeds: Sequence[int]) -> str:

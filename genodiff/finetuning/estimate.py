@@ -17,7 +17,7 @@ import torch
 from genodiff.domain import DOMAINS
 from genodiff.errors import DataError, format_count
 from genodiff.finetuning.batches import encode, split_passes
-from genodiff.finetuning.choosing import FINALISTS, count_choosing_seeds, find_shares
+from genodiff.finetuning.choosing import FEW, FINALISTS, count_choosing_seeds, find_shares
 from genodiff.finetuning.cnn import count_weights
 from genodiff.finetuning.fit import count_outputs, sum_loss
 from genodiff.finetuning.head import Classifier, list_heads
@@ -112,7 +112,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     "data_here": size.here,
                 }
                 if model.kind != "baseline":
-                    _, settings = choose_settings(plan, size.task, model, method)
+                    _, settings = choose_settings(plan, size.task, model, method, size.n_train)
                     seen = (
                         count_in_tokens(size, model, settings)
                         if domain.unit != domain.size_unit
@@ -158,12 +158,13 @@ def _disk_bytes(row: dict[str, Any], size: TaskSize, model: ModelSpec, keep: Kee
 
 def _tries(plan: SweepPlan, settings: FitSettings, size: TaskSize) -> float:
     """Whole fits for each seed, those of choosing shared among the seeds."""
-    own = 0.0
-    if plan.choose_head:
-        n_fit = max(1, size.n_train - size.n_train // VALID_SHARE)
+    own, n_valid = 0.0, size.n_train // VALID_SHARE
+    seeds = count_choosing_seeds(n_valid, plan.seeds)
+    if plan.choose_head and seeds * n_valid >= FEW:
+        n_fit = max(1, size.n_train - n_valid)
         first, *later = find_shares(settings.steps(n_fit))
         own = first * len(list_heads()) + FINALISTS * sum(later)
-        own *= count_choosing_seeds(size.n_train // VALID_SHARE)
+        own *= seeds
         own -= 1.0 in (first, *later)  # one whole fit is that of seed 1
     return 1.0 + (plan.search + own) / plan.seeds
 
@@ -297,7 +298,8 @@ def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str
 
 def format_estimate(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
-    where = f"{found['jobs']} at a time on {found['device']} ({found['threads']} threads)"
+    threads = format_count(found["threads"], "thread")
+    where = f"{found['jobs']} at a time on {found['device']} ({threads})"
     out = [
         f"{found['suite']}, split {found['split']}: {format_count(found['units'], 'unit')}, {where}"
     ]

@@ -123,6 +123,9 @@ class FitSettings(Settings):
         return self.lr * (self.lr_min_ratio + (1 - self.lr_min_ratio) * falling)
 
 
+_STEPS = 16
+"""Steps of an epoch of a small table, at least; a batch has 8 examples or more."""
+
 # Caduceus, Table 5: the best rates of (Mamba, Caduceus without equivariance, Ph, PS), in
 # thousandths.
 _BEST = {
@@ -150,9 +153,14 @@ _SUITES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def list_protocol_settings(suite: str, task: str, rc: Strands) -> dict[str, Any]:
-    """The papers' settings for a task, as changes of the defaults; `rc` is already resolved."""
+def list_protocol_settings(suite: str, task: str, rc: Strands, n_train: int = 0) -> dict[str, Any]:
+    """The papers' settings for a task, as changes of the defaults; `rc` is already resolved.
+
+    One's own table has no paper: an epoch of its `n_train` examples has at least `_STEPS` steps.
+    """
     found: dict[str, Any] = dict(_SUITES.get(suite, {}))
+    if suite == "table" and n_train:
+        found["batch_size"] = min(256, max(8, n_train // _STEPS))
     if suite == "genomic-benchmarks" and task in _BEST and rc in _COLUMN:
         found["lr"] = _BEST[task][_COLUMN[rc]] * 1e-3
     return found

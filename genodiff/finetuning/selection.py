@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genodiff.errors import MachineError
+from genodiff.finetuning import choosing
 from genodiff.finetuning.choosing import (
-    TINY,
     Choice,
     choose_candidate,
     find_shares,
@@ -165,14 +165,14 @@ class Selection(NamedTuple):
 
 
 class HeadSelector:
-    """Chooses the head of one model on one task. `unit` is its unit of seed 1."""
+    """Chooses the head of one model on one task. `unit` is its unit of seed 1, of `seeds`."""
 
-    def __init__(self, unit: Unit, task: Task, place: Workers) -> None:
+    def __init__(self, unit: Unit, task: Task, place: Workers, seeds: int) -> None:
         self.unit, self.task, self.place = unit, task, place._replace(final=False)
         self.log = Search(place.out, task, unit.model)
         self.tried: dict[str, Unit] = {}
         data = load_cached(place.request.to_json(), task.name)
-        self.seeds = list_choosing_seeds(data, unit.seed)
+        self.seeds = list_choosing_seeds(data, unit.seed, seeds)
         parts = [seed_split(data, seed) for seed in self.seeds]
         self.n_train, self.n_valid = len(parts[0][0]), sum(len(valid) for _, valid in parts)
 
@@ -200,7 +200,7 @@ class HeadSelector:
                     (folder / name).unlink(missing_ok=True)
 
     def _choose(self, heads: Sequence[Candidate]) -> Choice:
-        if self.n_valid < TINY:
+        if self.n_valid < choosing.FEW:
             few = f"{self.n_valid} validation examples are too few to choose by"
             return Choice(0, (), few)
 

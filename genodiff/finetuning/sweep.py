@@ -15,6 +15,7 @@ import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
@@ -49,6 +50,7 @@ from genodiff.tasks.suite import Task
 from genodiff.version import __version__, name_revision
 
 TASKS, SESSIONS = "tasks.json", "sessions.json"
+_LEAST_MCC = 0.1
 
 _log = logging.getLogger("genodiff")
 
@@ -85,9 +87,11 @@ class TaskSummary(NamedTuple):
 
 
 def choose_settings(
-    plan: SweepPlan, task: Task, model: ModelSpec, method: str
+    plan: SweepPlan, task: Task, model: ModelSpec, method: str, n_train: int = 0
 ) -> tuple[str, FitSettings]:
     """(name, settings) of a model on a task: the protocol's, then what the user gave.
+
+    `n_train` examples train, if known.
 
     Raises `UsageError` for settings that the network cannot have.
     """
@@ -100,7 +104,7 @@ def choose_settings(
         "none" if wanted == "auto" and task.oriented else wanted,
         alphabet.complement is not None,
     )
-    own = list_protocol_settings(plan.request.suite, task.name, rc) | {
+    own = list_protocol_settings(plan.request.suite, task.name, rc, n_train) | {
         "method": method,
         "rc": rc,
         "parts": task.parts,
@@ -197,6 +201,7 @@ def sweep(
         _session(out, command, device)
         units: list[Unit] = []
         cost: dict[str, float] = {}
+        counts: dict[str, dict[str, int]] = {}
         faults: list[str] = []
         seen: dict[str, SeenTests] = {}
         for name in plan.tasks:
@@ -204,12 +209,15 @@ def sweep(
             plan = plan._replace(request=request)
             known = summarise_task(plan.request, name)
             _remember(out, known.about)
+            counts[name] = known.about["classes_test"]
             for model in plan.models:
                 if model.kind == "baseline" and model.preset not in known.about["baselines"]:
                     _log.info("%s: no %s, which is not possible for these data", name, model.name)
                     continue
                 for method in plan.methods if model.kind != "baseline" else ("baseline",):
-                    setting, settings = choose_settings(plan, known.task, model, method)
+                    setting, settings = choose_settings(
+                        plan, known.task, model, method, known.n_train
+                    )
                     if plan.search:
                         setting, settings = _searched(
                             plan, known, model, settings, out, device, jobs, faults
@@ -257,12 +265,32 @@ def sweep(
     own = (row for row in read_results(out) if row["key"] in chosen)
     whole = [seen[row["task"]].add_to(row) | chosen[row["key"]].tell_choice() for row in own]
     add_rows(out, whole)  # rows of older sessions too, with the newest choice
-    return [row for row in read_results(out) if row["key"] in chosen]
+    found = [row for row in read_results(out) if row["key"] in chosen]
+    warn_of_guesses(found, counts)
+    return found
+
+
+def warn_of_guesses(rows: list[dict[str, Any]], counts: dict[str, dict[str, int]]) -> None:
+    """Name the networks that are right on the test part no more often than its commonest class."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["kind"] != "baseline" and "mcc" in row["metrics"]:  # one class an example
+            groups.setdefault((row["task"], row["model"]), []).append(row["metrics"])
+    for (task, model), some in groups.items():
+        found, mcc = (fmean(one[name] or 0.0 for one in some) for name in ("accuracy", "mcc"))
+        common, n = max(counts[task].items(), key=lambda one: one[1])
+        share = n / sum(counts[task].values())
+        if found <= share and mcc < _LEAST_MCC:
+            _log.warning(
+                "%s %s: accuracy %.3f on the test part, and '%s' for every sequence has %.3f: "
+                "nothing was learned; give more examples, more --epochs or another --lr",
+                task, model, found, common, share,
+            )  # fmt: skip
 
 
 def _select(known: TaskSummary, units: list[Unit], place: Workers) -> list[Unit]:
     """The units of one model on one task, with the head that validation chooses for all."""
-    settings, choices, seconds = HeadSelector(units[0], known.task, place).select()
+    settings, choices, seconds = HeadSelector(units[0], known.task, place, len(units)).select()
     change = {"settings": settings, "choices": choices, "choice_seconds": seconds}
     if settings != units[0].settings:
         change["setting"] = "chosen"

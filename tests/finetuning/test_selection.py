@@ -34,8 +34,7 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("selection")
     write_table(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "TINY", 4)  # 4 of 40 examples validate
-        patch.setattr(choosing, "FEW", 4)
+        patch.setattr(choosing, "FEW", 4)  # 4 of 40 examples validate
         patch.setattr(choosing, "LEAST_STEPS", (3, 12))  # of the 12 of a fit
         yield folder
 
@@ -174,11 +173,11 @@ def test_what_was_tried_before_a_stop_is_not_tried_again(home, calm, monkeypatch
 
 
 def test_too_few_examples_choose_the_simplest_and_nothing_is_tried(home, monkeypatch):
-    monkeypatch.setattr(selection, "TINY", 5)
+    monkeypatch.setattr(choosing, "FEW", 9)  # of two seeds
     rows = sweep(plan(home), home / "few")
     assert rows[0]["settings"]["head"] == "mean"
     assert rows[0]["choices"][0]["trials"] == []
-    assert "4 validation examples are too few" in rows[0]["choices"][0]["why"]
+    assert "8 validation examples are too few" in rows[0]["choices"][0]["why"]
     assert not (home / "few" / FILE).exists()
 
 
@@ -186,7 +185,7 @@ def test_too_few_examples_choose_the_simplest_and_nothing_is_tried(home, monkeyp
 def test_few_validation_examples_are_joined_by_those_of_more_seeds(home, monkeypatch):
     monkeypatch.setattr(choosing, "FEW", 5)
     monkeypatch.setattr(choosing, "ENOUGH", 10)
-    rows = sweep(plan(home), home / "joined")
+    rows = sweep(plan(home)._replace(seeds=3), home / "joined")
     trials = [json.loads(line) for line in (home / "joined" / FILE).read_text().splitlines()]
     assert {t["seed"] for t in trials} == {1, 2, 3}
     for choice in rows[0]["choices"]:

@@ -18,7 +18,7 @@ from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings, list_protocol_settings
 from genodiff.finetuning.results import FILE, TIMES, add_rows, read_results, strip_variable_keys
 from genodiff.finetuning.scored_unit import Sealed
-from genodiff.finetuning.sweep import SweepPlan, choose_settings, sweep
+from genodiff.finetuning.sweep import SweepPlan, choose_settings, sweep, warn_of_guesses
 from genodiff.finetuning.unit_selection import UnitChoice
 from genodiff.reports.sweep_results import group_rows, name_groups
 from genodiff.tasks.data_request import DataRequest, TableFiles
@@ -363,6 +363,33 @@ def test_settings_say_whether_they_are_the_papers(home):
     assert (
         choose_settings(plan._replace(over={"lr": 3e-3}), task, plan.models[0], "full")[0] == "own"
     )
+
+
+def test_a_batch_of_a_small_table_leaves_an_epoch_its_steps(home):
+    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
+    task, model = request_of(home).load("motif").task, plan.models[0]
+    assert plan.request.suite == "table"
+    for n, size in ((0, 256), (30, 8), (240, 15), (800, 50), (4_096, 256), (99_999, 256)):
+        assert choose_settings(plan, task, model, "full", n)[1].batch_size == size
+    given = plan._replace(over={"batch_size": 100})
+    assert choose_settings(given, task, model, "full", 300)[1].batch_size == 100
+    suite = plan._replace(request=plan.request.model_copy(update={"suite": "genomic-benchmarks"}))
+    assert choose_settings(suite, task, model, "full", 300)[1].batch_size == 256
+
+
+def test_a_network_that_learned_nothing_is_named(home, caplog):
+    caplog.set_level("WARNING", "genodiff")
+    over = {"max_steps": 1, "batch_size": 16, "lr": 1e-9}
+    rows = sweep(plan_of(home, ["scratch", "majority"], over=over, seeds=1), home / "nothing")
+    (line,) = [r.getMessage() for r in caplog.records if "nothing was learned" in r.getMessage()]
+    assert line.startswith("motif scratch: accuracy 0.")
+    assert "' for every sequence has 0." in line
+    caplog.clear()
+    counts = {"motif": {"with": 10, "without": 10}}
+    learned = {"accuracy": 0.55, "mcc": 0.1}, {"accuracy": 0.5, "mcc": 0.2}
+    for metrics in learned:
+        warn_of_guesses([row | {"metrics": metrics} for row in rows], counts)
+    assert not caplog.records
 
 
 def test_the_head_reads_as_many_parts_as_the_task_says_or_the_user(home):

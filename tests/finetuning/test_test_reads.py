@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from genodiff.finetuning import choosing, scored_unit, selection
+from genodiff.finetuning import choosing, scored_unit
 from genodiff.finetuning import sweep as sweeping
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import list_baselines
@@ -80,7 +80,6 @@ def readers(monkeypatch):
         return data._replace(test=CountedPart(data.test, found.note))
 
     monkeypatch.setattr(DataRequest, "load", load_counted)
-    monkeypatch.setattr(selection, "TINY", 4)
     monkeypatch.setattr(choosing, "FEW", 4)
     for place, name, what in (
         (sweeping, "summarise_task", "summary"),
