@@ -6,11 +6,13 @@
 from pathlib import Path
 
 from genodiff.errors import CheckpointError
+from genodiff.jobs.journal import SUFFIX
 
 ROWS, UNITS = "results.jsonl", "units"
 RESULT, PREDICTOR = "result.json", "predictor.json"
 LABELLER = "labeller.json"
 """What the folder of a model that labels bases has in place of all of these."""
+RESUME = "run its `genodiff finetune` command again: it resumes"
 
 
 def is_fitted(path: str | Path) -> bool:
@@ -32,6 +34,8 @@ def check_fitted(path: str | Path) -> Path:
     path = Path(path)
     fix = "give the folder of a sweep (`genodiff finetune`) or of one of its units"
     if not path.is_dir():
+        if Path(f"{path}{SUFFIX}").exists():
+            raise CheckpointError("is not finished", file=path, fix=RESUME)
         what = "is a file, not a folder" if path.exists() else "is not there (not found)"
         raise CheckpointError(what, file=path, fix=fix)
     if not is_fitted(path):

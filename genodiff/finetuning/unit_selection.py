@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genodiff.errors import CheckpointError, UsageError, did_you_mean
+from genodiff.errors import CheckpointError, UsageError, did_you_mean, format_count
 from genodiff.finetuning.predictor_files import (
     PredictorCard,
     UnitName,
@@ -12,7 +12,7 @@ from genodiff.finetuning.predictor_files import (
     read_predictor,
 )
 from genodiff.finetuning.results import read_results
-from genodiff.finetuning.unit_files import PREDICTOR, RESULT, UNITS, check_fitted
+from genodiff.finetuning.unit_files import PREDICTOR, RESULT, RESUME, UNITS, check_fitted
 
 _AGAIN = "give the same `genodiff finetune` command with --keep-weights"
 
@@ -86,6 +86,10 @@ def _kept_units(path: Path) -> dict[Path, PredictorCard]:
     if units:
         return {unit: read_predictor(unit) for unit in units}
     rows = read_results(path)
+    begun = sum(not (one / RESULT).exists() for one in (path / UNITS).glob("*/"))
+    if begun:
+        what = f"was interrupted: {format_count(begun, 'fit')} begun, and no model is saved yet"
+        raise CheckpointError(what, file=path, fix=RESUME)
     if rows and not any(can_keep_row(row) for row in rows):
         names = ", ".join(dict.fromkeys(str(row["model"]) for row in rows))
         raise CheckpointError(

@@ -19,7 +19,7 @@ from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.pooling.conv import ConvPooling
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import read_predictions, run_unit
-from genodiff.finetuning.unit import FITTED, MODEL, PREDICTOR, README, RESULT, Unit
+from genodiff.finetuning.unit import FITTED, MODEL, PREDICTOR, README, RESULT, UNITS, Unit
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io.fasta import Record
 from genodiff.runs.resolve import resolve_config
@@ -196,6 +196,14 @@ def test_what_was_not_kept_says_how_to_keep_it(home, tmp_path):
         load_fitted(unit.folder(tmp_path))
     with pytest.raises(CheckpointError, match="--keep-weights"):
         load_fitted(tmp_path)
+    (tmp_path / UNITS / "begun").mkdir()
+    with pytest.raises(CheckpointError, match="interrupted: 1 fit begun") as fault:
+        load_fitted(tmp_path)
+    assert "it resumes" in str(fault.value)
+    (tmp_path / UNITS / "begun").rmdir()
+    (tmp_path / "labels.partial").touch()
+    with pytest.raises(CheckpointError, match="labels: is not finished"):
+        load_fitted(tmp_path / "labels")
     row = json.loads(json.dumps(row))
     assert run_unit(unit, data, tmp_path) == row  # what is done stays as it is
     assert not (unit.folder(tmp_path) / PREDICTOR).exists()
