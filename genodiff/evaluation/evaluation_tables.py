@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.domain import DOMAINS
+from genodiff.errors import format_count
 from genodiff.evaluation.request import EvalRequest
 from genodiff.io.progress import format_duration
 from genodiff.jobs.options import print_relatives
@@ -290,7 +291,7 @@ def _print_plan(found: dict[str, Any]) -> None:
     )
     print(
         f"windows  {found['windows']:,} of {found['windows_total']:,} of the split "
-        f"{found['split']}, {found['repeats']} masks each"
+        f"{found['split']}, {format_count(found['repeats'], 'mask')} each"
     )
     print(f"{domain.units + ' ':<8} at most {found['tokens']:,} through the network")
     lines = found["seconds_of_baselines"]

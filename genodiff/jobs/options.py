@@ -12,7 +12,7 @@ from annotated_types import Ge
 
 from genodiff.errors import UsageError
 from genodiff.io.progress import format_duration
-from genodiff.io.target import check_target, is_own_file, is_stream
+from genodiff.io.target import check_target, format_size, is_own_file, is_stream
 from genodiff.jobs.journal import SUFFIX, Journal
 from genodiff.jobs.request import Option, Request, find_named, list_fields
 from genodiff.runs.run_paths import locate
@@ -275,23 +275,39 @@ def check_file(run: Path, file: str | None, usage: str) -> None:
         raise UsageError(what, fix=f"give genodiff {usage}")
 
 
+_PLAN_WORDS = {
+    "alts": "ALT alleles", "bytes": "size of the array", "cut": "shortened",
+    "fit_seconds": "of it preparing", "journal_bytes": "working file", "names": "labels",
+    "on_minus": "read on minus", "to_index": "genomes to prepare", "trained": "trained weights",
+}  # fmt: skip
+"""What a key of a plan is called, where its own words do not say it."""
+
+
 def print_plan(told: Mapping[str, Any]) -> None:
-    """A plan as lines, a key and its value each; a time is told in words."""
-    shown = {}
+    """A plan as lines, a name and its value each; times and sizes in their units."""
+    shown: dict[str, str] = {}
+    first = told.get("seconds_of_relatives", 0.0)
     for key, value in told.items():
         most = told.get(f"{key}_at_most")
         if key == "seconds":
-            shown["time"] = _say_time(value, most, told.get("device"))
-        elif key != "device" and not key.endswith("_at_most"):
-            shown[key] = _say(value) + (f" to {_say(most)}" if most is not None else "")
-    wide = max(map(len, shown))
-    print("\n".join(f"{key:<{wide}} {value}" for key, value in shown.items()))
+            later = None if most is None else most + first
+            whole = None if value is None else value + first
+            shown["time"] = _say_time(whole, later, told.get("device"))
+        elif key not in ("device", "seconds_of_relatives") and not key.endswith("_at_most"):
+            text = _say(value, key) + (f" to {_say(most, key)}" if most is not None else "")
+            shown[_PLAN_WORDS.get(key, key.replace("_", " "))] = text
+    _print_rows(shown)
 
 
 def print_relatives(told: Mapping[str, Any]) -> None:
     """What relatives of a plan take, below lines of its own."""
     if "seconds_of_relatives" in told:
-        print(f"relatives {told['relatives']}")
+        _print_rows({"relatives   ": told["relatives"]})
+
+
+def _print_rows(rows: Mapping[str, str]) -> None:
+    wide = max(map(len, rows))
+    print("\n".join(f"{key:<{wide}} {value}" for key, value in rows.items()))
 
 
 def describe_end(told: Mapping[str, Any], out: object, summary: str) -> str:
@@ -307,9 +323,15 @@ def _say_time(seconds: float | None, most: float | None, device: str | None) -> 
     return f"about {format_duration(seconds)}{upto} on {device}"
 
 
-def _say(value: Any) -> str:
+def _say(value: Any, key: str) -> str:
     if isinstance(value, str):
         return value
+    if key.endswith("bytes"):
+        return format_size(value)
+    if key.endswith("seconds"):
+        return format_duration(value)
+    if key == "shape":
+        return " × ".join(f"{n:,}" for n in value)
     if isinstance(value, dict):
         return ", ".join(f"{n:,} {name}" for name, n in value.items()) or "none"
     if isinstance(value, list):

@@ -12,6 +12,7 @@ import torch
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.data.genomes.survey import describe_plan, plan_genomes
+from genodiff.errors import format_count
 from genodiff.io.planning import count_letters
 from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import list_steps
@@ -30,6 +31,8 @@ _FILES = (
 _PROBE_BASES = 8192
 _PROBE_FLOP = 2e11  # of one measured step on a CPU: seconds, whatever the network
 _LARGEST = 200_000_000
+_MANY_PASSES = 100
+"""Over the data: a plan with more of them says how many steps make these."""
 _H100_FLOPS = 0.4 * 989e12
 """What training reaches of an H100's bf16 peak when it goes well: the yardstick of the line
 "compute".
@@ -141,7 +144,8 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         found[k] for k in ("goes_on_from_step", "tokens", "seconds", "memory_bytes")
     )
     on_gpu, passes = found["gpu_memory_bytes"], found["passes"]
-    where = f"on {found['device']} ({found['threads']} threads), without validation and checkpoints"
+    threads = format_count(found["threads"], "thread")
+    where = f"on {found['device']} ({threads}), without validation and checkpoints"
     amounts = {
         "run folder": found["run"] + (f" (goes on from step {step})" if step else ""),
         "network": f"{found['preset'] or 'custom'}, {found['parameters']:,} parameters",
@@ -149,6 +153,7 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         + (f", {total:,} in all" if total else "")
         + (f": each base is read {passes:,.0f} times" if passes and passes >= 2 else ""),
         "steps": f"{found['steps']:,}" if found["steps"] else "as many as fit",
+        "quicker": _advise(found["steps"], passes),
         "time": "not measured" if seconds is None else f"about {format_duration(seconds)} {where}",
         "compute": _compute(found["flop"], found["evaluations_per_step"]),
         "memory": "not measured"
@@ -166,6 +171,15 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
     if "genomes" in found:
         lines += ["genomes", *(f"  {line}" for line in describe_plan(found["genomes"]))]
     return lines
+
+
+def _advise(steps: int | None, passes: float | None) -> str | None:
+    if not steps or not passes or passes <= _MANY_PASSES:
+        return None
+    enough = max(1, round(steps * _MANY_PASSES / passes))
+    return (
+        f"--max-steps {enough} reads each base {_MANY_PASSES} times; more rarely helps validation"
+    )
 
 
 def _compute(flop: float | None, evaluations: int) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,9 +62,13 @@ def test_train_then_train_again_then_check(tmp_path, capsys):
     assert "trainer.json" in one_line(capsys)
 
 
-def test_a_users_own_fasta_needs_no_recipe(tmp_path, monkeypatch):
+def test_a_users_own_fasta_needs_no_recipe(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("mine.fa").write_text(">a\n" + "ACGTTGCA" * 600 + "\n")
+    assert exit_code("train", "mine.fa", *TINY, "--steps", "9000", "--plan") == 0
+    assert re.search(r"quicker +--max-steps \d+ reads each base 100 times", capsys.readouterr().out)
+    assert exit_code("train", "--fasta", "mine.fa", *TINY, "--steps", "2", "--plan") == 0
+    assert "quicker" not in capsys.readouterr().out
     assert exit_code("train", "--fasta", "mine.fa", *TINY, "--steps", "2") == 0
     run = Path("runs/mine-caduceus")
     written = yaml.safe_load((run / "config.yaml").read_text())
