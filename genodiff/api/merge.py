@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+from genodiff.conservation.align_request import ALIGNED
 from genodiff.conservation.request import HOLDS as CONSTRAINT
 from genodiff.errors import UsageError
 from genodiff.finetuning.prediction_format import LABELS
@@ -22,6 +23,7 @@ from genodiff.maps.track_format import HOLDS
 
 _MERGED: dict[object, str] = {
     HOLDS: "genodiff.maps.track_folder:merge_tracks",
+    ALIGNED: "genodiff.conservation.align_job:merge_alignment",
     CONSTRAINT: "genodiff.conservation.job:merge_constraint",
     LABELS: "genodiff.finetuning.base_predict_job:merge_bases",
 }

@@ -39,7 +39,7 @@ from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives_plan import count_waiting
 from genodiff.scoring.variant_windows import cut_pieces
 
-_BASES_A_SECOND = 150_000
+BASES_A_SECOND = 150_000
 """Of one related genome, about, measured on one core."""
 _LEAST_SITES = 100
 _log = logging.getLogger("genodiff")
@@ -53,13 +53,8 @@ class ConstraintJob(Job[ConstraintRequest]):
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request
-        self.genome = stack.enter_context(open_contigs(asked.genome))
-        path = getattr(self.genome, "path", None)
-        if path is None:
-            what = "constraint needs the FASTA file of the target genome"
-            raise UsageError(what, fix="write the sequences to a file")
-        self.path: str = path
-        assert isinstance(self.genome, Genome)
+        self.genome = open_target(stack, asked.genome, "constraint")
+        self.path = self.genome.path
         self.hashes[str(asked.genome)] = self.genome.sha256
         wanted = list_intervals(self.genome, asked.region, asked.bed)
         self.run_of = ConstraintRun.make(self.genome, wanted, asked.part)
@@ -78,7 +73,7 @@ class ConstraintJob(Job[ConstraintRequest]):
     def plan(self) -> dict[str, Any]:
         rows = self.listed.rows
         waiting = count_waiting(self.listed, fits=True) or {}
-        read = self.total * len(rows) / _BASES_A_SECOND
+        read = self.total * len(rows) / BASES_A_SECOND
         return {
             "intervals": len(self.run_of.intervals), "bases": self.total,
             "relatives": [row.name for row in rows], "to_index": waiting["waiting"],
@@ -90,7 +85,6 @@ class ConstraintJob(Job[ConstraintRequest]):
 
     def identify(self) -> dict[str, Any]:
         asked, sites = self.request, self._find_sites()
-        assert isinstance(self.genome, Genome)
         self.related: RelatedGenomes = relate_genome(
             self.genome, asked.relatives, strains=asked.strains
         )
@@ -149,7 +143,6 @@ class ConstraintJob(Job[ConstraintRequest]):
 
     def write(self, rows: Rows) -> dict[str, Any]:
         asked = self.request
-        assert isinstance(self.genome, Genome)
         self.rows = rows
         columns, told = self.related.relatives.columns, self.related.told
         assert columns is not None
@@ -187,6 +180,21 @@ class ConstraintJob(Job[ConstraintRequest]):
         return told
 
 
+def open_target(stack: ExitStack, given: Any, verb: str, sha256: str | None = None) -> Genome:
+    """The genome of a FASTA file, and of shards, whose sidecar has its sha256.
+
+    Raises `UsageError` for sequences in memory, `DataError` where it is not that of the shards.
+    """
+    genome = stack.enter_context(open_contigs(given))
+    if not isinstance(genome, Genome):
+        what = f"{verb} needs the FASTA file of the target genome"
+        raise UsageError(what, fix="write the sequences to a file")
+    if sha256 not in (None, genome.sha256):
+        fix = "merge with the genome that was read"
+        raise DataError("is not the genome of the shards", file=genome.path, fix=fix)
+    return genome
+
+
 def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, Any]:
     """Write the folder that one run writes, from all shards.
 
@@ -198,10 +206,8 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
     given = told["form"]
     form = ConstraintForm(**{**given, "formats": tuple(given["formats"])})
     form.check()
-    with Genome(told["fasta"]["path"]) as genome:
-        if genome.sha256 != told["fasta"]["sha256"]:
-            fix = "merge with the genome that was read"
-            raise DataError("is not the genome of the shards", file=genome.path, fix=fix)
+    with ExitStack() as stack:
+        genome = open_target(stack, told["fasta"]["path"], "merge", told["fasta"]["sha256"])
         intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
         run = ConstraintRun.make(genome, intervals, None)
         width = 4 * COLUMNS + len(told["relatives"]["genomes"])

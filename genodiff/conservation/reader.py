@@ -46,7 +46,7 @@ def read_constraint(
     genome: Contigs, relatives: Relatives, neutral: NeutralRate, pieces: Iterable[TrackPiece]
 ) -> Iterator[ConstraintPiece]:
     """Read the constraint of each piece, in order."""
-    numbers, relatives = relatives.columns, _keep_fewer(relatives)
+    numbers, relatives = relatives.columns, keep_fewer(relatives)
     assert numbers is not None
     test = ColumnTest(numbers, neutral)
     rate = np.array(numbers.rate) / neutral.rate
@@ -71,11 +71,11 @@ def read_constraint(
                 found[one] = ConstraintPiece(values.astype(np.float32), columns[:, 1:])
         return (found[one] for one in batch.placed)
 
-    for done in map_in_order(read, _batch_pieces(genome, pieces)):
+    for done in map_in_order(read, batch_pieces(genome, pieces)):
         yield from done
 
 
-def _keep_fewer(relatives: Relatives) -> Relatives:
+def keep_fewer(relatives: Relatives) -> Relatives:
     fewer = [
         one._replace(memory=one.memory.with_effort(replace(one.memory.effort, most=_KEPT)))
         for one in relatives.genomes
@@ -97,7 +97,7 @@ def estimate_neutral_rate(
     least a fifth of the genome, else that it is of the fastest class), given the columns around it,
     never its own. Of third codon positions it is the rate of those free to change to any base.
     """
-    numbers, relatives = relatives.columns, _keep_fewer(relatives)
+    numbers, relatives = relatives.columns, keep_fewer(relatives)
     assert numbers is not None
     if sites is not None:
         tiles = [one for one in tiles if len(_cut_sites(sites, one))]
@@ -109,7 +109,7 @@ def estimate_neutral_rate(
     def align(group: _Group) -> tuple[_Group, tuple[Floats, Floats]]:
         return group, relatives.align_homologs(group[1])
 
-    batches = _batch_pieces(genome, (tiles[i] for i in chosen.tolist()))
+    batches = batch_pieces(genome, (tiles[i] for i in chosen.tolist()))
     groups = (group for batch in batches for group in batch.groups)
     for (some, windows), (over, homologous) in map_in_order(align, groups):
         told = None if sites is not None else read_context(over, windows, numbers)
@@ -166,7 +166,7 @@ class _Batch(NamedTuple):
     groups: list[_Group]
 
 
-def _batch_pieces(genome: Contigs, pieces: Iterable[TrackPiece]) -> Iterator[_Batch]:
+def batch_pieces(genome: Contigs, pieces: Iterable[TrackPiece]) -> Iterator[_Batch]:
     """Pieces in order, with their windows."""
     placed = (_Placed(one, *place_tile(one, CONTEXT, genome.contigs[one.contig])) for one in pieces)
     while batch := list(islice(placed, _BATCH)):

@@ -27,7 +27,7 @@ several it is at last the one under which hidden bases cost least (`choose_start
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,9 +103,7 @@ def align_window(
         return Aligned(over, -np.inf)
     sources = read_sources(text, length, diagonals, window.without)
     emission = emit(window, sources, numbers)
-    rate = numbers.start * np.array(numbers.share)[:, None] / window.n_loci
-    shifts = numbers.shift * list_shifts(diagonals)
-    likelihood, steps = sum_paths(emission, shifts, rate, numbers)
+    likelihood, steps = _sum_copies(window, diagonals, emission, numbers)
     for i, step in zip(reversed(range(length)), steps, strict=True):
         # Without the place's own base: what stands there says nothing of what it stands over.
         seen = emission[i]
@@ -115,6 +113,13 @@ def align_window(
             over[i, :, base] = weight[:, sources[i] == base].sum(1) / total
         over[i] *= find_chance(likelihood - float(np.log(step.total / total)), numbers.copies)
     return Aligned(over, likelihood)
+
+
+def _sum_copies(
+    window: SeenWindow, diagonals: tuple[Places, Places], emission: Floats, numbers: MemoryNumbers
+) -> Any:
+    rate = numbers.start * np.array(numbers.share)[:, None] / window.n_loci
+    return sum_paths(emission, numbers.shift * list_shifts(diagonals), rate, numbers)
 
 
 def align_windows(
@@ -147,6 +152,51 @@ def sum_classes(
         return align_in_c(text, windows, found, numbers, alike)[0]
     rows = [one.over for one in align_windows(text, windows, found, numbers)]
     return np.array([[one.sum(1) for one in rows], [one[:, alike].sum(1) for one in rows]])
+
+
+def place_windows(
+    text: MemoryText,
+    windows: Sequence[SeenWindow],
+    found: Sequence[tuple[Places, Places]],
+    numbers: MemoryNumbers,
+    alike: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """(B, L): the likeliest place of the text over each base, all visible bases given, as 2 times
+    the place + 1 on the reverse strand; -1 where classes that are `alike` (E,) have at most half.
+    """
+    if can_align(numbers) and len(windows):
+        return align_in_c(text, windows, found, numbers, alike, places=True)[0]
+    chosen = [
+        (w, choose_diagonals(text, w, d, numbers)) for w, d in zip(windows, found, strict=True)
+    ]
+    return np.array([_place_window(text, w, d, numbers, alike) for w, d in chosen], np.int64)
+
+
+def _place_window(
+    text: MemoryText,
+    window: SeenWindow,
+    diagonals: tuple[Places, Places],
+    numbers: MemoryNumbers,
+    alike: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    length = len(window.codes)
+    out = np.full(length, -1)
+    if not sum(map(len, diagonals)) or not window.n_loci:
+        return out
+    emission = emit(window, read_sources(text, length, diagonals, window.without), numbers)
+    likelihood, steps = _sum_copies(window, diagonals, emission, numbers)
+    any_copy = find_chance(likelihood, numbers.copies)
+    for i, step in zip(reversed(range(length)), steps, strict=True):
+        each = step.copying[alike].sum(0)
+        if any_copy * each.sum() > 0.5 * (step.background + step.copying.sum()):
+            best = int(each.argmax())
+            turned = best - len(diagonals[0])
+            out[i] = (
+                2 * (diagonals[0][best] + i)
+                if turned < 0
+                else 2 * (diagonals[1][turned] + length - 1 - i) + 1
+            )
+    return out
 
 
 def expect_pairs(

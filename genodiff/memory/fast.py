@@ -143,10 +143,12 @@ def align_in_c(
     alike: NDArray[np.bool_] | None = None,
     *,
     over: bool = True,
-) -> tuple[Floats, Floats]:
+    places: bool = False,
+) -> tuple[NDArray[Any], Floats]:
     """Return over (B, L, E, 4), empty unless `over`, and ln of the likelihoods (B,) of windows of
     one length, with the diagonals that a search found. With `alike` (E,), in place of over its sums
-    over all classes and over those that are alike (2, B, L, 4). Raises `MemoryError`.
+    over all classes and over those that are alike (2, B, L, 4); with `places` those (B, L) that
+    `alignment.place_windows` tells. Raises `MemoryError`.
     """
     classes = len(numbers.share)
     counts = np.array([[len(a), len(b)] for a, b in found], np.int64).reshape(-1, 2)
@@ -173,26 +175,29 @@ def align_in_c(
         **({} if alike is None else {"alike": alike.astype(np.float64)}),
     }
     return _align(
-        arrays, classes=classes, over=over, size=text.size, plane_bytes=text.planes.shape[1],
-        most=most, given=all(w.is_aligned for w in windows),
+        arrays, classes=classes, over=over, places=places, size=text.size, most=most,
+        plane_bytes=text.planes.shape[1], given=all(w.is_aligned for w in windows),
     )  # fmt: skip
 
 
 def _align(
-    arrays: Mapping[str, Array], *, classes: int, over: bool, **numbers: int
+    arrays: Mapping[str, Array], *, classes: int, over: bool, places: bool, **numbers: int
 ) -> tuple[Array, Array]:
     """Return over (B, L, E, 4), or with `alike` among the arrays its sums (2, B, L, 4), empty
-    unless `over`; and ln of the likelihoods (B,).
+    unless `over`, or `places` (B, L); and ln of the likelihoods (B,).
 
     `arrays` and `numbers` are fields of `align_args` (native.c). Raises `MemoryError`.
     """
     batch, length = arrays["codes"].shape
-    name, shape = "over", (batch, length, classes, 4)
-    if "alike" in arrays:
-        name, shape = "sums", (2, batch, length, 4)
-    out = {"likelihood": np.empty(batch), **({name: np.empty(shape)} if over else {})}
+    made: Array = np.empty(0)
+    name = "places" if places else "sums" if "alike" in arrays else "over"
+    if places:
+        made = np.empty((batch, length), np.int64)
+    elif over:
+        made = np.empty((2, batch, length, 4) if name == "sums" else (batch, length, classes, 4))
+    out = {"likelihood": np.empty(batch), **({name: made} if made.size else {})}
     call(
         "align", {**arrays, **out}, backward=False,
         batch=batch, L=length, classes=classes, **numbers,
     )  # fmt: skip
-    return out.get(name, np.empty(0)), out["likelihood"]
+    return made, out["likelihood"]

@@ -56,11 +56,11 @@ class KnownContigs:
     ) -> None:
         """`hash_one` gives the sha256 of a contig by its name; it is asked once for each."""
         self._hash_one, self.content = hash_one, content
-        self._lengths = dict(zip(names, lengths, strict=True))
+        self.lengths = dict(zip(names, lengths, strict=True))
         self._hashes: dict[str, str] = {}
         self._by_length: dict[int, list[str]] = {}
         self._by_hash: dict[int, dict[str, list[str]]] = {}
-        for name, length in self._lengths.items():
+        for name, length in self.lengths.items():
             self._by_length.setdefault(length, []).append(name)
 
     @classmethod
@@ -78,7 +78,7 @@ class KnownContigs:
 
     def list_rows(self, names: Collection[str]) -> ContigRows:
         """Name, length and sha256 of some; all that is not hashed yet is read."""
-        return [(name, n, self._hash(name)) for name, n in self._lengths.items() if name in names]
+        return [(name, n, self._hash(name)) for name, n in self.lengths.items() if name in names]
 
     def find(self, source: LetterSource, contig: str) -> str | None:
         """The name that a contig of a source has here; None where it is not known.

@@ -183,7 +183,8 @@ _DIGITS = 9
 
 
 class RelatedGenomes(NamedTuple):
-    """Fitted related genomes: `relatives` and `votes`, `told` for a sidecar, and their `digest`.
+    """Fitted related genomes: `relatives` and `votes`, `told` for a sidecar, and their `digest`;
+    `opened` is each of them as a file.
 
     `fit_profiles` fits the profile classes (`memory/profiles.py`) when called, or reads the cache.
     """
@@ -193,6 +194,7 @@ class RelatedGenomes(NamedTuple):
     fit_profiles: "ProfileFit"
     told: dict[str, Any]
     digest: str
+    opened: tuple[Relative, ...]
 
 
 def relate_genome(
@@ -256,7 +258,7 @@ def fit_related(
         told["left_out"] = [{"name": name, "why": "of the target's species"} for name in left]
     digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
     profiles = ProfileFit(relatives, windows, path.with_suffix(".profiles.json"))
-    return RelatedGenomes(relatives, votes, profiles, told, digest)
+    return RelatedGenomes(relatives, votes, profiles, told, digest, tuple(kept))
 
 
 def _shorten(value: Any) -> Any:

@@ -85,6 +85,7 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
         "constraint": lambda: g.constraint(
             "g.fa", out="constraint", formats=["bedgraph"], **region, **related
         ),
+        "align": lambda: g.align("g.fa", out="r1.paf", relatives=["r1.fa"], strains=True, **region),
         "embed": lambda: g.embed(run, "s.fa", out="e.npz"),
         "finetune_bases": lambda: g.finetune_bases(
             run, "g.fa", genes="g.gff3", valid=["c1:1-200"], out="bases", **head

@@ -165,6 +165,12 @@ def _constraint(run: Path, here: Path) -> Scene:
     return [*words, "--region", "chr1:1-300", "--threads", 1], here / "mine" / "hub.txt"
 
 
+def _align(run: Path, here: Path) -> Scene:
+    world = write_world(here)
+    words = ["align", world.genome, "--relatives", world.relatives[0], "-o", "mine.paf"]
+    return [*words, "--region", "chr1:1-300", "--threads", 1], here / "mine.paf"
+
+
 def _get(run: Path, here: Path) -> Scene:
     return ["data", "get", "example"], here / "example" / "genome.fa"
 
@@ -194,6 +200,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "ism": _ism,
     "dependencies": _dependencies,
     "tracks": _tracks,
+    "align": _align,
     "constraint": _constraint,
     "scorecard": _scorecard,
     "data genomes": _genomes,
@@ -230,6 +237,7 @@ def make_usual_scene(name: str) -> Callable[[Path, Path], Scene]:
 
 LONG = {
     "demo": "genodiff.studies.demo.run_demo",
+    "align": "genodiff.conservation.align_job.AlignJob.open",
     "constraint": "genodiff.conservation.job.ConstraintJob.open",
     **{f"finetune {name}": "genodiff.studies.sweeping.choose_device" for name in describe_suites()},
 }

@@ -24,6 +24,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "sample": ("{run}", "-n", "2", "--length", "64", "-o", "n.fa", *RELATED),
     "redesign": ("{run}", *GENOME, "--region", "c1:101-130", "-o", "r.fa", *RELATED),
     "constraint": ("g.fa", "--region", "c1:1-900", "--relatives", "r1.fa", "r2.fa", "-o", "k"),
+    "align": ("g.fa", "--region", "c1:1-900", "--relatives", "r1.fa", "--strains", "-o", "r.paf"),
     "compare": ("{run}", "other", "--out", "cmp"),
     "predict": ("{fitted}", "s.fa", "-o", "p.csv", "--seed", "1"),
     "finetune bases": (

@@ -7,7 +7,13 @@ import pytest
 from made_up_text import draw_bases, hide, mutate
 
 from genodiff.kernels import library
-from genodiff.memory.alignment import Aligned, align_window, choose_diagonals
+from genodiff.memory.alignment import (
+    Aligned,
+    _place_window,
+    align_window,
+    choose_diagonals,
+    place_windows,
+)
 from genodiff.memory.copying import SeenWindow, list_all_diagonals, recall_window
 from genodiff.memory.fast import align_in_c
 from genodiff.memory.memory import NOWHERE, Memory
@@ -28,8 +34,10 @@ def make_window(at: int, seed: int, share: float = 0.3, length: int = 300) -> np
 
 def enumerate_states(
     text_codes: list[int], window: SeenWindow, n: RelativeNumbers
-) -> tuple[np.ndarray, float]:
-    """over without each place's own base, and the likelihood Z, by all sequences of states."""
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """over without each place's own base, the likelihood Z, and the likeliest places, own bases
+    included, where the first class has more than half; by all sequences of states.
+    """
     length = len(window.codes)
     states: list[tuple[int, int, int]] = [
         (strand, d, e)
@@ -73,7 +81,7 @@ def enumerate_states(
 
     over = np.zeros((length, len(n.share), 4))
     table = np.array([[emission(s, i) for s in range(size)] for i in range(length)])
-    whole = 0.0
+    whole, through = 0.0, np.zeros((length, size))
     for place in [*range(length), None]:
         seen = table.copy()
         if place is not None:
@@ -84,6 +92,7 @@ def enumerate_states(
             weight *= np.prod([steps[a, b] for a, b in itertools.pairwise(path)])
             if place is None:
                 whole += weight
+                through[np.arange(length), list(path)] += weight
             else:
                 weights[path[place]] += weight
         if place is not None:
@@ -92,7 +101,17 @@ def enumerate_states(
             for s in range(1, size):
                 if weights[s]:
                     over[place, states[s - 1][2], source(s, place)] += any_ * weights[s] / z
-    return over, whole
+    any_ = n.copies * whole / (n.copies * whole + 1 - n.copies)
+    places = np.full(length, -1)
+    for i in range(length):
+        alike = {
+            2 * (d + (length - 1 - i if strand else i)) + strand: through[i, s]
+            for s, (strand, d, e) in enumerate(states, 1)
+            if e == 0
+        }
+        if any_ * sum(alike.values()) > 0.5 * whole:
+            places[i] = max(alike, key=alike.__getitem__)
+    return over, whole, places
 
 
 @pytest.mark.few(1)
@@ -102,10 +121,22 @@ def test_it_is_the_sum_over_all_sequences_of_states(codes):
     text = join_stretches([("c", 0, np.array(letters, np.uint8))])
     x = np.array(codes, np.uint8)
     window = SeenWindow(x, np.where(x == NONE, 1.0, [0.3, 0.2, 0.25]), NOWHERE, 8)
-    expected, z = enumerate_states([*letters, NONE], window, NUMBERS)
+    expected, z, _ = enumerate_states([*letters, NONE], window, NUMBERS)
     found = align_window(text, window, list_all_diagonals(text, 3), NUMBERS)
     np.testing.assert_allclose(found.over, expected, atol=1e-12)
     assert found.likelihood == pytest.approx(np.log(z), abs=1e-12)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("codes", [[1, 1, 2], [0, 1, 2], [0, NONE, 2]])
+def test_places_are_the_likeliest_of_all_sequences_of_states(codes):
+    numbers = RelativeNumbers(**{**NUMBERS.model_dump(), "share": (0.9, 0.1), "copies": 0.99})
+    text = join_stretches([("c", 0, np.array([0, 1, 2, 2], np.uint8))])
+    window = SeenWindow(np.array(codes, np.uint8), np.full(3, 0.1), NOWHERE, 8)
+    expected = enumerate_states([0, 1, 2, 2, NONE], window, numbers)[2]
+    given = text, window, list_all_diagonals(text, 3), numbers, np.array([True, False])
+    assert (expected >= 0).any()
+    assert _place_window(*given).tolist() == expected.tolist()
 
 
 def test_without_turns_and_transitions_it_is_the_memory_of_the_own_genome():
@@ -157,3 +188,10 @@ def test_in_c_it_is_the_same(numbers):
         slow = align_window(memory.text, window, chosen, numbers)
         np.testing.assert_allclose(over[i], slow.over, atol=1e-9)
         np.testing.assert_allclose(likelihood[i], slow.likelihood, atol=1e-7)
+    for alike in (np.ones(len(numbers.share), bool), np.array(numbers.divergence) < 0.1):
+        quick = place_windows(memory.text, windows, found, numbers, alike)
+        for i, (window, d) in enumerate(zip(windows, found, strict=True)):
+            chosen = choose_diagonals(memory.text, window, d, numbers)
+            naive = _place_window(memory.text, window, chosen, numbers, alike)
+            assert quick[i].tolist() == naive.tolist()
+        assert (quick[:6:3] >= 0).mean() > 0.5

@@ -46,7 +46,8 @@ def open_scores(work: Path) -> tuple[Relatives, ProfileScores]:
     for name in FOUR:
         numbers = (work / "ours/yeast" / f"{name}.numbers.json").read_text()
         memory = open_relative(name).with_numbers(RELATIVE_SEARCH)
-        genomes.append(RelativeGenome(memory, RelativeNumbers.model_validate_json(numbers)))
+        fitted = RelativeNumbers.model_validate_json(numbers)
+        genomes.append(RelativeGenome.join(memory, fitted))
     kept = json.loads((work / "fits-yeast-ours.json").read_text())
     columns = ColumnNumbers(**kept["columns"])
     profiles = ProfileScores(columns.tree, columns.gc, ProfileNumbers(**kept["profiles"]))

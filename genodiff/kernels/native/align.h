@@ -262,13 +262,32 @@ static ve align_back(const align_space *a, int64_t D, int64_t i, const ve *f, do
     return sum;
 }
 
+/* 2 times the likeliest place of the text over place i, and its strand; `alike`, into which the sum
+   over the classes that are alike goes, is not yet divided by that of all. */
+static int64_t align_place(const align_args *s, const align_space *a, const int64_t *counts,
+                           int64_t D, int64_t i, const ve *f, double *alike) {
+    ve counted = {0}, sum = {0};
+    double most = 0;
+    int64_t best = 0, first = fill_up(counts[0]);
+    for (int e = 0; e < s->classes; e++) counted[e] = s->alike[e];
+    for (int64_t m = 0; m < D; m++) {
+        ve both = f[m] * a->now[m] * counted;
+        double one = ve_sum(both);
+        sum += both;
+        if (one > most) most = one, best = m;
+    }
+    *alike = ve_sum(sum);
+    if (best < first) return 2 * (a->o.diagonals[best] + i);
+    return 2 * (a->o.diagonals[counts[0] + best - first] + s->L - 1 - i) + 1;
+}
+
 static double align_any(double copies, double likelihood) {
     if (copies == 1) return 1;
     return 1 / (1 + (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood));
 }
 
-static void align_sum(const align_args *s, align_space *a, int64_t D, double *over, double *all_,
-                      double *alike, double *told) {
+static void align_sum(const align_args *s, align_space *a, const int64_t *counts, int64_t D,
+                      double *over, double *all_, double *alike, int64_t *places, double *told) {
     int64_t C = stretch_places(s->L, D);
     double copying = 0, likelihood = 0, after = 1, per = 1, copies = s->chances[4];
     const ve *before = a->marks; /* mark g: the last row before stretch g; mark 0: zeros */
@@ -286,7 +305,7 @@ static void align_sum(const align_args *s, align_space *a, int64_t D, double *ov
         if (i % C == C - 1 && i + 1 < s->L) memcpy(a->marks + (i / C + 1) * D, f, D * sizeof(ve));
     }
     *told = likelihood;
-    if (!over && !all_) return;
+    if (!over && !all_ && !places) return;
     for (int64_t m = 0; m < D; m++) a->now[m] = (ve){0} + 1;
     for (int64_t i = s->L - 1; i >= 0; i--) {
         if (i % C == C - 1 && i + 1 < s->L) { /* a stretch whose rows were written over */
@@ -299,6 +318,8 @@ static void align_sum(const align_args *s, align_space *a, int64_t D, double *ov
         }
         double old = after * per, silent = a->background[i] * after;
         ve by[5], all = {0}, others[4], rest = {0};
+        double laid = 0;
+        if (places) places[i] = align_place(s, a, counts, D, i, a->rows + i % C * D, &laid);
         ve sum = align_back(a, D, i, a->rows + i % C * D, per, a->end * old, by);
         for (int k = 0; k < 4; k++) { /* without the place's own base */
             all += by[k];
@@ -307,6 +328,8 @@ static void align_sum(const align_args *s, align_space *a, int64_t D, double *ov
         }
         double told_by_all = silent + ve_sum(rest),
                any = align_any(copies, likelihood - log((silent + ve_sum(all)) / told_by_all));
+        if (places && !(align_any(copies, likelihood) * laid > .5 * (silent + ve_sum(all))))
+            places[i] = -1;
         for (int e = 0; e < s->classes; e++)
             for (int k = 0; k < 4; k++) {
                 double said = any * others[k][e] / told_by_all;
@@ -328,6 +351,8 @@ static void align_task(const void *args, int64_t b, void *own, int backward) {
     double *over = s->over ? s->over + b * s->L * s->classes * 4 : 0,
            *all_ = s->sums ? s->sums + b * s->L * 4 : 0,
            *alike = s->sums ? s->sums + (s->batch + b) * s->L * 4 : 0;
+    int64_t *places = s->places ? s->places + b * s->L : 0;
+    for (int64_t i = 0; places && i < s->L; i++) places[i] = -1;
     if (over) memset(over, 0, s->L * s->classes * 4 * sizeof(double));
     if (all_) memset(all_, 0, s->L * 4 * sizeof(double)), memset(alike, 0, s->L * 4 * sizeof(double));
     s->likelihood[b] = -INFINITY;
@@ -358,7 +383,7 @@ static void align_task(const void *args, int64_t b, void *own, int backward) {
     a.o.n_linked = 0;
     int64_t g_end = list_links(&a.text, &a.o, a.o.diagonals, counts[0], 0, 0);
     list_links(&a.text, &a.o, a.o.diagonals + counts[0], counts[1], fill_up(counts[0]), g_end);
-    align_sum(s, &a, D, over, all_, alike, s->likelihood + b);
+    align_sum(s, &a, counts, D, over, all_, alike, places, s->likelihood + b);
 }
 
 static int align_run(const align_args *s, int threads) {

@@ -117,6 +117,8 @@ typedef struct {
     const double *alike; /* (classes): 1 for those whose sum is a sum of its own */
     double *over, *sums, *likelihood; /* (batch, L, classes, 4); of all classes and of those that
                                          are alike, (2, batch, L, 4); (batch). Null: not wanted */
+    int64_t *places; /* (batch, L): 2 times the place that is likeliest and alike, and its strand;
+                        -1 where nothing is. Null: not wanted */
     int64_t batch, L, size, plane_bytes, most, classes;
     int64_t given; /* whether shifts are those of an alignment, and no others are tried */
 } align_args;
@@ -199,7 +201,7 @@ typedef struct {
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 17; }
+int genodiff_abi(void) { return 18; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }

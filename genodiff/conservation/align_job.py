@@ -1,0 +1,159 @@
+"""The PAF of `genodiff align`, or a shard of it. Its entries are the runs of pieces."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from genodiff.conservation.align_request import ALIGNED, AlignRequest
+from genodiff.conservation.alignment import RUN, Runs, format_paf, join_runs, read_runs
+from genodiff.conservation.job import BASES_A_SECOND, open_target
+from genodiff.conservation.reader import CONTEXT, TILE
+from genodiff.conservation.run import ConstraintRun
+from genodiff.errors import UsageError, format_count
+from genodiff.io import atomic
+from genodiff.io.target import check_target, describe_file
+from genodiff.jobs.job import Job, Rows
+from genodiff.jobs.shards import ShardFile, describe_merge
+from genodiff.maps.map_regions import list_intervals
+from genodiff.runs.related_genome import RelatedGenomes, relate_genome
+from genodiff.runs.relative_lists import list_genomes
+from genodiff.runs.relatives_plan import count_waiting
+
+
+class AlignJob(Job[AlignRequest]):
+    """The job of `AlignRequest`."""
+
+    noun = "bases"
+    needs_torch = False
+
+    def open(self, stack: ExitStack) -> None:
+        asked = self.request
+        self.genome = open_target(stack, asked.genome, "align")
+        self.hashes[str(asked.genome)] = self.genome.sha256
+        wanted = list_intervals(self.genome, asked.region, asked.bed)
+        self.run_of = ConstraintRun.make(self.genome, wanted, asked.part)
+        self.listed = list_genomes(asked.relatives)
+        self._refuse_several(len(self.listed.rows))
+        self.total = sum(one.end - one.start for one in self.run_of.pieces())
+
+    def _refuse_several(self, n: int) -> None:
+        if n > 1:
+            what = f"--relatives names {format_count(n, 'genome')}, and an alignment is of one"
+            raise UsageError(what, fix="align one after the other, each to a file of its own")
+
+    def plan(self) -> dict[str, Any]:
+        waiting = count_waiting(self.listed, fits=True) or {}
+        read = self.total / BASES_A_SECOND
+        return {
+            "intervals": len(self.run_of.intervals), "bases": self.total,
+            "relatives": [row.name for row in self.listed.rows], "to_index": waiting["waiting"],
+            "fit_seconds": waiting["seconds"], "seconds": round(read + waiting["seconds"], 1),
+            "device": "cpu",
+        }  # fmt: skip
+
+    def identify(self) -> dict[str, Any]:
+        asked = self.request
+        self.related: RelatedGenomes = relate_genome(
+            self.genome, asked.relatives, strains=asked.strains
+        )
+        self._refuse_several(len(self.related.opened))
+        self.about = {"context": CONTEXT, "tile": TILE, "relatives_digest": self.related.digest}
+        return self.about
+
+    def entries(self, first: int) -> Iterator[bytes]:
+        numbers = {name: i for i, name in enumerate(self.related.opened[0].contigs.lengths)}
+        related = self.related.relatives.genomes[0]
+        pieces, again = (islice(self.run_of.pieces(), first, None) for _ in range(2))
+        found = read_runs(self.genome, related, numbers, pieces)
+        for piece, runs in zip(again, found, strict=True):
+            head = np.array([piece.end - piece.start, len(runs)])
+            yield np.concatenate([head, runs.ravel()]).astype("<i8").tobytes()
+
+    def weigh(self, entry: bytes) -> int:
+        return int(np.frombuffer(entry, "<i8", 1)[0])
+
+    def write(self, rows: Rows) -> dict[str, Any]:
+        (one,) = self.related.opened
+        told = {
+            **self.about, "relatives": self.related.told, "contigs": one.contigs.lengths,
+            "fasta": {"path": self.genome.path, "sha256": self.genome.sha256},
+            "shard": None if self.request.part is None else list(self.request.part),
+        }  # fmt: skip
+        if self.request.part is None:
+            return told | write_paf(self.request.out, self.run_of, rows(), told)
+        every = list(rows())
+        with atomic.open_atomic(self.request.out) as file:
+            np.save(file, np.frombuffer(b"".join(every), "<i8"), allow_pickle=False)
+        return told | {
+            "holds": ALIGNED, "format": "npy", "request": self.name_request(whole=True),
+            "cut": list(self.run_of.cut), "intervals": [list(i) for i in self.run_of.intervals],
+            "bases": self.total, "aligned": sum(map(_count_aligned, every)),
+        }  # fmt: skip
+
+
+def _read_entry(row: bytes) -> Runs:
+    return np.frombuffer(row, "<i8", offset=16).reshape(-1, len(RUN))
+
+
+def _count_aligned(row: bytes) -> int:
+    return int(_read_entry(row)[:, 4].sum())
+
+
+def write_paf(
+    out: Any, run: ConstraintRun, rows: Iterable[bytes], told: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the records of entries, "-" to stdout; what a sidecar counts of them."""
+    lengths, related = dict(run.genome.contigs), list(told["contigs"].items())
+    pieces = zip(run.pieces(), rows, strict=True)
+    parts = ((piece.contig, _read_entry(row)) for piece, row in pieces)
+    records = aligned = equal = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal records, aligned, equal
+        for record in join_runs(parts):
+            records += 1
+            aligned += int(record.runs[:, 4].sum())
+            equal += int(record.runs[:, 5].sum())
+            yield format_paf(record, lengths, related)
+
+    if str(out) == "-":
+        sys.stdout.writelines(lines())
+    else:
+        with atomic.open_atomic(out, "w") as file:
+            file.writelines(lines())
+    bases = sum(one.end - one.start for one in run.pieces())
+    share = round(equal / aligned, 6) if aligned else None
+    return {"records": records, "bases": bases, "aligned": aligned, "identity": share}
+
+
+def merge_alignment(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, Any]:
+    """Write the PAF that one run writes, from all shards.
+
+    Raises `DataError` where the genome is not the one that was read; `UsageError`, `MachineError`.
+    """
+    for file in (out, f"{out}.json"):
+        check_target(file, force=force, inputs=[one.path for one in parts])
+    told = parts[0].told
+    with ExitStack() as stack:
+        genome = open_target(stack, told["fasta"]["path"], "merge", told["fasta"]["sha256"])
+        intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
+        run = ConstraintRun.make(genome, intervals, None)
+
+        def rows() -> Iterator[bytes]:
+            for part in parts:
+                data, at = np.load(part.path, mmap_mode="r", allow_pickle=False), 0
+                while at < len(data):
+                    end = at + 2 + len(RUN) * int(data[at + 1])
+                    yield data[at:end].tobytes()
+                    at = end
+
+        keys = "context tile relatives_digest relatives contigs fasta".split()
+        same = {key: told[key] for key in (*keys, "device")} | describe_merge(parts, out)
+        summary = same | write_paf(out, run, rows(), told)
+    summary |= {"file": describe_file(out)}
+    atomic.write_json(f"{out}.json", summary)
+    return summary
