@@ -49,7 +49,10 @@ class ConstraintJob(Job[ConstraintRequest]):
     """The job of `ConstraintRequest`."""
 
     noun = "bases"
-    needs_torch = False
+
+    @property
+    def needs_torch(self) -> bool:
+        return False
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request
@@ -105,12 +108,11 @@ class ConstraintJob(Job[ConstraintRequest]):
             raise DataError(
                 what, file=self.path, fix="give more closely related species, or check the files"
             )
-        if file is not None and found.sites < _LEAST_SITES:
+        if found.sites < _LEAST_SITES:
             n = format_count(int(found.sites), "neutral site")
             what = f"related genomes align to {n}: rate 1 cannot be estimated"
-            raise DataError(
-                what, file=file, fix="give other sites, or more closely related genomes"
-            )
+            fix = f"give {'neutral' if file is None else 'other'} sites (--neutral BED), or more "
+            raise DataError(what, file=file or self.path, fix=f"{fix}closely related genomes")
         _log.info("rate 1 is that of %s (%s positions)", found.source, f"{found.sites:,.0f}")
         return found
 

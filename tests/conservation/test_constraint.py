@@ -268,6 +268,21 @@ def test_a_relative_that_lies_elsewhere_is_a_relative_and_one_that_lies_nowhere_
     assert (code, "give another region" in err) == (3, True), err
 
 
+@pytest.mark.slow
+def test_a_genome_without_neutral_sites_is_named_in_one_line(world, tmp_path, capsys):
+    """What the relative shares is its own, base for base, so nothing is left for rate 1."""
+    letters = world.genome.read_text().splitlines()[1]
+    noise = "".join(np.random.default_rng(9).choice(list("ACGT"), LENGTH))
+    kept = [noise[a : a + 1800] + letters[a + 1800 : a + 3000] for a in range(0, LENGTH, 3000)]
+    other = write(tmp_path / "islands.fa", {"x": "".join(kept)})
+    words = ["constraint", world.genome, "--relatives", other, "-o", tmp_path / "o"]
+    code, _, err = command(capsys, *words, "-q")
+    assert code == 3, err
+    said = r"genodiff: error: \S+: related genomes align to \d\d? neutral sites?: rate 1 cannot be "
+    assert re.fullmatch(said + r"estimated; give neutral sites \(--neutral BED\), .*\n", err), err
+    assert not (tmp_path / "o").exists()
+
+
 def test_soft_masks_and_runs_of_n_change_nothing_but_the_bases_they_hide(
     world, whole, tmp_path, monkeypatch
 ):
