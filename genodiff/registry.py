@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from genodiff.errors import GenodiffError, MachineError, UsageError, did_you_mean
 
@@ -144,3 +144,9 @@ def _list_sources(package: str) -> list[str]:
     rank = {name: place for place, name in reversed(list(enumerate(named)))}
     files.sort(key=lambda file: (rank.get(file.stem, len(rank)), file.stem))
     return [file.read_text(encoding="utf-8") for file in files]
+
+
+def find_named(name: str) -> Any:
+    """What "module:name" names, imported now: what takes seconds waits until it is used."""
+    module, _, inside = name.partition(":")
+    return getattr(importlib.import_module(module), inside)

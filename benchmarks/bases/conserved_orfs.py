@@ -27,7 +27,7 @@ from genodiff.alphabet import ID_CODES
 from genodiff.finetuning.base_windows import read_window
 from genodiff.io.faidx import Genome
 from genodiff.models.opening import open_language
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.related_backbone import RelatedBackbone
 
 WINDOW, BESIDE, LEAST = 4096, 512, 90
 COSTS = (0.0, 10.0, 20.0, 40.0, 60.0, 80.0, 120.0)

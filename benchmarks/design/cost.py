@@ -58,7 +58,7 @@ def main() -> None:
     model = genodiff.load(asked.run)
     how = {"seed": asked.seed, "steps": asked.steps}
 
-    free = type(model)(model.trained._replace(backbone=Uniform()))
+    free = type(model)(model.trained._replace(network=Uniform()))
 
     def sample(model: Any) -> None:
         assert len(list(model.sample(asked.n, length=asked.length, **how))) == asked.n

@@ -134,7 +134,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model = genodiff.load(asked.run)
     if asked.uniform:
-        model = type(model)(model.trained._replace(backbone=Uniform()))
+        model = type(model)(model.trained._replace(network=Uniform()))
     began, faults, designs, distinct = time.time(), Counter(), Counter(), set()
     edited = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ from genodiff.diffusion.loss import decompose
 from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
 from genodiff.runs.denoiser import make_inputs
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.statistics.interval import BITS, Interval, ratio
 
 EXACT_COUNT = "exact count"

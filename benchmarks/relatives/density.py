@@ -24,8 +24,8 @@ from genodiff.io.variants import Allele
 from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.folder import find_git_revision
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.scoring import shared_sites, variant_scores
 from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
@@ -68,7 +68,7 @@ def open_with_four(run: str) -> TrainedModel:
     kappa = measure_kappa(related.over_fit, related.fit)
     votes = VoteNumbers(weights=tuple(weights.tolist()), kappa=kappa)
     backbone = RelatedBackbone(related.network.backbone, related.choose(FOUR), votes)
-    return related.network._replace(backbone=backbone.eval())
+    return related.network._replace(network=backbone.eval())
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from genodiff.io.faidx import Genome
 from genodiff.memory.relatives import Relatives
 from genodiff.memory.votes import VoteNumbers
 from genodiff.runs.memory_fit import read_network
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.related_backbone import RelatedBackbone
 
 SIZES, DRAWN, SEED, STEPS = (30, 100, 300), 100, 1, 16
 SETS = {"CBS432": FOUR[:1], "S. arboricola, S. eubayanus": FOUR[2:], "the four": FOUR, "six": SIX}
@@ -84,7 +84,7 @@ def main() -> None:
     backbone = RelatedBackbone(related.network.backbone, four, votes).eval()
     models = {
         "network alone": alone,
-        "the four": genodiff.Model(related.network._replace(backbone=backbone), None, None),
+        "the four": genodiff.Model(related.network._replace(network=backbone), None, None),
     }
     out: dict = {"gaps": n}
     for size in SIZES:

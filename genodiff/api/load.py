@@ -55,8 +55,8 @@ def load(
     path, device = locate(path), choose_device(device)
     from genodiff.api.model import Model
     from genodiff.models.opening import Published, open_any, refuse_relatives
-    from genodiff.runs.model import TrainedModel
     from genodiff.runs.related_model import relate_model
+    from genodiff.runs.trained_model import TrainedModel
 
     opened = open_any(path, device, tokenizer=tokenizer)
     trained, own = opened if isinstance(opened, Published) else (opened, None)

@@ -27,8 +27,8 @@ from genodiff.jobs.request import method
 from genodiff.kernels.defaults import own_defaults
 from genodiff.maps.request import DependencyRequest, HeldTracksRequest, SaturationRequest
 from genodiff.runs.config import RunConfig
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import open_model_tokenizer
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.scoring.probabilities import Ids, Probabilities, fill_probabilities
 from genodiff.scoring.probabilities import leave_one_out as find_each
 from genodiff.variants.request import HeldScoreRequest

@@ -36,7 +36,7 @@ from genodiff.generate.samples import Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.io.fasta import Record
 from genodiff.io.genbank_writer import Mark, format_genbank, mark_changes, read_annotated
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 _MOST = 50_000_000
 

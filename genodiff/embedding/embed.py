@@ -39,7 +39,7 @@ from genodiff.io.input_file import is_file
 from genodiff.io.places import list_places
 from genodiff.io.regions import read_round
 from genodiff.io.sequences import Sequences, read_sequences
-from genodiff.runs.related_model import PLACE_CHANNELS, RelatedBackbone
+from genodiff.runs.related_backbone import PLACE_CHANNELS, RelatedBackbone
 
 LONGEST = 1 << 20
 """Bases of a window."""

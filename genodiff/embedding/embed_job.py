@@ -25,9 +25,9 @@ from genodiff.io.target import describe_file
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
-from genodiff.runs.model import TrainedModel, name_relatives
 from genodiff.runs.related_model import refit_model
 from genodiff.runs.relatives_plan import describe_waiting
+from genodiff.runs.trained_model import TrainedModel, name_relatives
 
 
 class EmbedJob(Job[EmbedRequest]):

@@ -23,7 +23,7 @@ from genodiff.evaluation.mask_curve import remove_curve
 from genodiff.evaluation.window_memory import RepeatedDenoiser, WindowMemory
 from genodiff.memory.remembering import reads_memory
 from genodiff.runs.denoiser import make_inputs
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 _SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
 _PACED = 3  # batches that are measured

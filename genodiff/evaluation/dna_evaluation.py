@@ -166,8 +166,8 @@ from genodiff.evaluation.lines import markov_lines, measure_train_cover, source_
 from genodiff.evaluation.summary import Lines, summarise
 from genodiff.evaluation.window_memory import open_window_memory
 from genodiff.io.progress import ProgressDisplay
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.seen_bases import describe_seen_bases
+from genodiff.runs.trained_model import TrainedModel
 
 _OF_INTERVALS = 3  # `sub_index` of these draws: 0 to 2 are those of windows and of `contigs`
 

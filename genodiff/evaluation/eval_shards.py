@@ -31,7 +31,7 @@ from genodiff.jobs.shards import Shard, ShardFile
 from genodiff.memory.memory import identify_memory
 from genodiff.models.opening import open_language
 from genodiff.runs.checkpoint import is_run
-from genodiff.runs.model import TrainedModel, name_relatives, reopen_relatives
+from genodiff.runs.trained_model import TrainedModel, name_relatives, reopen_relatives
 
 _log = logging.getLogger("genodiff")
 HOLDS = "draws of an evaluation's shard"

@@ -24,8 +24,8 @@ from genodiff.io.progress import ProgressDisplay
 from genodiff.jobs.job import say_stopped
 from genodiff.models.opening import open_language
 from genodiff.runs.checkpoint import is_run
-from genodiff.runs.model import TrainedModel, name_relatives
 from genodiff.runs.relatives_plan import describe_waiting
+from genodiff.runs.trained_model import TrainedModel, name_relatives
 
 _log = logging.getLogger("genodiff")
 _EVALUATORS = {"dna": evaluate_dna, "text": evaluate_text}

@@ -42,7 +42,7 @@ from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.models.opening import refuse_fitted
 from genodiff.runs.denoiser import ExactNetwork, make_denoiser
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import open_loci
 from genodiff.scoring.variant_windows import HeldContigs
 from genodiff.statistics.interval import BITS, Interval, ratio

@@ -35,7 +35,7 @@ from genodiff.domain import DNA
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.bound import measure_bound
 from genodiff.io.fasta import Record
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.statistics.interval import ratio
 
 Ids = NDArray[Any]

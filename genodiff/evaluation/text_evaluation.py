@@ -41,7 +41,7 @@ from genodiff.evaluation.bound import Progress, WindowDraws, choose_windows, mea
 from genodiff.evaluation.eval_data import describe_request, describe_work, open_data
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.summary import rate_curve
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.statistics.interval import BITS, ratio
 
 log = logging.getLogger("genodiff")

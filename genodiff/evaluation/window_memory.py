@@ -15,7 +15,7 @@ from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.memory.memory import Memory
 from genodiff.memory.remembering import remembering
 from genodiff.runs.known_contigs import StoreLetters
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import OwnLoci, open_loci, search_everywhere
 
 

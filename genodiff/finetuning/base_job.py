@@ -50,7 +50,8 @@ from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.model import collect_tensors, fill_module
-from genodiff.runs.related_model import RelatedBackbone, relate_model
+from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.related_model import relate_model
 from genodiff.runs.relatives_plan import describe_waiting
 
 _log = logging.getLogger("genodiff")

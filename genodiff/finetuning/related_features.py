@@ -20,8 +20,8 @@ from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.votes import VoteNumbers
 from genodiff.runs.known_contigs import LetterSource
+from genodiff.runs.related_backbone import PLACE_CHANNELS, RelatedBackbone
 from genodiff.runs.related_genome import leave_strains_out
-from genodiff.runs.related_model import PLACE_CHANNELS, RelatedBackbone
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import open_relatives
 from genodiff.settings import Settings

@@ -20,7 +20,7 @@ from torch import Tensor
 from genodiff.backbones.blocks import BlockPast
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.generate.samples import Ids
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 
 def plan_blocks(gaps: NDArray[np.bool_], size: int) -> list[tuple[int, int]]:

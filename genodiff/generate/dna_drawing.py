@@ -20,7 +20,7 @@ from genodiff.generate.samples import Ids, Sample
 from genodiff.generate.sampling import LONG_STEPS, Sampling
 from genodiff.io.fasta import Record
 from genodiff.io.genbank_writer import Mark, mark_changes
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 
 class _Filled(NamedTuple):

@@ -26,7 +26,7 @@ from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.samples import RecordParts, Sample, choose_sampler
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.runs.known_contigs import LetterSource
-from genodiff.runs.model import TrainedModel, name_relatives
+from genodiff.runs.trained_model import TrainedModel, name_relatives
 
 
 class Drawing(ABC):

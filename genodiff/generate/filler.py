@@ -30,7 +30,7 @@ from genodiff.generate.samples import Ids, RecordParts, refuse_after_gap
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.memory.memory import NOWHERE
 from genodiff.runs.denoiser import BackboneDecoder, ExactNetwork, make_denoiser
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 Interval = tuple[int, int]
 

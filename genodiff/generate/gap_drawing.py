@@ -23,7 +23,7 @@ from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_long_records
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 _CHUNK = 1 << 20
 Patches = list[tuple[int, bytes]]

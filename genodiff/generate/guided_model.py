@@ -11,7 +11,7 @@ from genodiff.generate.guiding import Guiding
 from genodiff.generate.oracle import Oracle, hash_callable, load_oracle
 from genodiff.jobs.request import find_named
 from genodiff.models.opening import open_language, open_model
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 
 def open_guided(

@@ -21,7 +21,7 @@ from genodiff.diffusion.guided import GUIDANCES, Aim, GuidedChain
 from genodiff.diffusion.sampler import TILTED_AND_JOINT, Sampler
 from genodiff.errors import CheckpointError, DataError, UsageError, did_you_mean
 from genodiff.generate.oracle import Oracle
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 LARGEST = 1e30  # of rewards in nats: the chances that they tilt are float32
 

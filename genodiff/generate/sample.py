@@ -31,7 +31,7 @@ from genodiff.generate.samples import Ids, RecordParts, choose_sampler
 from genodiff.generate.samples import Sample as Sample
 from genodiff.generate.sampling import AUTO_STEPS, require_positive
 from genodiff.generate.sampling import Sampling as Sampling
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 Tick = Callable[[int], None]
 """Told after each call of the network on how many windows it was."""

@@ -26,9 +26,9 @@ from genodiff.generate.text_templates import read_template
 from genodiff.io.faidx import Genome
 from genodiff.io.regions import say_linear, says_circular
 from genodiff.models.opening import Published, open_any, refuse_fitted
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import relate_model
 from genodiff.runs.tokenizer_files import open_model_tokenizer
+from genodiff.runs.trained_model import TrainedModel
 
 _GENOME = 1 << 17
 """Bytes of a template to which relatives are fitted, as to a genome."""

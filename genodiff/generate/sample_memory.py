@@ -24,7 +24,7 @@ from genodiff.memory.memory import NOWHERE, identify_memory
 from genodiff.memory.remembering import remembering
 from genodiff.memory.text import Codes
 from genodiff.runs.known_contigs import LetterSource
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import Place, list_stretches, open_loci
 
 TRIES = 100

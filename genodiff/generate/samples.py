@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.generate.sampling import Sampling
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 Ids = NDArray[np.uint8]
 EACH = 1024

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from genodiff.generate.text_templates import END
 from genodiff.io.fasta import read_fasta
 from genodiff.io.text_file import read_text_pieces
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import open_model_tokenizer
+from genodiff.runs.trained_model import TrainedModel
 
 Ids = NDArray[Any]
 

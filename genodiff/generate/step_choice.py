@@ -24,8 +24,8 @@ from genodiff.generate.sampling import Sampling
 from genodiff.io.atomic import write_json
 from genodiff.io.progress import ProgressDisplay
 from genodiff.jobs.request import find_named
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.run_paths import check_may_write
+from genodiff.runs.trained_model import TrainedModel
 
 FILE = "mask_curve.json"
 _WINDOWS = 512  # that the curve is measured on

@@ -26,7 +26,7 @@ from genodiff.generate.text_templates import (
     make_draft,
     make_prompt_template,
 )
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 
 class TextDrawing(Drawing):

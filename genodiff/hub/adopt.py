@@ -29,7 +29,6 @@ from genodiff.runs.folder import describe_session, write_provenance
 from genodiff.runs.model import (
     TrainedModel,
     build_backbone,
-    build_diffusion,
     fill_module,
     load_model,
 )
@@ -98,7 +97,6 @@ def open_published(
     digest = hashlib.sha256(encode_tensors(source.tensors)).hexdigest()
     model = TrainedModel(
         backbone.to(device),
-        build_diffusion(config, alphabet),
         alphabet,
         config,
         0,

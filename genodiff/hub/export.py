@@ -144,7 +144,7 @@ def _halve(model: TrainedModel) -> TrainedModel:
     if not all(bool(x.isfinite().all()) for x in tensors.values()):
         what = "has weights that are too large for 16 bits"
         raise CheckpointError(what, file=model.run, fix="leave --half out")
-    return model._replace(backbone=backbone, digest=sha256_tensors(tensors)[:12])
+    return model._replace(network=backbone, digest=sha256_tensors(tensors)[:12])
 
 
 def _write_run(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from genodiff.data.recipe import load_recipe
 from genodiff.errors import GenodiffError, printable
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import PROVENANCE
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.sealed_files import read_json
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.version import __version__
 
 _EVAL = "eval.json"

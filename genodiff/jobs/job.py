@@ -28,7 +28,7 @@ from genodiff.io.process import keep_freed_memory
 from genodiff.io.progress import ProgressDisplay, format_duration, say_slow
 from genodiff.io.target import describe_file
 from genodiff.jobs.journal import Journal
-from genodiff.jobs.machine import choose_device, use_cpu
+from genodiff.jobs.machine import choose_device
 from genodiff.jobs.options import FileRequest
 from genodiff.jobs.request import Option, list_fields
 from genodiff.version import __version__
@@ -48,7 +48,7 @@ class Job(ABC, Generic[Asked]):
     `hashes` are the sha256 of files that opening has read, by their names. `total` is of what
     progress counts, named by `noun`; 0 where it is not known. `keeps` is False where what is read
     cannot be read again, so that nothing can be gone on with. `digest` names the request once it is
-    known. `needs_torch` is False for work without a network. `unit` is what an entry is called.
+    known. `unit` is what an entry is called.
     `journal` is open while entries are made.
     """
 
@@ -56,13 +56,17 @@ class Job(ABC, Generic[Asked]):
     unit: ClassVar[str] = "row"
     total = 0
     keeps = True
-    needs_torch = True
     digest = ""
     journal: Journal
 
+    @property
+    def needs_torch(self) -> bool:
+        """Whether a network may be read."""
+        return True
+
     def __init__(self, request: Asked) -> None:
         self.request = request
-        self.device = choose_device(request.device) if self.needs_torch else use_cpu()
+        self.device = choose_device(request.device, needs_torch=self.needs_torch)
         self.hashes: dict[str, str] = {}
 
     @abstractmethod

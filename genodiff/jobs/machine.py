@@ -37,15 +37,18 @@ def prepare_machine(threads: int | None = None, scan: str | None = None) -> None
     _pending[:] = [_Wanted(threads, scan)]
 
 
-def choose_device(device: str = "auto") -> str:
+def choose_device(device: str = "auto", *, needs_torch: bool = True) -> str:
     """The device that `device` means here: "cpu", "cuda" or "cuda:1". Imports torch.
 
+    Without `needs_torch` "auto" is the CPU, and torch is imported for CUDA alone.
     Raises `UsageError` for another name and for kernels that do not run here, `MachineError` for a
     CUDA device that is not there.
     """
     kind, _, number = device.partition(":")
     if device not in ("auto", "cpu") and (kind != "cuda" or (number and not number.isdecimal())):
         raise UsageError(f"no device '{device}'", fix="give auto, cpu or cuda")
+    if not needs_torch and kind != "cuda":
+        return use_cpu()
     _apply_pending()
     if device == "cpu":
         return device

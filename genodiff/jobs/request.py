@@ -14,7 +14,6 @@ from abc import ABC
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from textwrap import fill, indent
 from types import UnionType
@@ -41,6 +40,7 @@ from genodiff.errors import UsageError, did_you_mean
 from genodiff.io.planning import planning
 from genodiff.io.target import refuse_elsewhere
 from genodiff.kernels.defaults import own_defaults
+from genodiff.registry import find_named as find_named
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer", covariant=True)
@@ -207,12 +207,6 @@ class Request(Options, ABC, Generic[Answer]):
     def list_variants(cls) -> dict[str, str]:
         """Of a verb "group *": the help of each word that stands for *, the first field's value."""
         return {}
-
-
-def find_named(name: str) -> Any:
-    """What "module:name" names, imported now: what takes seconds waits until it is used."""
-    module, _, inside = name.partition(":")
-    return getattr(import_module(module), inside)
 
 
 @cache

@@ -20,7 +20,7 @@ from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_t
 from genodiff.maps.map_regions import MapRegion
 from genodiff.maps.request import DependencyFields, DependencyRequest
 from genodiff.models.opening import ModelHolder, refuse_fitted
-from genodiff.runs.model import TrainedModel, name_relatives
+from genodiff.runs.trained_model import TrainedModel, name_relatives
 from genodiff.runs.training_memory import name_memory, open_loci
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.variant_windows import Contigs

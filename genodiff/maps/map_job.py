@@ -22,9 +22,10 @@ from genodiff.maps.map_format import DRAWN, PICTURES
 from genodiff.maps.map_regions import MapRegion, list_map_regions, open_contigs
 from genodiff.maps.request import MapFields, MapFileRequest
 from genodiff.models.opening import ModelHolder, open_model
-from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import refit_model
 from genodiff.runs.relatives_plan import describe_waiting
+from genodiff.runs.run_paths import reads_network
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import open_loci
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.plan_time import time_evaluations
@@ -111,6 +112,10 @@ class MapJob(Job[MapFileRequest]):
     """A file of maps. Its entries are the rows of its bases."""
 
     kind: ClassVar[type[MapReader]]
+
+    @property
+    def needs_torch(self) -> bool:
+        return reads_network(self.request.run)
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request

@@ -29,7 +29,6 @@ from genodiff.jobs.journal import Journal
 from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval
 from genodiff.maps.track_values import BaseTracks, Chances, find_information, make_blocks
-from genodiff.runs.related_model import RelatedBackbone
 from genodiff.runs.training_memory import Place
 from genodiff.scoring.masked_reader import Logs, MaskedReader, leave_relatives_out
 from genodiff.scoring.related_sites import read_related
@@ -101,11 +100,11 @@ def read_pieces(
     piece. What relatives say of it comes from one pass over its window without masks
     (`related_sites.py`). Raises `DataError` for a letter that is no DNA.
     """
-    related, network = reader.denoiser, leave_relatives_out(reader)
+    related, network = reader.related, leave_relatives_out(reader)
     for piece in pieces:
         masked = _mask_piece(reader, genome, alphabet, piece, request)
         chances = _read_piece(network, masked)
-        if isinstance(related, RelatedBackbone):
+        if related is not None:
             start = piece.start - masked.place[1]
             at = slice(start, start + len(chances))
             said = read_related(related, masked.clean, at)

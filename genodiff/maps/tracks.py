@@ -37,6 +37,7 @@ from genodiff.maps.track_values import (
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.related_model import refit_model
 from genodiff.runs.relatives_plan import describe_waiting
+from genodiff.runs.run_paths import reads_network
 from genodiff.runs.training_memory import name_memory, open_loci
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.variant_windows import count_bases, merge_intervals
@@ -46,6 +47,10 @@ class TracksJob(Job[TracksRequest]):
     """The folder of `genodiff tracks`, or a shard of it. Its entries are the chances of pieces."""
 
     noun = "bases"
+
+    @property
+    def needs_torch(self) -> bool:
+        return reads_network(self.request.run)
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request

@@ -33,7 +33,7 @@ class Ancestry:
     """Judges sites by the numbers of related genomes."""
 
     def __init__(self, numbers: ColumnNumbers) -> None:
-        self._test = ColumnTest(numbers, guess_neutral(numbers))
+        self._test = ColumnTest(numbers, guess_neutral(numbers), tells_p=False)
 
     def judge(self, factors: Floats, over: Floats, ref: int, alt: int) -> Ancestral | None:
         """Judge a site: `factors` (4,), and what each genome has over it, `over` (G, 4).

@@ -20,13 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # type: ignore[import-untyped]
-from scipy.special import log_ndtr  # type: ignore[import-untyped]
 
 from genodiff.memory.columns import ColumnNumbers, exchange_branches, list_states
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import Tree, exchange, share_bases, weigh_columns
+from genodiff.registry import find_named
 
 Columns = NDArray[np.uint8]
 """(M, 1 + G): codes of the target and of each genome, 4 where there is none."""
@@ -116,12 +115,16 @@ def guess_neutral(numbers: ColumnNumbers) -> NeutralRate:
 class ColumnTest:
     """Test columns under the tree of `numbers`, rate 1 being `neutral`.
 
+    Without `tells_p` phylop is NaN, and scipy is not imported.
+
     >>> test = ColumnTest(numbers, neutral)  # doctest: +SKIP
     >>> test.score(call_columns(over, codes)).rs  # doctest: +SKIP
     """
 
-    def __init__(self, numbers: ColumnNumbers, neutral: NeutralRate) -> None:
-        self.numbers, self.neutral = numbers, neutral
+    def __init__(
+        self, numbers: ColumnNumbers, neutral: NeutralRate, *, tells_p: bool = True
+    ) -> None:
+        self.numbers, self.neutral, self.tells_p = numbers, neutral, tells_p
         self.slow = find_slow(numbers, neutral.rate)
         self._known: dict[bytes, tuple[float, ...]] = {}
 
@@ -145,8 +148,10 @@ class ColumnTest:
         log = weigh_at_rates(columns, self.numbers, _GRID * scale, neutral.kappa)
         best, at = log.max(0), _GRID[log.argmax(0)]
         one = weigh_at_rates(columns, self.numbers, np.array([scale]), neutral.kappa)[0]
-        root = np.sqrt(np.maximum(2 * (best - one), 0))
-        logp = -(np.log(2) + log_ndtr(-root)) / np.log(10)
+        root, logp = np.sqrt(np.maximum(2 * (best - one), 0)), np.full(len(columns), np.nan)
+        if self.tells_p:
+            log_ndtr = find_named("scipy.special:log_ndtr")
+            logp = -(np.log(2) + log_ndtr(-root)) / np.log(10)
         out = np.stack(
             [
                 length * (1 - np.minimum(at, CAP)),
@@ -213,7 +218,7 @@ def estimate_neutral(
     def improve(at: Floats, share: Floats) -> Floats:
         at = np.clip(at, *_RANGES)
         steps = at + np.array([[0, 0], [0.5, 0], [0, 0.5]])
-        found = minimize(
+        found = find_named("scipy.optimize:minimize")(
             lambda tried: -float(share @ weigh(tried)), at, method="Nelder-Mead",
             bounds=list(zip(*_RANGES, strict=True)),
             options={"initial_simplex": np.clip(steps, *_RANGES)},

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from genodiff.data.tokenizer import Tokenizer
-from genodiff.data.tokenizer_sources import rebuild_tokenizer
 from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
-from genodiff.runs.checkpoint import CARD
-from genodiff.runs.model import TrainedModel, load_model
-from genodiff.runs.run_paths import is_no_network, locate
+from genodiff.runs.run_paths import CARD, is_no_network, locate
+from genodiff.runs.trained_model import TrainedModel, open_composition
 from genodiff.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from genodiff.data.tokenizer import Tokenizer
     from genodiff.finetuning.fitted_model import FittedModel
     from genodiff.finetuning.kept_labeller import KeptLabeller
 
@@ -52,8 +50,13 @@ def open_any(
     `device` is auto, cpu or cuda. `tokenizer` is for published networks of text. Raises
     `CheckpointError`, and `UsageError` where several models are meant.
     """
-    path, device = locate(run), choose_device(device)
-    if (path / CARD).exists() or is_no_network(path):
+    path = locate(run)
+    device = choose_device(device, needs_torch=not is_no_network(path))
+    if is_no_network(path):
+        return open_composition(path, device)
+    from genodiff.runs.model import load_model
+
+    if (path / CARD).exists():
         return load_model(path, device=device)
     from genodiff.finetuning.unit_files import is_fitted, labels_bases
     from genodiff.hub.source import find_published_folder, is_published
@@ -72,6 +75,7 @@ def open_any(
             fix = "give the folder of one of its units, or the run that they were tuned from"
             raise UsageError(fault.what, file=fault.file, fix=fix) from None
     if is_published(path):
+        from genodiff.data.tokenizer_sources import rebuild_tokenizer
         from genodiff.hub.adopt import open_published
 
         model, files = open_published(path, device, tokenizer=tokenizer)

@@ -14,7 +14,7 @@ from genodiff.io.target import check_target, is_own_file, read_json_object, seal
 from genodiff.io.variants import Allele, VariantRecord, judge_record
 from genodiff.models.opening import open_language
 from genodiff.reports.variant_page import TopVariant, render_variant_page
-from genodiff.runs.model import TrainedModel, reopen_relatives
+from genodiff.runs.trained_model import TrainedModel, reopen_relatives
 from genodiff.runs.training_memory import open_loci
 from genodiff.scoring.allele_score import LONGEST_SPAN
 from genodiff.scoring.masked_reader import open_reader

@@ -4,8 +4,8 @@
                    model
     configuration  `config.py`: every setting, typed
     checkpoint     `checkpoint.py`: weights and state, sealed by hashes
-    model          `model.py`: network, process, objective and alphabet, checked once
+    model          `trained_model.py`: network, process, objective, alphabet; `model.py` reads one
     relatives      `related_model.py`: a model that reads related genomes
 
-Read `run_paths.py`, `model.py`, `checkpoint.py`, `config.py`.
+Read `run_paths.py`, `trained_model.py`, `model.py`, `checkpoint.py`, `config.py`.
 """

@@ -21,7 +21,7 @@ from genodiff.memory.fitting import FittedNumbers, fit_numbers
 from genodiff.memory.memory import Memory
 from genodiff.memory.text import NONE, Codes
 from genodiff.runs.fitted_numbers import write_fitted
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import list_stretches, open_train_memory
 
 CLASSES = ("unique", "touched", "repeat")

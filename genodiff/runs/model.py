@@ -1,24 +1,20 @@
-"""A trained model, ready to use, from a run folder or a checkpoint folder."""
+"""A trained model from a run folder or a checkpoint folder: its weights, read and judged."""
 
 import logging
 import os
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from genodiff.alphabet import DNA, Alphabet
+from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Objective, objective
 from genodiff.diffusion.schedule import schedule
-from genodiff.errors import CheckpointError, UsageError, did_you_mean
-from genodiff.memory.text import Codes
+from genodiff.errors import CheckpointError
 from genodiff.runs.checkpoint import (
     CARD,
     MANIFEST,
@@ -31,13 +27,7 @@ from genodiff.runs.checkpoint import (
     read_state,
     verify_folder,
 )
-from genodiff.runs.config import DiffusionSettings, RunConfig
-from genodiff.runs.no_network import (
-    BaseComposition,
-    describe_composition,
-    make_composition_config,
-    measure_gc,
-)
+from genodiff.runs.config import RunConfig
 from genodiff.runs.run_paths import is_no_network, locate
 from genodiff.runs.sealed_files import (
     AGAIN,
@@ -48,6 +38,8 @@ from genodiff.runs.sealed_files import (
     read_tensors,
     refuse_pickles,
 )
+from genodiff.runs.trained_model import TrainedModel as TrainedModel
+from genodiff.runs.trained_model import open_composition
 
 PUBLISHED = "config.json"
 """What a published network of others has in the place of `model.json`."""
@@ -55,112 +47,6 @@ PUBLISHED = "config.json"
 _POINTER = 1024  # bytes: what is left in place of weights is smaller than any
 
 _log = logging.getLogger("genodiff")
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedModel:
-    """A trained model, ready to use, with what is established of it once."""
-
-    backbone: Backbone
-    diffusion: MaskedDiffusion
-    alphabet: Alphabet
-    config: RunConfig
-    step: int
-    digest: str
-    run: Path
-    data: dict[str, Any] = field(default_factory=dict)
-    label: str | None = None
-    """The class that its network is of; None is all."""
-    relatives: dict[str, Any] | None = None
-    """What an output says of the relatives that its network is told of (`related_model.py`)."""
-
-    def _replace(self, **changes: Any) -> "TrainedModel":
-        return replace(self, **changes)
-
-    def of_class(self, label: str) -> "TrainedModel":
-        """This model, its weights shared, for one of the classes that it was trained with.
-
-        Raises `UsageError` for another label.
-        """
-        number = find_class(self.config.classes, label, self.run)
-        one, digest = self.backbone.of_class(number), f"{self.digest}:{label}"
-        return self._replace(backbone=one, label=label, digest=digest)
-
-    def in_blocks(self, size: int | None) -> "TrainedModel":
-        """This model with its sequences in blocks of `size` positions; as it is for None.
-
-        Raises `UsageError` for a network that reads no blocks, and for another kind of objective.
-        """
-        if size is None:
-            return self
-        if self.objective.kind not in ("masked", "block"):
-            what = f"--block is for masked diffusion, and this is {self.objective.name}"
-            raise UsageError(what, file=self.run, fix="leave it out")
-        given = self.config.diffusion
-        diffusion = DiffusionSettings(
-            objective="block",
-            block=size,
-            schedule=given.schedule,
-            schedule_options=given.schedule_options,
-            time_sampling=given.time_sampling,
-        )
-        config = self.config.model_copy(update={"diffusion": diffusion})
-        config.check_together(self.run)
-        return self._replace(config=config)
-
-    @property
-    def reads_network(self) -> bool:
-        """Whether it has a network; `none` has not."""
-        return not isinstance(self.backbone, BaseComposition)
-
-    def check_network(self) -> None:
-        """Raises `UsageError` for the model without a network, which has no weights."""
-        if not self.reads_network:
-            what = "has no network, so no weights"
-            raise UsageError(what, file=self.run, fix="give a trained model")
-
-    def adapt_to(self, windows: Codes) -> "TrainedModel":
-        """This model; without a network, with the base composition of `windows` (B, L)."""
-        if self.reads_network:
-            return self
-        device = str(self.backbone.logits.device)
-        return self._replace(**describe_composition(measure_gc(windows), device))
-
-    @property
-    def recalls(self) -> bool:
-        """Whether its network was trained with a memory, and reads one."""
-        return self.config.backbone.reads_memory
-
-    @cached_property
-    def objective(self) -> Objective:
-        """What the network was trained with, and is to be judged by."""
-        return build_objective(self.config, self.diffusion)
-
-    def check_fills_dna(self) -> None:
-        """Raises `UsageError` for a model of text, and for one that fills no masks."""
-        if self.alphabet.domain != "dna":
-            what = f"the model is of {self.alphabet.domain}, and variants are of DNA"
-            raise UsageError(what, fix="give a run of DNA")
-        self.objective.check_fills_masks()
-
-
-def reopen_relatives(told: Mapping[str, Any]) -> dict[str, Any]:
-    """The words that open a model again with the relatives that a sidecar tells of."""
-    kept = told.get("relatives")
-    return {} if not kept else {"relatives": kept["given"], "strains": kept["strains"]}
-
-
-def name_relatives(model: object) -> dict[str, Any]:
-    """What an output says of a model's relatives; empty without them."""
-    told = getattr(model, "relatives", None)
-    return {} if told is None else {"relatives": told}
-
-
-def name_genomes(told: Mapping[str, Any] | None) -> str | None:
-    """The names of relatives, as the header of a file has them; None without relatives."""
-    if told is None:
-        return None
-    return "+".join(re.sub(r"[\s,;=<>\"]+", "_", one["name"]) for one in told["genomes"])
 
 
 def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
@@ -202,14 +88,6 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
             _log.warning("%s; trying the checkpoint before it", fault)
             missing = fault
     raise missing
-
-
-def open_composition(path: Path, device: str = "cpu") -> TrainedModel:
-    """The model `none` (`no_network.py`), all bases equally frequent."""
-    config = make_composition_config()
-    own = describe_composition(device=device)
-    diffusion = build_diffusion(config, DNA)
-    return TrainedModel(diffusion=diffusion, alphabet=DNA, config=config, step=0, run=path, **own)
 
 
 def _explain_no_model(path: Path) -> CheckpointError:
@@ -261,7 +139,6 @@ def _find_candidates(path: Path) -> Iterator[Path]:
 def _read_model(folder: Path, card: Card, path: Path, device: str) -> TrainedModel:
     return TrainedModel(
         _read_backbone(folder, card, device),
-        build_diffusion(card.config, card.alphabet),
         card.alphabet,
         card.config,
         card.step,
@@ -342,13 +219,3 @@ def fill_module(module: nn.Module, tensors: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in mine.items():
             tensor.copy_(tensors[name])
-
-
-def find_class(classes: tuple[str, ...], label: str, run: Any) -> int:
-    """The number of a class. Raises `UsageError` for a label that the run has not learnt."""
-    if not classes:
-        what = f"label '{label}', and the run was trained without labels"
-        raise UsageError(what, file=run, fix="train one with --labels FILE")
-    if label not in classes:
-        raise UsageError(f"no label '{label}'; {did_you_mean(label, list(classes))}", file=run)
-    return classes.index(label)

@@ -8,232 +8,43 @@ a test split of the model's recipe are kept out. The numbers are cached under wh
 Genomes of the species that is read are told by their identity (`related_genome.py`) and left out,
 unless strains are wanted: with them the held-out answers are in the reference set.
 
-`RelatedBackbone` is a backbone as any other, so whatever reads a model (its bound, scores,
-samplers, maps) reads the relatives too.
+A network with relatives is a backbone as any other (`related_backbone.py`).
 """
 
-import copy
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor, nn
 
-from genodiff.alphabet import ID_CODES
-from genodiff.backbones.backbone import Backbone
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import Recipe
 from genodiff.data.store import Store
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.faidx import Genome
-from genodiff.memory.ancestry import Ancestry
-from genodiff.memory.evidence import Floats
-from genodiff.memory.profiles import ProfileScores
-from genodiff.memory.relating import relating
-from genodiff.memory.relatives import Relatives
-from genodiff.memory.spellings import score_spellings
-from genodiff.memory.text import MOST_WINDOW, NONE, Codes
-from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import (
-    VoteNumbers,
-    count_votes,
-    measure_change,
-    score_heads,
-    score_votes,
-)
+from genodiff.memory.text import NONE, Codes
+from genodiff.registry import find_named
 from genodiff.runs.config import OWN
-from genodiff.runs.feed import find_recipe
 from genodiff.runs.known_contigs import LetterSource, StoreLetters
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.no_network import RELATED, RelatedComposition
 from genodiff.runs.related_genome import (
     FIT_LENGTH,
     FIT_WINDOWS,
-    ProfileFit,
     draw_fit_windows,
     fit_related,
     is_fitted_to,
     leave_strains_out,
 )
+from genodiff.runs.related_reader import RelatedReader
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import open_relatives
 from genodiff.runs.relatives_plan import count_waiting
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import is_own_genome, list_stretches, open_trained_store
 
 _NAME_GENOME = "name its FASTA file: --fasta, or --template of sample"
-_log = logging.getLogger("genodiff")
-PLACE_CHANNELS = 4
-"""Of `RelatedBackbone.describe_places`."""
-
-
-class RelatedBackbone(Backbone):
-    """`network` with `relatives` (`memory/relatives.py`); its features are the network's own.
-
-    `votes` is how relatives are counted (`memory/votes.py`); `fit_profiles` returns the numbers of
-    `memory/profiles.py` and is called when a profile score is first requested. `fitted_to` is the
-    sha256 of the genome's file that all of these are fitted to.
-    """
-
-    selects_rows = False
-
-    def __init__(
-        self, network: Backbone, relatives: Relatives, votes: VoteNumbers,
-        fit_profiles: ProfileFit | None = None, fitted_to: str = "",
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.network, self.relatives, self.votes = network, relatives, votes
-        self.fit_profiles, self.fitted_to = fit_profiles, fitted_to
-        self.refitted: dict[str, TrainedModel] = {}  # by the sha256 of another genome
-        self.settings, self.vocab_size = network.settings, network.vocab_size
-        self.paired, self.label = network.paired, network.label
-
-    def forward(self, xt: Int[Tensor, "B L"], *more: Any, **options: Any) -> Float[Tensor, "B L V"]:
-        """Logits (B, L, V): the network's, but at masked bases of which relatives say something."""
-        logits: Tensor = relating(self.network, self.relatives)(xt, *more, **options)
-        return logits
-
-    @property
-    def _given(self) -> tuple[Any, ...]:
-        return self.relatives, self.votes, self.fit_profiles, self.fitted_to
-
-    @property
-    def d_out(self) -> int:
-        """The width of `features`."""
-        return self.network.d_out
-
-    def features(self, *given: Any, **options: Any) -> Float[Tensor, "B L D"]:
-        """The network's own."""
-        return self.network.features(*given, **options)
-
-    def hidden_states(self, *given: Any, **options: Any) -> list[Float[Tensor, "B L D"]]:
-        """The network's own."""
-        return self.network.hidden_states(*given, **options)
-
-    def read_windows(self, windows: Codes) -> tuple[Floats, Floats, Floats]:
-        """What relatives say of each place of windows (B, L), told by all other places.
-
-        That is what each genome has over it, (G, B, L, 4), the factor of each base, (B, L, 4), and
-        the part of the first that is homologous. Nothing is asked of the network: where a place is
-        hidden, others take the genome's shares.
-        """
-        columns = self.relatives.columns
-        assert columns is not None
-        over, homologous = self.relatives.align_homologs(windows)
-        prior = np.broadcast_to(share_bases(columns.gc), (*windows.shape, 4))
-        return over, self.relatives.combine(over, windows, prior), homologous
-
-    @cached_property
-    def ancestry(self) -> Ancestry:
-        """What tells the ancestral base of a site (`memory/ancestry.py`)."""
-        assert self.relatives.columns is not None
-        return Ancestry(self.relatives.columns)
-
-    def score_votes(self, over: Floats, ref: int) -> Floats:
-        """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
-
-        `over` (G, 4): what each genome has over the place.
-        """
-        weights, kappa = np.array(self.votes.weights), self.votes.kappa
-        votes = count_votes(over, weights)[None]
-        return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
-
-    def measure_change(self, over: Floats, windows: Codes) -> Floats:
-        """(B, L): how quickly the places around each change (`memory/votes.py`).
-
-        `over` (G, B, L, 4): what each genome has over windows (B, L).
-        """
-        return measure_change(over, windows)
-
-    def score_heads(self, over: Floats, ref: int, change: float) -> Floats:
-        """As `score_votes`, each genome counting once; `change`: `measure_change` there."""
-        return score_heads(over[:, None], np.array([ref]), np.array([change]))[0]
-
-    def read_profiles(self, over: Floats, windows: Codes) -> Floats:
-        """(B, L, 4, 2): the log-likelihood of each base by profiles, and `measure_change`."""
-        change = self.measure_change(over, windows)[..., None].repeat(4, -1)
-        return np.stack([self._profiles.weigh(over, windows), change], -1)
-
-    def score_profiles(self, over: Floats, ref: int, around: Floats) -> Floats:
-        """(4,): the score of each base in place of `ref` by mutation-selection columns.
-
-        `over` (G, 4) as in `score_heads`; `around` (4, 2): of `read_profiles`.
-        """
-        change = around[[0], 1]
-        return self._profiles.compare(around[None, :, 0], over[:, None], np.array([ref]), change)[0]
-
-    def compare_spellings(self, ref: Codes, alt: Codes, span: tuple[int, int]) -> float:
-        """Return the score of two spellings (L,) of a window, in nats (`memory/spellings.py`).
-
-        `span`: the first base of `ref` that differs, and the last + 1.
-        """
-        weights = np.array(self.votes.weights)
-        return score_spellings(self.relatives, self._profiles, weights, ref, alt, span)
-
-    @cached_property
-    def _profiles(self) -> ProfileScores:
-        columns = self.relatives.columns
-        assert columns is not None
-        assert self.fit_profiles is not None
-        return ProfileScores(columns.tree, columns.gc, self.fit_profiles())
-
-    def share_votes(self, over: Floats) -> Floats:
-        """(..., 4): the share of all votes that each base has; what is left to 1 says nothing.
-
-        `over` (G, ..., 4): what each genome has.
-        """
-        weights = np.array(self.votes.weights)
-        return count_votes(over, weights / weights.sum())
-
-    def describe_places(self, codes: Codes) -> Floats:
-        """(L, 4): which share of the votes has the base of a window itself, the other purine or
-        pyrimidine, one of the other two, or says nothing, at each place.
-
-        `codes` (L,), 4 where no base is known: there all say nothing. On the other strand the same.
-        """
-        known, votes = codes < NONE, self.share_votes(self.relatives.align(codes[None])[:, 0])
-        bases = np.where(known, codes, 0)[:, None].astype(np.int64)
-        same, transition = (np.take_along_axis(votes, bases ^ way, 1)[:, 0] for way in (0, 2))
-        told = np.stack([same, transition, votes.sum(1) - same - transition], 1) * known[:, None]
-        return np.concatenate([told, 1 - told.sum(1, keepdims=True)], 1)
-
-    def describe_rows(
-        self, ids: Int[Tensor, "B L"], lengths: Int[Tensor, " B"] | None = None
-    ) -> Float[Tensor, "B L 4"]:
-        """`describe_places` of each row of token ids, 0 behind its length.
-
-        Raises `UsageError` for a row that is too long to be searched.
-        """
-        rows, out = ids.cpu().numpy(), torch.zeros(*ids.shape, PLACE_CHANNELS)
-        for i, n in enumerate([ids.shape[1]] * len(rows) if lengths is None else lengths.tolist()):
-            if n > MOST_WINDOW:
-                what = f"with relatives a window has at most {MOST_WINDOW:,} bases, not {n:,}"
-                raise UsageError(what, fix="cut it with --window and --stride")
-            out[i, :n] = torch.from_numpy(self.describe_places(ID_CODES[rows[i, :n]]))
-        return out.to(ids.device)
-
-    def of_class(self, label: int) -> "RelatedBackbone":
-        """This network for one class, with the same relatives."""
-        return RelatedBackbone(self.network.of_class(label), *self._given)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A copy of the network, beside the same relatives."""
-        return type(self)(copy.deepcopy(self.network, memo), *self._given)
-
-    def __getattr__(self, name: str) -> Any:
-        """What is not of relatives is the network's own."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            if name in ("network", "relatives", "votes", "logits_at"):
-                raise
-            return getattr(nn.Module.__getattr__(self, "network"), name)
-
-
 _log = logging.getLogger("genodiff")
 
 
@@ -268,7 +79,7 @@ def relate_model(
     """
     if not given:
         return model if fasta is None else _adapt_to(model, fasta)
-    if model.alphabet.domain != "dna" or model.objective.kind != "masked":
+    if model.alphabet.domain != "dna" or not model.is_masked:
         what = "--relatives are for masked networks of DNA"
         raise UsageError(what, file=model.run, fix="leave them out")
     listed = list_genomes(given)
@@ -290,10 +101,18 @@ def relate_model(
     found = fit_related(kept, near, target.windows)
     model = model.adapt_to(target.windows)
     return model._replace(
-        backbone=RelatedBackbone(model.backbone, *found[:3], target.sha256).eval(),
+        network=_join(model, *found[:3], target.sha256),
         digest=f"{model.digest}~{found.digest}",
         relatives={"given": [str(one) for one in given], "strains": strains, **found.told},
     )
+
+
+def _join(model: TrainedModel, *given: Any) -> RelatedReader:
+    """The network of a model with relatives; without a network it is one of NumPy."""
+    if not model.reads_network:
+        return RelatedComposition(model.network, *given)
+    found: RelatedReader = find_named(RELATED)(model.backbone, *given).eval()
+    return found
 
 
 def refit_model(model: TrainedModel, genome: object) -> TrainedModel:
@@ -303,14 +122,14 @@ def refit_model(model: TrainedModel, genome: object) -> TrainedModel:
     """
     if not isinstance(genome, Genome):
         return model
-    fasta, told, network = genome.path, model.relatives, model.backbone
-    if not isinstance(network, RelatedBackbone) or told is None:
+    fasta, told, network = genome.path, model.relatives, model.network
+    if not isinstance(network, RelatedReader) or told is None:
         return relate_model(model, (), fasta=fasta)
     if network.fitted_to == genome.sha256:
         return model
     if genome.sha256 not in network.refitted:
         digest = model.digest.rpartition("~")[0]
-        plain = model._replace(backbone=network.network, digest=digest, relatives=None)
+        plain = model._replace(network=network.network, digest=digest, relatives=None)
         found = relate_model(plain, told["given"], strains=told["strains"], fasta=fasta)
         network.refitted[genome.sha256] = found
     return network.refitted[genome.sha256]
@@ -365,7 +184,8 @@ def open_target(
 def _find_recipe(model: TrainedModel) -> Recipe:
     """The recipe of a model's training genome; one that accepts any where it is not known here."""
     try:
-        return find_recipe(model.config)
+        found: Recipe = find_named("genodiff.runs.feed:find_recipe")(model.config)
+        return found
     except GenodiffError:
         return Recipe(name=OWN)
 

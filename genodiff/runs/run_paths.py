@@ -153,6 +153,11 @@ def is_no_network(folder: Path) -> bool:
     return folder.name == NO_NETWORK and folder.resolve() == _PACKAGED / NO_NETWORK
 
 
+def reads_network(run: str | Path) -> bool:
+    """Whether a model has a network, so that torch is needed; it need not be there."""
+    return not is_no_network(locate(run, there=False))
+
+
 def suggest_ready_model(name: str | Path) -> str:
     """In words, the ready model whose name is near this one; "" where none is."""
     name = str(name)

@@ -26,7 +26,7 @@ from genodiff.data.windows import Ints
 from genodiff.errors import GenodiffError
 from genodiff.io.identity import sha256_array
 from genodiff.io.kept_arrays import keep_array
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.trained_on import TrainedOn, TrainPart, find_trained_on
 
 _HARD = np.uint8(0xFF ^ SOFT)

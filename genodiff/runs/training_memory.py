@@ -42,10 +42,9 @@ from genodiff.memory.memory import (
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
 from genodiff.memory.text import MOST_WINDOW
-from genodiff.runs.feed import find_recipe, open_data
-from genodiff.runs.fitted_numbers import read_fitted
+from genodiff.registry import find_named
 from genodiff.runs.known_contigs import KnownContigs, LetterSource, hash_contig, hash_letters
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 
 class TrainMemory(NamedTuple):
@@ -58,6 +57,7 @@ class TrainMemory(NamedTuple):
     """The genome itself."""
 
 
+_FEED, _FITTED = "genodiff.runs.feed", "genodiff.runs.fitted_numbers:read_fitted"  # import torch
 _log = logging.getLogger("genodiff")
 
 
@@ -113,7 +113,7 @@ def open_train_memory(
         store = open_trained_store(model, offline, named)
     legacy = model.config.data.legacy_caduceus_tiling
     stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy)
-    remembered = model.data.get("memory") or (read_fitted(model.run) if fitted else None)
+    remembered = model.data.get("memory") or (find_named(_FITTED)(model.run) if fitted else None)
     return _open_of_store(store, stretches, remembered)
 
 
@@ -218,12 +218,12 @@ def open_trained_store(
         raise CheckpointError(what, file=model.run, fix=f"give a run of genodiff, or {fix}")
     try:
         # The FASTA file itself may be gone: what was built of it serves.
-        recipe = find_recipe(model.config)
+        recipe = find_named(f"{_FEED}:find_recipe")(model.config)
         store: Store | None = find_dna_store(recipe, model.data)
         if store is None and named is not None:
             store = _build_same(recipe, named, model.data)
         if store is None:
-            store = open_data(
+            store = find_named(f"{_FEED}:open_data")(
                 model.config, model.run, offline=offline, remembered=model.data, tell_splits=False
             ).store
             store.check_same(model.data)
@@ -343,7 +343,7 @@ def open_loci(
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
     if memory == "off" or (memory is None and not model.recalls):
         return None
-    if model.objective.kind != "masked":
+    if not model.is_masked:
         what = f"--memory on is for masked networks, and this is {model.objective.name}"
         raise UsageError(what, fix="leave it out")
     longest = longest or model.config.data.seq_len

@@ -7,26 +7,26 @@ A network that reads one strand may be asked about both: the logarithms of x and
 complement are averaged, base by base.
 
 With a memory of the training genome, a window that says where it is from does not read that place.
+
+A model without a network is read in NumPy, a network by `network_logs.py`, which imports torch.
 """
 
 import copy
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.errors import GenodiffError
 from genodiff.memory.memory import NOWHERE
-from genodiff.memory.remembering import remembering
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.registry import find_named
+from genodiff.runs.related_reader import RelatedReader
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import OwnLoci, Place
 from genodiff.scoring.spelling_pair import Flags, Ids, Logs
 
+_READ_NETWORK = "genodiff.scoring.network_logs:read_network"
 _Key = tuple[bytes, tuple[int, int]]
 
 _MOST_BASES = 1 << 18  # of a batch
@@ -39,18 +39,19 @@ class MaskedReader:
     `complement` (ids by id) is the other strand of a window, or None where there are no strands;
     with `both_strands`, every window is read on both. An evaluation is one window, on one strand or
     on both. `batch_size` None makes batches of so many windows as one call is worth. `loci` is a
-    memory that the denoiser is given.
+    memory that the denoiser is given. `diffusion` says which ids are targets, and which the mask;
+    a network is given its noise.
     """
 
     def __init__(
         self,
-        denoiser: Denoiser,
-        diffusion: MaskedDiffusion,
+        denoiser: Any,
+        diffusion: Any,
         *,
         complement: Ids | None = None,
         both_strands: bool = False,
         batch_size: int | None = None,
-        device: torch.device | str = "cpu",
+        device: str = "cpu",
         loci: OwnLoci | None = None,
     ) -> None:
         if both_strands and complement is None:
@@ -82,13 +83,17 @@ class MaskedReader:
         """The column of each id in what `read` gives."""
         return self._column[ids]
 
-    def with_denoiser(self, denoiser: Denoiser) -> Self:
+    @property
+    def related(self) -> RelatedReader | None:
+        """The relatives that its denoiser reads; None without any."""
+        return self.denoiser if isinstance(self.denoiser, RelatedReader) else None
+
+    def with_denoiser(self, denoiser: Any) -> Self:
         """A reader with another denoiser, all else being the same."""
         other = copy.copy(self)
         other.denoiser, other.evaluations = denoiser, 0
         return other
 
-    @torch.inference_mode()
     def read(
         self, windows: Sequence[Ids], places: Sequence[Place | None] | None = None
     ) -> list[Logs]:
@@ -130,13 +135,13 @@ class MaskedReader:
         return [(one + two[::-1, self._turned]) / 2 for one, two in zip(given, other, strict=True)]
 
     def _evaluate(self, group: Ids, own: list[tuple[int, int]]) -> list[Logs]:
-        xt = torch.from_numpy(np.ascontiguousarray(group).astype(np.int64)).to(self.device)
         masked = group == self.mask_id
-        denoiser = self.denoiser
-        if self.loci is not None:
-            denoiser = remembering(denoiser, self.loci.memory, without=own)
-        chosen = self._ask(denoiser, xt, masked)
-        logs: Logs = self.diffusion.target_logits(chosen).double().log_softmax(-1).cpu().numpy()
+        if hasattr(self.denoiser, "read_logs"):
+            logs: Logs = self.denoiser.read_logs(group, masked)
+        else:
+            memory = None if self.loci is None else (self.loci.memory, own)
+            given = self.denoiser, self.diffusion, group, masked, self.device, memory
+            logs = find_named(_READ_NETWORK)(*given)
         if not np.isfinite(logs).all():
             raise GenodiffError("the network's values are not finite", fix="use another checkpoint")
         return np.split(logs, np.cumsum(masked.sum(1))[:-1])
@@ -146,24 +151,6 @@ class MaskedReader:
         at = int(window.tobytes().find(self.mask_id))
         return at if window.tobytes().find(self.mask_id, at + 1) < 0 else -1
 
-    def _ask(self, denoiser: Denoiser, xt: Tensor, masked: NDArray[np.bool_]) -> Tensor:
-        """The logits (M, V) of all masks, row after row; no more is computed than they need."""
-        at = int(masked[0].argmax())
-        logits_at = getattr(denoiser, "logits_at", None)
-        if logits_at is not None and masked[:, at].all() and masked.sum() == len(masked):
-            found: Tensor = logits_at(xt, at)
-            return found
-        sigma, rows = self._sigma(masked).to(self.device), torch.from_numpy(masked).to(self.device)
-        if getattr(denoiser, "selects_rows", False):
-            found = denoiser(xt, sigma, rows=rows)
-            return found
-        return denoiser(xt, sigma)[rows]
-
-    def _sigma(self, masked: NDArray[np.bool_]) -> Tensor:
-        """What the network is told of the noise: that of the time with this share of masks."""
-        visible = 1 - torch.from_numpy(masked.mean(1))
-        return self.diffusion.sigma(self.diffusion.schedule.inverse(visible))
-
 
 def open_reader(
     model: TrainedModel, *, batch_size: int | None = None, loci: OwnLoci | None = None
@@ -172,14 +159,14 @@ def open_reader(
 
     A network that reads both strands is asked once; any other is asked on both.
     """
-    backbone, complement = model.backbone, model.alphabet.complement
+    network, complement = model.network, model.alphabet.complement
     return MaskedReader(
-        backbone,
-        model.diffusion,
+        network,
+        model.diffusion if model.reads_network else model.alphabet,
         complement=None if complement is None else np.array(complement, np.uint8),
-        both_strands=complement is not None and not backbone.paired,
+        both_strands=complement is not None and not network.paired,
         batch_size=batch_size,
-        device=next(backbone.parameters()).device,
+        device=model.device,
         loci=loci,
     )
 
@@ -189,7 +176,6 @@ def leave_relatives_out(reader: MaskedReader) -> MaskedReader:
 
     With a memory too, the reader itself: a memory is mixed with all else.
     """
-    related = reader.denoiser
-    if reader.loci is None and isinstance(related, RelatedBackbone):
-        return reader.with_denoiser(related.network)
+    if reader.loci is None and reader.related is not None:
+        return reader.with_denoiser(reader.related.network)
     return reader

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError, UsageError
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 Outputs = Literal["log_likelihood", "features", "logits"]
 OUTPUTS: tuple[Outputs, ...] = ("log_likelihood", "features", "logits")

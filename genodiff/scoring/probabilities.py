@@ -20,7 +20,7 @@ from torch import Tensor
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.streaming import PIECE, stream
 from genodiff.errors import GenodiffError, UsageError
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 Ids = NDArray[np.uint8]
 Probabilities = NDArray[np.float64]

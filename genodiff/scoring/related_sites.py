@@ -26,7 +26,7 @@ from genodiff.memory.ancestry import Ancestral
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.memory.tree import share_bases
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.related_reader import RelatedReader
 from genodiff.scoring.methods import ScoreMethod
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.variant_windows import Contigs, find_tile, place_window
@@ -56,7 +56,7 @@ class RelatedSites:
     """
 
     def __init__(
-        self, genome: Contigs, alphabet: Alphabet, network: RelatedBackbone, context: int,
+        self, genome: Contigs, alphabet: Alphabet, network: RelatedReader, context: int,
         *, exact: bool = False, method: ScoreMethod | None = None,
     ) -> None:  # fmt: skip
         self._genome, self._alphabet, self._network = genome, alphabet, network
@@ -156,7 +156,7 @@ class RelatedColumns(NamedTuple):
     columns: Floats
 
 
-def read_related(network: RelatedBackbone, ids: Ids, at: slice) -> RelatedColumns:
+def read_related(network: RelatedReader, ids: Ids, at: slice) -> RelatedColumns:
     """Of the bases `at` of a window (L,) that hides nothing; NaN where it has no base."""
     codes = np.array(encode_bases(ids))[None]
     over, factors, _ = network.read_windows(codes)

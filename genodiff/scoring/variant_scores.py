@@ -17,8 +17,8 @@ from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
 from genodiff.io.variants import Allele, Unscorable
 from genodiff.memory.memory import identify_memory
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.related_reader import RelatedReader
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import OwnLoci, Place, open_loci
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, open_reader
@@ -94,7 +94,7 @@ def open_scorer(
     loci: OwnLoci | None = None,
 ) -> Callable[[Iterable[Item]], Iterator[AlleleScore]]:
     """`score_alleles` for alleles that come at several times: all that it opens is opened once."""
-    related = isinstance(model.backbone, RelatedBackbone)
+    related = isinstance(model.network, RelatedReader)
     options = (options or ScoreOptions()).settle(related=related)
     context = options.find_context(model.config.data.seq_len)
     loci = loci or open_score_loci(model, genome, options)
@@ -169,8 +169,8 @@ class Scorer:
         self._sites: SiteScores | None = None
         self._related: RelatedSites | None = None
         self._of_bases = find_method((1, 1), options.method)
-        if isinstance(reader.denoiser, RelatedBackbone):
-            given = genome, alphabet, reader.denoiser, context
+        if reader.related is not None:
+            given = genome, alphabet, reader.related, context
             self._related = RelatedSites(*given, exact=options.exact, method=self._of_bases)
         elif self._of_bases.needs_relatives:
             what = f"--method {options.method} needs related genomes"

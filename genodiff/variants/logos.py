@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from genodiff.io.variants import Allele
 from genodiff.memory.text import NONE
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import Place
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.spelling_pair import Ids

@@ -30,10 +30,11 @@ from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
-from genodiff.runs.model import TrainedModel, name_genomes, name_relatives
-from genodiff.runs.related_model import RelatedBackbone, refit_model
+from genodiff.runs.related_model import refit_model
+from genodiff.runs.related_reader import RelatedReader
 from genodiff.runs.relatives_plan import describe_waiting
-from genodiff.runs.run_paths import locate
+from genodiff.runs.run_paths import locate, reads_network
+from genodiff.runs.trained_model import TrainedModel, name_genomes, name_relatives
 from genodiff.runs.training_memory import name_memory
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import leave_relatives_out, open_reader
@@ -172,7 +173,7 @@ def describe_plan(
         told["seconds"] = round(first, 1)
         if most != least:
             told["seconds_at_most"] = round(last, 1)
-        told["device"] = str(next(score.model.backbone.parameters()).device)
+        told["device"] = score.model.device
         told |= describe_waiting(score.model.relatives, _time_to_prepare(score))
     return {
         "records": own.records,
@@ -184,8 +185,7 @@ def describe_plan(
 
 
 def _time_to_prepare(score: VariantScorer) -> float:
-    backbone = score.model.backbone
-    network = backbone if isinstance(backbone, RelatedBackbone) else None
+    network = score.model.network if isinstance(score.model.network, RelatedReader) else None
     return find_method((1, 1), score.asked.method).time_to_prepare(network)
 
 
@@ -235,8 +235,8 @@ def time_windows(
     if method.takes_sites:
         of_sites = leave_relatives_out(reader)
         alone = time_evaluations(of_sites, genome, alphabet, places, context)
-    if isinstance(reader.denoiser, RelatedBackbone):
-        given = genome, alphabet, reader.denoiser, context
+    if reader.related is not None:
+        given = genome, alphabet, reader.related, context
         fits = _time_to_prepare(score) > 0  # a plan makes no fit
         sites = RelatedSites(*given, exact=options.exact, method=None if fits else method)
         alone += time_related_sites(sites, [one for one in alleles if one.kind == "snv"])
@@ -291,6 +291,10 @@ class ScoreJob(Job[ScoreRequest]):
 
     noun = "windows"
     _fault: DataError | None = None
+
+    @property
+    def needs_torch(self) -> bool:
+        return reads_network(self.request.run)
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request

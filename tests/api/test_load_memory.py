@@ -91,7 +91,7 @@ def test_what_cannot_be_is_refused_when_it_is_loaded(run, tmp_path, monkeypatch)
     gone = model.config.model_copy(update={"fasta": str(tmp_path / "gone.fa")})
     data = {**model.data, "source_sha256": "0" * 64}
     elsewhere = model._replace(config=gone, data=data)
-    monkeypatch.setattr("genodiff.models.opening.load_model", lambda *_, **__: elsewhere)
+    monkeypatch.setattr("genodiff.runs.model.load_model", lambda *_, **__: elsewhere)
     with pytest.raises(DataError, match="training genome is needed for"):
         genodiff.load(run, memory="on")
     assert genodiff.load(run).memory is None

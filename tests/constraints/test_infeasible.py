@@ -162,7 +162,7 @@ class Uncalled(nn.Module):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     loaded = genodiff.load(write_run(tmp_path_factory.mktemp("run")))
-    return type(loaded)(loaded.trained._replace(backbone=Uncalled()))
+    return type(loaded)(loaded.trained._replace(network=Uncalled()))
 
 
 @pytest.mark.parametrize("name", REQUESTS)

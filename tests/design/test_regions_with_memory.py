@@ -29,7 +29,7 @@ from genodiff.io.faidx import Genome
 from genodiff.memory.memory import NOWHERE, Memory
 from genodiff.memory.remembering import remembering
 from genodiff.runs import training_memory
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from tests.constraints.enumerated_designs import enumerate_designs, weigh
 
@@ -142,7 +142,7 @@ def sharpen(backbone: Any) -> Any:
 @pytest.mark.parametrize("guidance", [None, "smc", "beam", "best-of-n", "cfg"])
 def test_a_memory_is_a_denoiser_to_constraints_and_guidance(model, genome, guidance):
     """The same bytes as of networks that remember by themselves, the own locus left out."""
-    conditional = model._replace(backbone=sharpen(model.backbone))
+    conditional = model._replace(network=sharpen(model.backbone))
     made = make_guiding(guidance, conditional)
     for place in (TRAINED, COPY):
         request = ask(model, genome, [place], RULES, 3, made, memory="on", steps=4)
@@ -150,7 +150,7 @@ def test_a_memory_is_a_denoiser_to_constraints_and_guidance(model, genome, guida
         held, own = request.memory.memory, request.memory.leave_out(("c1", start, end))
         assert (own != NOWHERE) == (place == TRAINED)
         whole, other = (
-            one._replace(backbone=_RememberingNetwork(one.backbone, held, own))  # type: ignore[arg-type]
+            one._replace(network=_RememberingNetwork(one.backbone, held, own))  # type: ignore[arg-type]
             for one in (model, conditional)
         )
         again = ask(whole, genome, [place], RULES, 3, make_guiding(guidance, other), steps=4)

@@ -22,7 +22,7 @@ from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.memory.search import Effort
 from genodiff.runs import training_memory
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from tests.commands import command
 

@@ -82,7 +82,7 @@ def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(model):
 
 
 def test_the_averaged_weights_in_double_precision_give_the_same_bound(model):
-    exact = model._replace(backbone=model.backbone.double())
+    exact = model._replace(network=model.backbone.double())
     doubled = evaluate(exact)["bits_per_base"]
     model.backbone.float()
     assert evaluate(model)["bits_per_base"] == pytest.approx(doubled, rel=1e-5)
@@ -216,7 +216,7 @@ def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(mode
             return dna_like(xt.shape[1]).denoiser(xt, sigma)
 
     config = model.config.model_copy(update={"recipe": "toy", "fasta": None})
-    toy: Any = model._replace(config=config, backbone=Knows())
+    toy: Any = model._replace(config=config, network=Knows())
     result = evaluate(toy, max_windows=40)
     windows = open_data(toy).windows.spread(40)
     rows = [windows.store.flat[s : s + SEQ_LEN] for s in windows.flat_start]

@@ -23,7 +23,7 @@ from genodiff.evaluation.window_memory import open_window_memory
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.memory.text import PAD
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from tests.commands import command
 from tests.related_genomes import differ
@@ -189,7 +189,7 @@ def test_a_network_whose_positions_depend_on_one_another_has_no_bound(model):
     with pytest.raises(UsageError, match="depend on one another"):
         measure_bound(model.objective, Coupled(model.backbone), batches)
     with pytest.raises(GenodiffError, match="depend on one another"):
-        genodiff.evaluate(model._replace(backbone=Coupled(model.backbone)), keep=False)
+        genodiff.evaluate(model._replace(network=Coupled(model.backbone)), keep=False)
 
 
 def test_sequences_in_memory(run):

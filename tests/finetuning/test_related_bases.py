@@ -15,7 +15,7 @@ from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.related_features import RelatedFeatures
 from genodiff.jobs.journal import Journal
 from genodiff.models.opening import open_language
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.related_backbone import RelatedBackbone
 from tests.commands import command
 from tests.related_genomes import differ
 from tests.tiny_networks import COMPLEMENT, network, reverse_complement

@@ -17,7 +17,7 @@ from genodiff.errors import UsageError
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.oracle import Oracle, hash_callable, load_oracle
 from genodiff.generate.sample import Sample, Sampling, infill
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_the_law_over_two_windows_is_that_of_one_after_the_other(models):
     model = models[0].trained
     data = model.config.data.model_copy(update={"seq_len": 2})
     config = model.config.model_copy(update={"data": data})
-    tiny = model._replace(backbone=Even(), config=config)
+    tiny = model._replace(network=Even(), config=config)
     table = {"AN": 1.0, "CN": -0.5, "AC": 1.5, "CC": 1.0, "GT": -1.0, "TA": 0.7}
 
     def rate(sequences: list[str]) -> list[float]:

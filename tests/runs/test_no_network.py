@@ -1,6 +1,8 @@
 """The model `none`: related genomes alone, wherever a verb takes the name of a model."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -8,7 +10,9 @@ import pytest
 
 import genodiff
 from genodiff.errors import UsageError
-from genodiff.runs.no_network import BaseComposition, measure_gc
+from genodiff.runs.no_network import measure_gc
+from genodiff.runs.related_backbone import BaseComposition
+from genodiff.scoring.masked_reader import open_reader
 from tests.commands import command
 from tests.conservation.constraint_world import LENGTH, SLOW, World, spell, write, write_world
 
@@ -112,6 +116,40 @@ def test_maps_tracks_and_samples_are_made_without_a_network(world, tmp_path, cap
     old = world.genome.read_text().splitlines()[1][3000:3200]
     assert len(new) == 200
     assert sum(a == b for a, b in zip(new, old, strict=True)) > 130
+
+
+@pytest.mark.slow
+def test_torch_is_not_imported(world, sites, tmp_path):
+    at = ["--fasta", str(world.genome), "--relatives", str(world.relatives[0]), "-q"]
+    score = ["score", "none", str(sites), *at, "-o"]
+    region = [*at, "--region", "chr1:3001-3040", "-o"]
+    commands = [
+        [*score, str(tmp_path / "a.vcf"), "--plan"],
+        [*score, str(tmp_path / "a.vcf"), "--background", "100"],
+        [*score, str(tmp_path / "a.tsv"), "--method", "llr"],
+        [*score, str(tmp_path / "a.parquet"), "--method", "chain", "--exact", "--context", "2x"],
+        ["tracks", "none", *region, str(tmp_path / "tracks"), "--format", "wig"],
+        ["ism", "none", *region, str(tmp_path / "ism.tsv")],
+    ]
+    python = {"fasta": world.genome, "relatives": world.relatives, "out": tmp_path / "b.tsv"}
+    code = "import sys, genodiff, genodiff.runs.related_genome as fit; fit.FIT_WINDOWS = 12\n"
+    code += "from pathlib import PosixPath, WindowsPath\nfrom genodiff.cli import main\n"
+    code += "".join(f"main({words!r})\n" for words in commands)
+    code += f"genodiff.score('none', {str(sites)!r}, **{python!r})\n"
+    code += "assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("kind", ["alone", "with relatives"])
+def test_numpy_reads_what_the_network_of_torch_says(world, kind):
+    near = [world.relatives[0]] if kind == "with relatives" else []
+    model = genodiff.load("none", fasta=world.genome, relatives=near).inner
+    ids = model.alphabet.encode(world.genome.read_text().splitlines()[1][3000:3500])
+    ids[np.random.default_rng(1).random(500) < 0.3] = model.alphabet.mask_id
+    (found,) = open_reader(model).read([ids])
+    (asked,) = open_reader(model._replace(network=model.backbone)).read([ids])
+    assert len(found) > 100
+    np.testing.assert_allclose(found, asked, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize(

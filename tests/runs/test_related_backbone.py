@@ -13,9 +13,9 @@ from genodiff.alphabet import DNA, reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.models.opening import open_language, refuse_relatives
 from genodiff.reports import variant_report
-from genodiff.runs import related_genome, related_model
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs import related_backbone, related_genome
+from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.plan_time import time_related_sites, time_spans
 from genodiff.variants import score_job
@@ -321,7 +321,7 @@ def test_a_plan_and_a_page_take_relatives_as_a_score_does(run, folder, tmp_path,
     assert score(plan=True)["evaluations"] == 3
     assert score(plan=True, method="chain")["evaluations"] == 5
     table.write_text("\n".join(["chrom\tpos\tref\talt", *rows[:2]]) + "\n")
-    monkeypatch.setattr(related_model, "relating", lambda *_: 1 / 0)
+    monkeypatch.setattr(related_backbone, "relating", lambda *_: 1 / 0)
     timed: list[float] = []
 
     def time(*given: object) -> float:

@@ -54,7 +54,7 @@ def test_the_log_likelihood_is_that_of_leave_one_out(model):
 def test_both_strands_have_one_log_likelihood(model):
     array = random_arrays(2, 40)
     turned = encode_one_hot([str(reverse_complement(one)) for one in decode_one_hot(array)])
-    single = model.trained._replace(backbone=network(strands="single"))
+    single = model.trained._replace(network=network(strands="single"))
     for some in (model.trained, single):
         score = OneHotNetwork(some, every=40)
         assert torch.allclose(score(array), score(turned), atol=1e-3)

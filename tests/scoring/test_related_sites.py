@@ -12,7 +12,7 @@ from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.spellings import BOUND, compare_spellings
 from genodiff.memory.votes import measure_change
 from genodiff.models.opening import open_language
-from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.methods.profiles import SECONDS

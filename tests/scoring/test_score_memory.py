@@ -18,7 +18,7 @@ from genodiff.io.faidx import Genome
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.runs import training_memory
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import OwnLoci, TrainMemory, open_loci, open_train_memory
 from genodiff.scoring.masked_reader import open_reader
 from tests.commands import command

@@ -24,7 +24,7 @@ from genodiff.scoring.spelling_pair import SpellingPair
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
     from genodiff.memory.text import Codes
-    from genodiff.runs.related_model import RelatedBackbone
+    from genodiff.runs.related_reader import RelatedReader
     from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.score_options import ScoreOptions
@@ -55,7 +55,7 @@ class ScoreMethod(ABC):
     """Whether it counts a model's relatives (`--relatives`) at the base of an SNV, and is refused
     without them."""
 
-    def time_to_prepare(self, network: "RelatedBackbone | None") -> float:
+    def time_to_prepare(self, network: "RelatedReader | None") -> float:
         """About the seconds of what its first use fits to a model's relatives, for a plan.
 
         `network` None: the relatives are not ready.
@@ -72,7 +72,7 @@ class ScoreMethod(ABC):
         return False
 
     def read_around(
-        self, network: "RelatedBackbone", over: "Floats", windows: "Codes"
+        self, network: "RelatedReader", over: "Floats", windows: "Codes"
     ) -> "Floats | None":
         """With `needs_relatives`: (B, L, 4, ...), what `count` reads beside a column.
 
@@ -81,7 +81,7 @@ class ScoreMethod(ABC):
         return None
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, around: "Floats | None"
+        self, network: "RelatedReader", over: "Floats", ref: int, around: "Floats | None"
     ) -> "Floats":
         """With `needs_relatives`: the score (4,) of each base in place of `ref`, in nats.
 

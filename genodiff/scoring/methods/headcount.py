@@ -8,7 +8,7 @@ from genodiff.scoring.methods.votes import OfRelatives
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
     from genodiff.memory.text import Codes
-    from genodiff.runs.related_model import RelatedBackbone
+    from genodiff.runs.related_reader import RelatedReader
 
 
 @SCORE_METHODS.register("headcount")
@@ -19,12 +19,12 @@ class Headcount(OfRelatives):
         "unweighted count of related genomes with each allele, scaled up in fast-evolving regions"
     )
 
-    def read_around(self, network: "RelatedBackbone", over: "Floats", windows: "Codes") -> "Floats":
+    def read_around(self, network: "RelatedReader", over: "Floats", windows: "Codes") -> "Floats":
         """How quickly the positions around change, the same for each base."""
         return network.measure_change(over, windows)[..., None].repeat(4, -1)
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, around: "Floats | None"
+        self, network: "RelatedReader", over: "Floats", ref: int, around: "Floats | None"
     ) -> "Floats":
         """By heads."""
         assert around is not None

@@ -14,7 +14,7 @@ SECONDS = 10.0
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
     from genodiff.memory.text import Codes
-    from genodiff.runs.related_model import RelatedBackbone
+    from genodiff.runs.related_reader import RelatedReader
     from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.score_options import ScoreOptions
@@ -29,7 +29,7 @@ class Profiles(OfRelatives):
 
     help = "tolerance under a mutation-selection model of the related genomes, with reading frame"
 
-    def time_to_prepare(self, network: "RelatedBackbone | None") -> float:
+    def time_to_prepare(self, network: "RelatedReader | None") -> float:
         """Of the classes, which are fitted once and cached."""
         fit = None if network is None else network.fit_profiles
         return 0.0 if fit is not None and fit.is_ready else SECONDS
@@ -38,12 +38,12 @@ class Profiles(OfRelatives):
         """One, in which relatives are searched."""
         return 1
 
-    def read_around(self, network: "RelatedBackbone", over: "Floats", windows: "Codes") -> "Floats":
+    def read_around(self, network: "RelatedReader", over: "Floats", windows: "Codes") -> "Floats":
         """The log-likelihood of each base, beside how quickly the positions around change."""
         return network.read_profiles(over, windows)
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, around: "Floats | None"
+        self, network: "RelatedReader", over: "Floats", ref: int, around: "Floats | None"
     ) -> "Floats":
         """By classes of base profiles, summed on the tree."""
         assert around is not None
@@ -59,7 +59,7 @@ class Profiles(OfRelatives):
         """One base as `OfRelatives`; other spans by all alignments of both spellings."""
         if pair.widths == (1, 1):
             return (yield from super().start(reader, pair, options, place))
-        related = cast(Any, reader.denoiser)
+        related = cast(Any, reader.related)
         codes = (reader.columns(one) for one in (pair.ref, pair.alt))
         ref, alt = (np.where(one < 0, UNKNOWN, one).astype(np.uint8) for one in codes)
         shared = ~pair.ref_span

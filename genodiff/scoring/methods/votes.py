@@ -11,7 +11,7 @@ from genodiff.scoring.spelling_pair import SpellingPair
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
     from genodiff.memory.text import Codes
-    from genodiff.runs.related_model import RelatedBackbone
+    from genodiff.runs.related_reader import RelatedReader
     from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.score_options import ScoreOptions
@@ -39,7 +39,7 @@ class OfRelatives(ScoreMethod):
         """At the one base; a value of NaN for other pairs."""
         if pair.widths != (1, 1):
             return Estimate(np.nan, 0.0, note="votes_are_of_one_base")
-        at, related = int(pair.ref_span.argmax()), cast(Any, reader.denoiser)
+        at, related = int(pair.ref_span.argmax()), cast(Any, reader.related)
         codes = reader.columns(pair.ref)
         hidden: Codes = np.where((codes < 0) | pair.ref_span, UNKNOWN, codes).astype(np.uint8)
         ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
@@ -58,7 +58,7 @@ class Votes(OfRelatives):
     help = "phylogenetically weighted allele counts in related genomes (SNVs only)"
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, around: "Floats | None"
+        self, network: "RelatedReader", over: "Floats", ref: int, around: "Floats | None"
     ) -> "Floats":
         """By lines of descent."""
         return network.score_votes(over, ref)
