@@ -22,8 +22,9 @@ The numbers of a relative, fitted by expectation maximisation to windows of the 
 A round counts what stands over what, by class, under the numbers so far (Baum 1972), and takes the
 divergences, shares and transitions of those counts. Then the chances to begin, to end, to shift and
 to turn are each multiplied by factors for as long as the windows become more likely. Windows that
-are whole say little of the chance to begin, which decides what is made of few visible bases. So of
-several it is at last the one under which hidden bases cost least (`choose_start`).
+are whole say little of the chance to begin, which decides what is made of few visible bases. So for
+windows of which most is hidden it is, of several, the one under which hidden bases cost least
+(`choose_sparse_start`). Elsewhere that is too large: weak matches cost more beside other genomes.
 """
 
 from collections.abc import Callable, Sequence
@@ -316,14 +317,14 @@ def _search(
     return numbers
 
 
-def choose_start(
+def choose_sparse_start(
     text: MemoryText,
     windows: Sequence[SeenWindow],
     found: Sequence[tuple[Places, Places]],
     clean: Codes,
     numbers: RelativeNumbers,
 ) -> RelativeNumbers:
-    """The numbers with the `start` under which the hidden bases of `windows` cost fewest bits.
+    """The numbers with the `sparse_start` under which the hidden bases of `windows` cost least.
 
     `clean` (B, L): what stands there; bases have their shares in it where the relative is silent.
     """
@@ -337,4 +338,5 @@ def choose_start(
         return float(np.nanmean(measure_bits(said, hidden, clean)))
 
     starts = (numbers.start, *_STARTS)
-    return min((_change(numbers, start=one) for one in starts), key=measure)
+    best = min((_change(numbers, start=one) for one in starts), key=measure)
+    return _change(numbers, sparse_start=best.start)

@@ -93,7 +93,8 @@ class RelativeNumbers(MemoryNumbers):
     `turns`: the chance that the class of divergence is drawn anew. `transitions`: by class, the
     share of the differences that are transitions; by chance it is a third. `background`: how often
     each base follows each word in the target (`evidence.Chain`), where copies are judged against
-    that and not against the relative's own bases; else none.
+    that and not against the relative's own bases; else none. `sparse_start`: the chance to begin a
+    copy where more than `SPARSE` of a window is hidden; 0: `start`, as elsewhere.
     """
 
     copies: float = 0.95
@@ -105,12 +106,13 @@ class RelativeNumbers(MemoryNumbers):
     turns: float = 0.01
     transitions: tuple[float, ...] = (0.5, 0.6, 0.65, 0.65, 0.6, 0.5, 0.35)
     background: Background = ()
+    sparse_start: float = 0.0
 
     @model_serializer(mode="wrap")
-    def _leave_out_no_background(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a background the numbers are written as they were before there was any."""
+    def _leave_out_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Numbers that a genome does not have are not written."""
         values: dict[str, Any] = dump(self)
-        return values if self.background else {k: v for k, v in values.items() if k != "background"}
+        return {k: v for k, v in values.items() if v or k not in ("background", "sparse_start")}
 
     @model_validator(mode="after")
     def _check_more(self) -> Self:
@@ -121,6 +123,12 @@ class RelativeNumbers(MemoryNumbers):
         if self.background and len(self.background) not in (4, 16, 64, 256, 1024):
             raise ValueError("a background has four counts for each word of 1 to 5 bases")
         return self
+
+    @cached_property
+    def sparse(self) -> "RelativeNumbers":
+        """The numbers for windows of which more than `SPARSE` is hidden."""
+        start = self.sparse_start or self.start
+        return self.model_copy(update={"start": start, "sparse_start": 0.0})
 
     @property
     def turn(self) -> float:
@@ -133,6 +141,9 @@ class RelativeNumbers(MemoryNumbers):
         return spread_differences(self.divergence, self.transitions)
 
 
+SPARSE = 0.7
+"""The share of a window's bases above which few are visible: whether these are a match is then
+decided by the chance that a copy begins, of which whole windows say little."""
 RELATIVE_SEARCH = MemoryNumbers(
     copies=0.92,
     start=0.021,

@@ -15,8 +15,8 @@ from genodiff.memory.alignment import sum_classes
 from genodiff.memory.columns import ColumnNumbers, combine
 from genodiff.memory.evidence import Chain, Floats
 from genodiff.memory.memory import Intervals, Memory
-from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
-from genodiff.memory.text import Codes
+from genodiff.memory.numbers import RELATIVE_SEARCH, SPARSE, RelativeNumbers
+from genodiff.memory.text import NONE, Codes
 
 UNLIKE = 0.6
 """The share of differences above which a class of divergence says nothing of homology."""
@@ -66,9 +66,12 @@ class Relatives(NamedTuple):
             own: Intervals | None = None if without is None else [loci[g] for loci in without]
             prepared, found = genome.memory.search(windows, own)
             text, alike = genome.memory.text, np.array(genome.numbers.divergence) <= UNLIKE
-            if len(windows):
-                sums = sum_classes(text, prepared, found, genome.numbers, alike)
-                over[g], homologous[g] = sums
+            sparse = (windows >= NONE).mean(1) > SPARSE if len(windows) else np.zeros(0, bool)
+            for of, numbers in ((~sparse, genome.numbers), (sparse, genome.numbers.sparse)):
+                at = np.flatnonzero(of)
+                if len(at):
+                    some = [prepared[i] for i in at], [found[i] for i in at]
+                    over[g, at], homologous[g, at] = sum_classes(text, *some, numbers, alike)
         return over, homologous
 
     def weigh(self, windows: Codes, prior: Floats, without: Sequence[Loci] | None = None) -> Floats:

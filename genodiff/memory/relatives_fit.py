@@ -1,7 +1,8 @@
 """Relatives fitted to a target: the numbers of each genome, the tree and its classes of places.
 
 All of it is fitted to windows of the valid split, nothing being masked: what makes the visible
-bases likeliest. The chance that a copy begins is then chosen by hidden bases of every other window.
+bases likeliest. The chance that a copy begins in windows of which most is hidden is then chosen by
+hidden bases of every other window.
 Nothing of the test split is read.
 """
 
@@ -10,11 +11,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from genodiff.errors import DataError
-from genodiff.memory.alignment import ROUNDS, choose_start, fit_relative
+from genodiff.memory.alignment import ROUNDS, choose_sparse_start, fit_relative
 from genodiff.memory.columns import ColumnNumbers, improve_observed, observe, start_numbers
 from genodiff.memory.evidence import Chain, Floats, count_words, measure_evidence
 from genodiff.memory.memory import Memory
-from genodiff.memory.numbers import Background, RelativeNumbers
+from genodiff.memory.numbers import SPARSE, Background, RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import join_neighbours
@@ -71,8 +72,8 @@ def fit_genome(
     memory = RelativeGenome.join(memory, start).memory
     found = memory.search(windows)
     fitted = fit_relative(memory.text, *found, start, rounds=rounds, tell=tell)
-    searched = memory.search(hide_bases(windows[::2]))
-    numbers = choose_start(memory.text, *searched, windows[::2], fitted.numbers)
+    searched = memory.search(hide_bases(windows[::2], SPARSE))
+    numbers = choose_sparse_start(memory.text, *searched, windows[::2], fitted.numbers)
     return RelativeGenome(memory, numbers)
 
 
@@ -102,10 +103,10 @@ def choose_background(memory: Memory, windows: Codes) -> Background:
     return tuple((a, c, g, t) for a, c, g, t in count(windows).tolist())
 
 
-def hide_bases(windows: Codes, seed: int = 1) -> Codes:
-    """Windows (B, L) with bases hidden: few of the first, all of the last."""
+def hide_bases(windows: Codes, least: float = 0.0, seed: int = 1) -> Codes:
+    """Windows (B, L) with bases hidden: about the share `least` of the first, all of the last."""
     rng, (n, length) = np.random.Generator(np.random.PCG64(seed)), windows.shape
-    most = np.arange(1, n + 1)[:, None] / n * length
+    most = (least + (1 - least) * np.arange(1, n + 1)[:, None] / n) * length
     order = rng.permuted(np.tile(np.arange(length), (n, 1)), axis=1)
     return np.where(order < most, NONE, windows).astype(np.uint8)
 

@@ -178,7 +178,7 @@ def _is_same(relative: Relative, genome: LetterSource) -> bool:
 
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows that numbers are fitted on, and their bases."""
-_VERSION = 8  # of the fit: what another version has cached is not used
+_VERSION = 9  # of the fit: what another version has cached is not used
 _DIGITS = 9
 
 

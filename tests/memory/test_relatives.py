@@ -9,7 +9,7 @@ from made_up_text import draw_bases, hide, mutate
 
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError
-from genodiff.memory.alignment import choose_start
+from genodiff.memory.alignment import choose_sparse_start
 from genodiff.memory.fitting import measure_bits
 from genodiff.memory.memory import Memory
 from genodiff.memory.relating import relating
@@ -64,10 +64,26 @@ def test_a_copy_begins_as_readily_as_hidden_bases_want(relatives):
         memory = build(genome)[0]
         given = memory.text, *memory.search(hidden), windows
         tried = type(numbers)(**{**numbers.model_dump(), "start": start})
-        return choose_start(*given, tried).start
+        return choose_sparse_start(*given, tried).sparse_start
 
     assert choose(NEAR, 0.02) > 0.05
     assert choose(SHUFFLED, 0.3) == 0.3
+
+
+def test_a_window_of_which_most_is_hidden_has_a_start_of_its_own(relatives):
+    """Whatever else is in the batch; the numbers of a genome without one are written as before."""
+    genome = relatives.genomes[0]
+    plain = type(genome.numbers)(**{**genome.numbers.model_dump(), "sparse_start": 0.0})
+    assert "sparse_start" not in plain.model_dump()
+    quick = type(plain)(**{**plain.model_dump(), "start": 0.4})
+    both = type(plain)(**{**plain.model_dump(), "sparse_start": 0.4})
+    windows = np.stack([hide(CLEAN[0], 0.1, 1), hide(CLEAN[1], 0.95, 1), hide(CLEAN[2], 0.5, 1)])
+    alone, other, mixed = (
+        Relatives((genome._replace(numbers=n),), None).align(windows) for n in (plain, quick, both)
+    )
+    np.testing.assert_array_equal(mixed[:, [0, 2]], alone[:, [0, 2]])
+    np.testing.assert_array_equal(mixed[:, 1], other[:, 1])
+    assert (alone[:, 1] != other[:, 1]).any()
 
 
 @pytest.mark.slow
