@@ -77,7 +77,7 @@ def test_a_window_of_which_most_is_hidden_has_a_start_of_its_own(relatives):
     assert "sparse_start" not in plain.model_dump()
     quick = type(plain)(**{**plain.model_dump(), "start": 0.4})
     both = type(plain)(**{**plain.model_dump(), "sparse_start": 0.4})
-    windows = np.stack([hide(CLEAN[0], 0.1, 1), hide(CLEAN[1], 0.95, 1), hide(CLEAN[2], 0.5, 1)])
+    windows = np.stack([hide(CLEAN[0], 0.1, 1), hide(CLEAN[1], 0.75, 1), hide(CLEAN[2], 0.5, 1)])
     alone, other, mixed = (
         Relatives((genome._replace(numbers=n),), None).align(windows) for n in (plain, quick, both)
     )
