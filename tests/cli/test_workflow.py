@@ -24,7 +24,10 @@ needs_snakemake = pytest.mark.skipif(
 
 @pytest.mark.parametrize(
     ("file", "verbs"),
-    [(SNAKEFILE, ("score", "embed", "eval", "merge")), (CONSTRAINT, ("constraint", "merge"))],
+    [
+        (SNAKEFILE, ("score", "embed", "eval", "merge")),
+        (CONSTRAINT, ("align", "constraint", "merge")),
+    ],
 )
 def test_every_command_of_the_workflow_is_understood(file, verbs, capsys, monkeypatch):
     """Its flags are those of the verbs; without snakemake this is all that can be told."""
