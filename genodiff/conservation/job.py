@@ -103,16 +103,12 @@ class ConstraintJob(Job[ConstraintRequest]):
         pieces = list(cut_pieces(list_intervals(self.genome), contigs, CONTEXT, TILE))
         found = estimate_neutral_rate(self.genome, self.related.relatives, pieces, sites, source)
         file = asked.neutral or asked.genes
-        if file is None and not found.sites:
-            what = "no related genome aligns to the windows that are read for rate 1"
-            raise DataError(
-                what, file=self.path, fix="give more closely related species, or check the files"
-            )
         if found.sites < _LEAST_SITES:
             n = format_count(int(found.sites), "neutral site")
             what = f"related genomes align to {n}: rate 1 cannot be estimated"
-            fix = f"give {'neutral' if file is None else 'other'} sites (--neutral BED), or more "
-            raise DataError(what, file=file or self.path, fix=f"{fix}closely related genomes")
+            other = "neutral sites (--neutral BED)" if file is None else "other sites"
+            fix = f"give more closely related genomes, or {other}"
+            raise DataError(what, file=file or self.path, fix=fix)
         _log.info("rate 1 is that of %s (%s positions)", found.source, f"{found.sites:,.0f}")
         return found
 
