@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
-from genodiff.runs.run_paths import locate
+from genodiff.runs.run_paths import is_no_network, locate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,7 +52,8 @@ def load(
     """
     if memory not in (None, "on", "off"):
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
-    path, device = locate(path), choose_device(device)
+    path = locate(path)
+    device = choose_device(device, needs_torch=not is_no_network(path))
     from genodiff.api.model import Model
     from genodiff.models.opening import Published, open_any, refuse_relatives
     from genodiff.runs.related_model import relate_model

@@ -1,40 +1,39 @@
-"""A loaded model and what it does: `genodiff.Model`."""
+"""A loaded model and what it does: `genodiff.Model`. Torch is imported by what reads a network."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-import torch
-from jaxtyping import Int
 from numpy.typing import NDArray
-from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.api.network import Network
-from genodiff.data.tokenizer import Tokenizer
 from genodiff.design.request import HeldDesignsRequest
-from genodiff.diffusion.objective import Objective
 from genodiff.embedding.request import HeldEmbeddingRequest
 from genodiff.errors import UsageError
-from genodiff.evaluation.evaluate import evaluate
-from genodiff.evaluation.exact_order import score_sequences
 from genodiff.evaluation.likelihood_request import LikelihoodRequest
-from genodiff.generate.infill import Template
 from genodiff.generate.request import HeldSampleRequest, InfillRequest
 from genodiff.io.sequences import is_single, read_records, read_texts
 from genodiff.jobs.request import method
 from genodiff.kernels.defaults import own_defaults
 from genodiff.maps.request import DependencyRequest, HeldTracksRequest, SaturationRequest
 from genodiff.runs.config import RunConfig
-from genodiff.runs.tokenizer_files import open_model_tokenizer
 from genodiff.runs.trained_model import TrainedModel
-from genodiff.scoring.probabilities import Ids, Probabilities, fill_probabilities
-from genodiff.scoring.probabilities import leave_one_out as find_each
 from genodiff.variants.request import HeldScoreRequest
 
 if TYPE_CHECKING:
+    import torch
+    from jaxtyping import Int
+    from torch import Tensor
+
+    from genodiff.api.network import Network
+    from genodiff.data.tokenizer import Tokenizer
+    from genodiff.diffusion.objective import Objective
     from genodiff.finetuning.fitted_model import FittedModel
+    from genodiff.scoring.probabilities import Ids, Probabilities
 
 
 _MARK = b"?"  # a gap, as well as N
@@ -81,7 +80,6 @@ class Model:
     ) -> None:
         """`memory` is the default of methods that take one."""
         self._trained, self._tokenizer, self.memory = trained, tokenizer, memory
-        self._network = Network(trained.backbone)
 
     def __repr__(self) -> str:
         weights = sum(p.numel() for p in self.network.parameters())
@@ -99,7 +97,7 @@ class Model:
         return self._trained
 
     @property
-    def inner(self) -> "TrainedModel | FittedModel":
+    def inner(self) -> TrainedModel | FittedModel:
         """The model as lower rooms take it, whichever kind it is."""
         return self._trained
 
@@ -133,17 +131,21 @@ class Model:
         """Device of the network."""
         return next(self.network.parameters()).device
 
-    @property
+    @cached_property
     def network(self) -> Network:
         """The `torch.nn.Module`: ids (B, L) of any integer type → logits (B, L, V).
 
         It shares its weights with this model, and is initially in evaluation mode.
         """
-        return self._network
+        from genodiff.api.network import Network
+
+        return Network(self._trained.backbone)
 
     @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of a model of text. Raises `CheckpointError` for DNA."""
+        from genodiff.runs.tokenizer_files import open_model_tokenizer
+
         if self._tokenizer is None:
             self._tokenizer = open_model_tokenizer(self.path, self.alphabet)
         return self._tokenizer
@@ -168,6 +170,8 @@ class Model:
         N is visible here, and `?` is the mask. For text, `sequences` is a string or a list of
         strings. Raises `DataError` for a letter without an id.
         """
+        import torch
+
         if self.alphabet.domain == "dna":
             rows = []
             for record in read_records(sequences, extra=_MARK):
@@ -212,17 +216,19 @@ class Model:
             raise UsageError(what, fix="use m.network for the logits of its tokens")
         if every is not None and not leave_one_out:
             raise UsageError("every without leave_one_out", fix="give both")
+        from genodiff.generate.infill import Template
+        from genodiff.scoring import probabilities as read
+
         given = [
             Template(one.name, one.description, one.sequence)
             for one in read_records(sequences, extra=_MARK)
         ]
         drafts = [template.ids(self.alphabet) for template in given]
         if leave_one_out:
-            found = [
-                find_each(self._trained, ids, every=every, batch_size=batch_size) for ids in drafts
-            ]
+            how: dict[str, Any] = {"every": every, "batch_size": batch_size}
+            found = [read.leave_one_out(self._trained, ids, **how) for ids in drafts]
         else:
-            some = fill_probabilities(self._trained, drafts, batch_size=batch_size)
+            some = read.fill_probabilities(self._trained, drafts, batch_size=batch_size)
             found = [
                 _with_known(ids, rows, self._trained)
                 for ids, rows in zip(drafts, some, strict=True)
@@ -300,6 +306,8 @@ def measure_split(model: TrainedModel, split: str, **options: Any) -> Bits:
 
     `options` and errors are those of `evaluate`.
     """
+    from genodiff.evaluation.evaluate import evaluate
+
     found = evaluate(model, split, baselines=False, **options)
     value = found["bits_per_byte" if "bits_per_byte" in found else "bits_per_base"]
     ci95 = None if found["ci95_bits"] is None else (found["ci95_bits"][0], found["ci95_bits"][1])
@@ -308,6 +316,8 @@ def measure_split(model: TrainedModel, split: str, **options: Any) -> Bits:
 
 def measure_sequences(model: TrainedModel, sequences: Any, **options: Any) -> Bits:
     """The figure of `sequences`; `options` are those of `score_sequences`. Raises as it does."""
+    from genodiff.evaluation.exact_order import score_sequences
+
     records = read_records(sequences) if model.alphabet.domain == "dna" else []
     found = score_sequences(model, records, **options)
     figure = model.objective.figure

@@ -131,11 +131,17 @@ def test_torch_is_not_imported(world, sites, tmp_path):
         ["tracks", "none", *region, str(tmp_path / "tracks"), "--format", "wig"],
         ["ism", "none", *region, str(tmp_path / "ism.tsv")],
     ]
-    python = {"fasta": world.genome, "relatives": world.relatives, "out": tmp_path / "b.tsv"}
+    given = {"fasta": str(world.genome), "relatives": [str(one) for one in world.relatives]}
+    python = [
+        f"genodiff.score('none', {str(sites)!r}, out={str(tmp_path / 'b.tsv')!r}, **given)",
+        "model = genodiff.load('none', **given)",
+        f"model.score_variants({str(sites)!r}, fasta=given['fasta'])",
+        "model.ism(given['fasta'], region='chr1:3001-3020')",
+        "model.tracks(given['fasta'], region='chr1:3001-3020')",
+    ]
     code = "import sys, genodiff, genodiff.runs.related_genome as fit; fit.FIT_WINDOWS = 12\n"
-    code += "from pathlib import PosixPath, WindowsPath\nfrom genodiff.cli import main\n"
-    code += "".join(f"main({words!r})\n" for words in commands)
-    code += f"genodiff.score('none', {str(sites)!r}, **{python!r})\n"
+    code += f"from genodiff.cli import main\ngiven = {given!r}\n"
+    code += "\n".join([*(f"main({words!r})" for words in commands), *python, ""])
     code += "assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
