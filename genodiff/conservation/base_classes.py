@@ -15,6 +15,7 @@ from Bio.Data.CodonTable import unambiguous_dna_by_id
 from Bio.Seq import Seq
 from numpy.typing import NDArray
 
+from genodiff.io.big_bed import BedRow
 from genodiff.io.faidx import Genome
 from genodiff.io.transcript_model import (
     SHORTEST_INTRON,
@@ -30,6 +31,10 @@ CLASSES = (
     "intergenic", "intron", "other exon", "3' UTR", "5' UTR", "coding, frame unknown",
     "codon position 1", "codon position 2", "codon position 3", "coding, several frames",
     "not annotated",
+)  # fmt: skip
+GENE_FIELDS = (
+    "string name", "uint score", "char[1] strand", "uint thickStart", "uint thickEnd",
+    "uint reserved", "int blockCount", "int[blockCount] blockSizes", "int[blockCount] chromStarts",
 )  # fmt: skip
 _INTRON, _EXON, _THREE, _FIVE, _CODING, _FIRST, _SEVERAL, _NOWHERE = 1, 2, 3, 4, 5, 6, 9, 10
 
@@ -66,6 +71,22 @@ class BaseClasses:
             if len(sites):
                 found[contig] = sites
         return found
+
+    def list_rows(self, names: Mapping[str, str]) -> Iterator[BedRow]:
+        """The transcripts as BED12, with the `names` of contigs; not those across an origin."""
+        for contig, length in self._genome.contigs.items():
+            for one in self._annotation.list_transcripts(contig) or ():
+                blocks = sorted({(a, b) for a, b, _ in one.exons or one.coding})
+                blocks = blocks or [(one.start, one.end)]
+                start, end = blocks[0][0], max(b for _, b in blocks)
+                if end > length:
+                    continue
+                thick = [at for a, b, _ in one.coding for at in (a, b)] or [start]
+                sizes = "".join(f"{b - a}," for a, b in blocks)
+                starts = "".join(f"{a - start}," for a, _ in blocks)
+                more = (one.name or one.gene or ".", 0, "-.+"[one.strand + 1], min(thick),
+                        max(thick), 0, len(blocks), sizes, starts)  # fmt: skip
+                yield BedRow(names[contig], start, end, more)
 
     def _label(self, contig: str) -> _Labelled:
         if self._held is None or self._held[0] != contig:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.io.big_bed import BedRow
 from genodiff.memory.column_classes import ColumnClasses
 from genodiff.memory.column_rates import Columns
 from genodiff.memory.evidence import Floats
@@ -129,11 +130,24 @@ def estimate_fdr(scores: Floats, null: Sequence[Floats]) -> Floats:
     return q
 
 
+FIELDS = ("string name", "uint score", "char[1] strand", "float lod", "float q")
+"""Of a row behind its interval: a score of 0 to 1000, lod in nats."""
+
+
+def list_rows(elements: Sequence[Element]) -> list[BedRow]:
+    """The rows of elements.bed."""
+    return [
+        BedRow(
+            one.contig, one.start, one.end,
+            (f"element_{number}", min(1000, round(100 * np.log2(1 + one.lod))), ".",
+             f"{one.lod:.3f}", f"{one.q:.3g}"),
+        )
+        for number, one in enumerate(elements, 1)
+    ]  # fmt: skip
+
+
 def format_bed(elements: Sequence[Element]) -> str:
-    """BED: contig, start, end, name, a score of 0 to 1000, strand, then lod in nats and q."""
-    lines = ["#chrom\tstart\tend\tname\tscore\tstrand\tlod\tq\n"]
-    for number, one in enumerate(elements, 1):
-        score = min(1000, round(100 * np.log2(1 + one.lod)))
-        where = f"{one.contig}\t{one.start}\t{one.end}\telement_{number}"
-        lines.append(f"{where}\t{score}\t.\t{one.lod:.3f}\t{one.q:.3g}\n")
-    return "".join(lines)
+    """The rows as BED, below a line that names the fields."""
+    lines = ["#chrom\tstart\tend\tname\tscore\tstrand\tlod\tq"]
+    lines += ["\t".join(map(str, (*row[:3], *row.more))) for row in list_rows(elements)]
+    return "\n".join(lines) + "\n"

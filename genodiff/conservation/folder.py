@@ -8,18 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from genodiff.conservation.base_classes import CLASSES, BaseClasses
-from genodiff.conservation.elements import Element, find_elements, format_bed
+from genodiff.conservation.base_classes import CLASSES, GENE_FIELDS, BaseClasses
+from genodiff.conservation.elements import (
+    FIELDS,
+    Element,
+    find_elements,
+    format_bed,
+    list_rows,
+)
 from genodiff.conservation.maf import format_blocks
 from genodiff.conservation.request import PAGE, SIDECAR, ConstraintRequest
 from genodiff.conservation.run import ConstraintRun
-from genodiff.conservation.values import VALUES, list_constraint_kinds
+from genodiff.conservation.values import FEW_VALUES, VALUES, list_constraint_kinds
 from genodiff.errors import UsageError
 from genodiff.io import atomic
+from genodiff.io.big_bed import write_big_bed
 from genodiff.jobs.job import EmptyOutputError, Rows
 from genodiff.jobs.request import find_named
 from genodiff.maps.track_format import FORMATS
-from genodiff.maps.track_hub import HubRequest, name_assembly
+from genodiff.maps.track_hub import BedTrack, HubRequest, name_assembly
 from genodiff.maps.track_set import TrackSet, list_files
 from genodiff.maps.track_values import BaseTracks, read_letters
 from genodiff.memory.column_classes import ColumnClasses
@@ -31,6 +38,8 @@ _LEAST_SHARE, _LEAST_BASES = 0.001, 32  # fewer are chance
 _RENDER = "genodiff.reports.constraint_page:render_constraint_page"
 AROUND = 600
 """Bases that the page shows on either side of the strongest element."""
+_ELEMENTS = BedTrack("elements", "bigBed 6 +", "Conserved elements", "130,60,20")
+_GENES = BedTrack("genes", "bigBed 12 .", "Genes of the annotation", "20,20,120")
 _log = logging.getLogger("genodiff")
 
 
@@ -67,7 +76,13 @@ class ConstraintForm:
         kinds = list_constraint_kinds()
         found = list_files(SIDECAR, self.formats, kinds, None if self.assembly else assembly)
         more = ["alignment.maf"] * self.maf + ["classes.tsv"] * (self.genes is not None)
+        more += [f"{one.name}.bb" for one in self.list_beds()]
         return sorted([*found, "elements.bed", PAGE, *more])
+
+    def list_beds(self) -> tuple[BedTrack, ...]:
+        """The tracks of intervals in the hub."""
+        found = (_ELEMENTS, *(_GENES,) * (self.genes is not None))
+        return found if "bigwig" in self.formats else ()
 
 
 def write_constraint(
@@ -102,11 +117,20 @@ def write_constraint(
     slow = ColumnClasses(numbers, told["neutral"]["rate"], columns)
     elements = find_elements(stretches, columns, slow, fdr=form.fdr)
     assembly = name_assembly(told["fasta"]["path"])
-    contigs = dict(run.genome.contigs)
+    contigs, beds = dict(run.genome.contigs), form.list_beds()
 
     def describe(folder: Path, names: Mapping[str, str]) -> dict[str, Any]:
         renamed = [one._replace(contig=names[one.contig]) for one in elements]
         atomic.write_text(folder / "elements.bed", format_bed(renamed))
+        if beds:
+            lengths = {names[name]: length for name, length in contigs.items()}
+            about = "elements", _ELEMENTS.label
+            listed = list_rows(renamed)
+            write_big_bed(folder / "elements.bb", lengths, listed, FIELDS, about=about)
+            if classes is not None:
+                given = classes.list_rows(names)
+                about = "genes", _GENES.label
+                write_big_bed(folder / "genes.bb", lengths, given, GENE_FIELDS, about=about)
         if form.maf:
             lines = format_blocks(assembly, genomes, contigs, _read_letters(run, rows()))
             with open(folder / "alignment.maf", "w", encoding="utf-8") as file:
@@ -125,7 +149,7 @@ def write_constraint(
         return summary
 
     hub = HubRequest(
-        form.assembly, assembly, form.email, told["relatives_digest"], run.intervals[0]
+        form.assembly, assembly, form.email, told["relatives_digest"], run.intervals[0], beds
     )
     facts = {"relatives": ", ".join(genomes), "rate 1": told["neutral"]["source"]}
     kinds = list_constraint_kinds()
@@ -176,12 +200,15 @@ def count_constraint(run: ConstraintRun, rows: Rows, names: Sequence[str]) -> di
     each related genome lies over.
     """
     bases = scored = known = 0
+    few: set[float] = set()
     sums, present = np.zeros(len(VALUES)), np.zeros(len(names), np.int64)
     for _, _, letters, one in _read_letters(run, rows()):
         bases += len(letters)
         known += len(letters) - letters.count("N")
         there = ~np.isnan(one.values[:, 0])
         scored += int(there.sum())
+        if len(few) <= FEW_VALUES:
+            few |= set(np.unique(one.values[there, 0].round(3)).tolist())
         sums += one.values[there, : len(VALUES)].sum(0, dtype=np.float64)
         present += (one.bases[there] < NONE).sum(0)
     means = (sums / max(scored, 1)).round(6).tolist()
@@ -189,6 +216,7 @@ def count_constraint(run: ConstraintRun, rows: Rows, names: Sequence[str]) -> di
     return {
         "bases": bases, "known": known, "scored": scored, "covered": covered,
         "means": dict(zip(VALUES, means, strict=True)),
+        **({"rs_values": len(few)} if len(few) <= FEW_VALUES else {}),
     }  # fmt: skip
 
 

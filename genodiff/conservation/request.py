@@ -142,4 +142,6 @@ class ConstraintRequest(FileRequest):
             parts.append(
                 f"{format_count(told['elements'], 'conserved element')} at FDR {told['fdr']}"
             )
+        if n := told.get("rs_values"):
+            parts.append(f"rs has {format_count(n, 'value')}: conserved and rate tell more apart")
         return ", ".join(parts)

@@ -12,6 +12,8 @@ from genodiff.maps.track_values import BaseTracks, Track, TrackKind, TrackKinds
 VALUES = ("rs", "phylop", "conserved", "rate", "coverage", "length")
 """The tracks, in the order of an entry's columns."""
 COLUMNS = len(VALUES)
+FEW_VALUES = 24
+"""Of `rs`: a base that few genomes cover has no more, and a reader is told."""
 
 _KINDS = {
     "rs": ("Rejected substitutions (GERP's scale)", (-1, 1), "180,83,11"),

@@ -10,7 +10,7 @@ Database Definition and Assembly Hub User Guide.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,10 +28,20 @@ _LONGEST = 76  # characters of a longLabel
 Stanza = dict[str, str]
 
 
+class BedTrack(NamedTuple):
+    """A track of intervals in NAME.bb: its type in UCSC's words, what it is, a colour."""
+
+    name: str
+    kind: str
+    label: str
+    colour: str
+
+
 class HubRequest(NamedTuple):
     """What a hub is called; `genome` is UCSC's name, None for an assembly of its own.
 
-    `assembly` is how that is called, `view` the place that is shown first.
+    `assembly` is how that is called, `view` the place that is shown first, `beds` what is written
+    beside the bigWigs.
     """
 
     genome: str | None
@@ -39,6 +49,7 @@ class HubRequest(NamedTuple):
     email: str
     digest: str
     view: tuple[str, int, int]
+    beds: tuple[BedTrack, ...] = ()
 
 
 def name_assembly(path: str | None) -> str:
@@ -68,8 +79,11 @@ def write_hub(
     }
     write_text(folder / "hub.txt", format_stanzas([hub]))
     write_text(folder / "genomes.txt", format_stanzas([_describe_genome(request)]))
-    write_text(folder / "trackDb.txt", format_stanzas(list_tracks(request.digest, kinds)))
-    write_text(folder / "description.html", _describe_hub(name, facts, kinds))
+    write_text(
+        folder / "trackDb.txt", format_stanzas(list_tracks(request.digest, kinds, request.beds))
+    )
+    labels = [*(one.label for one in request.beds), *(one.label for one in kinds.values())]
+    write_text(folder / "description.html", _describe_hub(name, facts, labels))
     if request.genome is None:
         write_two_bit(folder / f"{name}.2bit", genome.contigs, genome.fetch)
 
@@ -80,10 +94,19 @@ def write_sizes(folder: Path, contigs: Mapping[str, int]) -> None:
     write_text(folder / "chrom.sizes", "".join(lines))
 
 
-def list_tracks(digest: str, kinds: TrackKinds = TRACKS) -> list[Stanza]:
+def list_tracks(
+    digest: str, kinds: TrackKinds = TRACKS, beds: Sequence[BedTrack] = ()
+) -> list[Stanza]:
     """The stanzas of trackDb.txt."""
     of = f" ({digest})"
-    found: list[Stanza] = []
+    found: list[Stanza] = [
+        {
+            "track": f"genodiff_{one.name}", "type": one.kind, "shortLabel": one.name,
+            "longLabel": _cut(one.label), "bigDataUrl": f"{one.name}.bb", "color": one.colour,
+            "visibility": "pack", "priority": "1",
+        }
+        for one in beds
+    ]  # fmt: skip
     containers: tuple[tuple[str, str, str, Stanza], ...] = (
         ("logo", "logo", "Logo: heights sum to information, in bits", {"logo": "on"}),
         ("p", "chances", "Probabilities of A, C, G and T given all other bases", {}),
@@ -165,17 +188,17 @@ def describe_reading(told: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _describe_hub(name: str, facts: Mapping[str, str], kinds: TrackKinds) -> str:
+def _describe_hub(name: str, facts: Mapping[str, str], labels: Sequence[str]) -> str:
     rows = {"genome": name, **facts}
     cells = "".join(
         f"<tr><td>{escape(key)}</td><td>{escape(str(value))}</td></tr>\n"
         for key, value in rows.items()
     )
-    tracks = "".join(f"<li>{escape(one.label)}</li>\n" for one in kinds.values())
+    tracks = "".join(f"<li>{escape(one)}</li>\n" for one in labels)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>genodiff tracks of {escape(name)}</title></head>\n<body>\n"
-        f"<h2>Model predictions for each base of {escape(name)}</h2>\n"
+        f"<h2>genodiff tracks of {escape(name)}</h2>\n"
         f"<ul>\n{tracks}</ul>\n<p>A base that was not read has no value.</p>\n"
         f"<table>\n{cells}</table>\n</body></html>\n"
     )

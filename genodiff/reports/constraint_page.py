@@ -17,7 +17,7 @@ from genodiff.reports.template import render_template
 from genodiff.version import __version__
 
 MOST_ELEMENTS = 12
-_SMOOTH = 15  # bases that `rs` is averaged over in the figure
+_SMOOTH = 15  # bases that a track is averaged over in the figure
 
 
 def render_constraint_page(
@@ -45,6 +45,9 @@ def render_constraint_page(
             "fdr": f"{told['fdr']:g}",
             "rate": f"{told['means']['rate']:.2f}",
             "relatives": [_describe_relative(one, told) for one in told["relatives"]["genomes"]],
+            "species": any(one.get("species") for one in told["relatives"]["genomes"]),
+            "few": told.get("rs_values"),
+            "smooth": _SMOOTH,
             "left_out": [one["name"] for one in told["relatives"].get("left_out", ())],
             "strongest": [
                 (f"{one.contig}:{one.start + 1:,}-{one.end:,}", f"{one.end - one.start:,}",
@@ -103,16 +106,18 @@ def draw_profile(around: BaseTracks, elements: Sequence[Element], *, narrow: boo
     at = around.start + 1 + np.arange(n)
     with open_canvas(NARROW if narrow else WIDE, TALL) as figure:
         top, low = figure.subplots(2, 1, sharex=True)
-        top.fill_between(at, 0, around.related["conserved"], color=MODEL, linewidth=0, alpha=0.6)
+        conserved, rs = (
+            _smooth(np.asarray(around.related[name], float)) for name in ("conserved", "rs")
+        )
+        top.fill_between(at, 0, conserved, color=MODEL, linewidth=0)
         top.set_ylim(0, 1.02)
-        top.set_ylabel("conserved")
+        top.set_ylabel("probability of\nslow classes")
         low.axhline(0, color=MUTED, linewidth=0.7)
-        rs = _smooth(np.asarray(around.related["rs"], float))
         low.plot(at, rs, color=INK, linewidth=1)
         for one in elements:
             if one.contig == around.contig and one.start < at[-1] and one.end > at[0]:
                 low.axvspan(one.start + 1, one.end, 0, 0.06, color=MARKOV, linewidth=0)
-        low.set_ylabel(f"rs, mean of {_SMOOTH}")
+        low.set_ylabel("rejected\nsubstitutions")
         low.set_xlim(at[0], at[-1])
         low.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
         low.set_xlabel(around.contig)

@@ -106,6 +106,13 @@ class LoadTally:
                 return names[(one or max(ancestral, 1)) - 1]
         return names[0]
 
+    def describe(self) -> dict[str, int]:
+        """How many samples, alleles that they carry, and of these not judged."""
+        every = [one for (_, name), one in self._counts.items() if name == ALL]
+        unjudged = sum(one.unjudged for one in every)
+        alleles = unjudged + sum(one.derived + one.ancestral for one in every)
+        return {"samples": len(self._samples), "alleles": alleles, "unjudged": unjudged}
+
     def write(self, path: str | Path) -> None:
         """Write the table, samples in the order of the file. Raises `MachineError`."""
         rows = ["\t".join(LOAD_COLUMNS)]

@@ -251,6 +251,12 @@ class ScoreRequest(ScoreFields, FileRequest):
         if names := told.get("columns_not_written"):
             shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
             said += f"; {format_count(len(names), 'column')} of the table not written ({shown})"
+        if told.get("load"):
+            samples, alleles, unjudged = told["load"].values()
+            said += f"; {self.load}: {format_count(samples, 'sample')}"
+            said += f", {unjudged / max(alleles, 1):.0%} of alleles unjudged (AA unknown or unsure)"
+        if n := told.get("rs_values"):
+            said += f"; GD_RS has {format_count(n, 'value')}: more related genomes tell more apart"
         return said
 
 

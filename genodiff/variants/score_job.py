@@ -373,6 +373,7 @@ class ScoreJob(Job[ScoreRequest]):
             **name_relatives(score.model),
             **({} if self.genes is None else {"features": self.genes.describe_source()}),
             "indexed": indexed,
+            **({} if load is None else {"load": load.describe()}),
         }  # fmt: skip
 
     def run(self) -> dict[str, Any]:

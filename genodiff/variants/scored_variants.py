@@ -106,6 +106,10 @@ class HaplotypeTally:
         return {**vars(self), "unscored": dict(sorted(self.unscored.items()))}
 
 
+FEW_VALUES = 12
+"""Of rejected substitutions: a base that few genomes cover has no more, and a reader is told."""
+
+
 @dataclass
 class ScoreTally:
     """What the records of an output hold."""
@@ -117,6 +121,8 @@ class ScoreTally:
     """ALTs without, by reason; the header says what each means."""
     evaluations: int = 0
     haplotypes: HaplotypeTally | None = None
+    rs_values: set[float] = field(default_factory=set)
+    """The values of rejected substitutions, as far as they are few."""
 
     def add(self, scores: Scores) -> None:
         """Count one record."""
@@ -127,11 +133,15 @@ class ScoreTally:
                 self.unscored[name_reason(one.flags)] += 1
             else:
                 self.scored += 1
+            if one.rs is not None and len(self.rs_values) <= FEW_VALUES:
+                self.rs_values.add(round(one.rs, 3))
 
     def describe(self) -> dict[str, Any]:
         """As a sidecar has it."""
         told = {**vars(self), "unscored": dict(sorted(self.unscored.items()))}
-        del told["haplotypes"]
+        del told["haplotypes"], told["rs_values"]
+        few = 0 < len(self.rs_values) <= FEW_VALUES
+        told |= {"rs_values": len(self.rs_values)} if few else {}
         return told | ({"haplotypes": self.haplotypes.describe()} if self.haplotypes else {})
 
 

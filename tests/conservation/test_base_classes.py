@@ -97,7 +97,7 @@ def test_genes_without_coding_sequence_are_refused_as_neutral(example, tmp_path,
 @pytest.mark.slow
 def test_the_table_and_the_page_say_which_classes_are_constrained(example, tmp_path, monkeypatch):
     monkeypatch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 48)
-    given = {"relatives": [example / "near.fa", example / "far.fa"], "formats": ["parquet"]}
+    given = {"relatives": [example / "near.fa", example / "far.fa"], "formats": ["bigwig"]}
     told = genodiff.constraint(
         example / "genome.fa", **given, genes=example / "genes.gff3", out=tmp_path / "o"
     )
@@ -116,6 +116,17 @@ def test_the_table_and_the_page_say_which_classes_are_constrained(example, tmp_p
     assert "fourfold sites of genes.gff3" in page
     assert page.count("<svg") == 4
     assert str(tmp_path) not in page + json.dumps(told["files"])
+    with pytest.importorskip("pyBigWig").open(str(tmp_path / "o" / "genes.bb")) as file:
+        genes = [row for name, n in file.chroms().items() for row in file.entries(name, 0, n)]
+    cds = [
+        line.split("\t")
+        for line in (example / "genes.gff3").read_text().splitlines()
+        if "\tCDS\t" in line
+    ]
+    names = {one[8].partition("Parent=")[2].partition(";")[0] for one in cds}
+    assert {more.split("\t")[0] for _, _, more in genes} == names
+    thick = [(int(one[3]), int(one[4])) for one in (row[2].split("\t") for row in genes)]
+    assert sum(b - a for a, b in thick) > sum(int(one[4]) - int(one[3]) + 1 for one in cds)
     fewer = tmp_path / "few.gff3"
     fewer.write_text("\n".join((example / "genes.gff3").read_text().splitlines()[:7]))
     with pytest.raises(DataError, match="fourfold"):

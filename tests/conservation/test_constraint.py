@@ -104,6 +104,18 @@ def test_formats_hold_the_same_numbers(whole):
         np.testing.assert_allclose(numbers, found[name], rtol=1e-4, atol=1e-5)
 
 
+def test_the_hub_has_the_elements(whole):
+    import pyBigWig
+
+    lines = (whole / "elements.bed").read_text().splitlines()[1:]
+    with pyBigWig.open(str(whole / "elements.bb")) as file:
+        found = [f"chr1\t{a}\t{b}\t{more}" for a, b, more in file.entries("chr1", 0, LENGTH)]
+    assert found == lines
+    stanzas = (whole / "trackDb.txt").read_text()
+    assert "track genodiff_elements\ntype bigBed 6 +\n" in stanzas
+    assert "genes.bb" not in stanzas
+
+
 def test_the_alignment_has_the_columns_that_were_scored(whole, world):
     coverage = table(whole)["coverage"]
     at = 0
@@ -197,6 +209,7 @@ def test_the_command_says_how_many_bases_have_a_value(world, tmp_path, capsys):
     code, _, err = command(capsys, *words, "-o", tmp_path / "o")
     assert code == 0
     assert "13,500 bases, 12,000 scored (88.9% of known bases)" in err
+    assert "rs has" in err
 
 
 @pytest.mark.parametrize(
