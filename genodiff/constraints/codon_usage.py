@@ -18,6 +18,8 @@ from genodiff.io.delimited import split_rows
 from genodiff.io.text_lines import is_comment, read_number, read_text_lines
 
 LEAST = 1e-3
+_OF_MODELS = {"ecoli": "e_coli", "yeast": "s_cerevisiae"}
+"""The species of pretrained models, by these."""
 _CODON = re.compile("[ACGTU]{3}")
 _THREE = re.compile("[0-9]{3}")
 _POINT_OF_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:[.][0-9]{3})+")
@@ -61,6 +63,7 @@ def _read_species(name: str) -> dict[str, float]:
     for full in sorted(python_codon_tables.available_codon_tables_names):
         known.setdefault(full.rpartition("_")[0], full)
         known[full] = full
+    name = _OF_MODELS.get(name, name)
     if name not in known:  # the package would fetch an unknown one
         raise UsageError(f"no codon usage of '{name}'; {did_you_mean(name, list(known))}")
     tables: dict[str, dict[str, Any]] = python_codon_tables.get_codons_table(known[name])

@@ -164,6 +164,10 @@ def _parse_protein(
     word: Any, code: int, contigs: dict[str, int], circular: Collection[str]
 ) -> tuple[str, KeepProtein]:
     if not isinstance(word, dict):
+        if ":" not in str(word) and word not in contigs:
+            what = f"--protein '{word}' is no place; names of genes are not read"
+            fix = "give its coding sequence, chr1:100-399:-, or its exons in --constraints FILE"
+            raise UsageError(what, fix=fix)
         contig, start, end, strand = _parse_stranded(str(word), contigs, circular)
         return contig, KeepProtein(((start, end),), strand, code)
     unknown = set(word) - {"exons", "strand", "sequence"}

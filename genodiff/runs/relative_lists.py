@@ -42,6 +42,7 @@ from genodiff.version import __version__
 BUILT = "relatives.json"
 _FORMAT = 1
 _LISTS = (".tsv", ".txt", ".list")
+_FASTA = re.compile(r".+\.(?:fa|fas|fasta|fna)(?:\.gz|\.bgz)?", re.IGNORECASE)
 _SHOWN = 3
 _SPLIT, _WHOLE = "split", "whole"
 _log = logging.getLogger("genodiff")
@@ -143,8 +144,12 @@ def _list_one(given: str | Path, fetches: bool) -> Sequence[GenomeRow]:
             _check_here(str(given), rows)
         return rows
     if path.is_dir():
-        what = "is a folder without relatives"
-        raise DataError(what, file=path, fix="give one that `genodiff data relatives --out` made")
+        files = sorted(one for one in path.iterdir() if _FASTA.fullmatch(one.name))
+        if not files:
+            what = "is a folder without relatives"
+            fix = "give one of FASTA files, or one that `genodiff data relatives --out` made"
+            raise DataError(what, file=path, fix=fix)
+        return [row for one in files for row in _list_one(one, fetches)]
     what = "is not there (not found)"
     fix = "give FASTA files, a list of genomes (.tsv), or a recipe: " + ", ".join(recipes)
     if not path.suffix and os.sep not in str(given):

@@ -197,6 +197,7 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         ((*GENOME, "--constraints", "exons.yaml"), 2, "give exons of one contig"),
         ((*GENOME, "--constraints", "."), 3, "cannot be read"),
         ((*GENOME, "--codon-usage", "e_coli"), 2, "--codon-usage is of a kept protein"),
+        ((*GENOME, "--protein", "GAL1"), 2, "--protein 'GAL1' is no place; names of genes are not"),
         (("--fasta", "in.fa"), 2, "--bed or --region"),
         (("--bed", "r.bed"), 2, "neither --fasta nor --template"),
         (("--fasta", "in.fa", "--bed", "empty.bed"), 3, "empty.bed"),

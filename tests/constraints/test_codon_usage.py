@@ -171,6 +171,8 @@ def test_species_are_those_of_the_package(monkeypatch):
 def test_the_package_has_the_usage_of_e_coli():
     pytest.importorskip("python_codon_tables")
     assert dict(read_codon_usage("e_coli", 11))["AAG"] == pytest.approx(0.24, abs=0.02)
+    assert read_codon_usage("ecoli", 11) == read_codon_usage("e_coli", 11)
+    assert read_codon_usage("yeast", 1) == read_codon_usage("s_cerevisiae", 1)
 
 
 def test_words_need_a_protein(tmp_path):

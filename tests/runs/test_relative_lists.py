@@ -237,5 +237,10 @@ def test_what_cannot_be_relatives_is_one_line_and_nothing_is_half_written(name, 
 def test_a_list_may_be_mixed_with_files_and_names_are_sorted(here):
     write_list(here / "l.tsv", [{"path": "near.fa"}])
     assert [row.name for row in list_genomes(["l.tsv", "far.fa"]).rows] == ["far", "near"]
+    (here / "all").mkdir()
+    for name in ("near.fa", "far.fa"):
+        (here / "all" / name).symlink_to(here / name)
+    (here / "all" / "notes.md").touch()
+    assert [row.name for row in list_genomes(["all"]).rows] == ["far", "near"]
     with pytest.raises(DataError, match="two relatives are called near"):
         list_genomes(["l.tsv", "near.fa"])
