@@ -29,6 +29,8 @@ CONTIG, WIDE, NEAR = "chrII", (277_700, 279_700), (278_562, 278_690)
 GENES = [("GAL10", 276_252, 278_352, -1), ("GAL1", 279_020, 280_607, 1)]
 COLOURS = dict(zip("ACGT", ("#1b7f3b", "#0b5cad", "#a3690b", "#b3261e"), strict=True))
 CODING, DARK, RED = "#0b6e69", "#22313f", "#c0392b"
+SPECIES = {"Sarb": "S. arboricola", "Seub": "S. eubayanus", "Spar": "S. paradoxus"}
+LEAST_ALIGNED = 0.05
 GAL4 = re.compile(r"(?=CG[GC].{11}CCG)")
 
 
@@ -64,6 +66,12 @@ def main() -> None:
         told = ["none", "--fasta", asked.fasta, *words]
         near = run("tracks", told, NEAR, Path(folder, "near"))
         draw(dict(wide), dict(near), asked.out)
+
+
+def name_species(name: str) -> str:
+    """`Spar_CBS432` as a reader knows it."""
+    short, _, strain = name.partition("_")
+    return f"{SPECIES.get(short, short)} {strain}".strip()
 
 
 def draw(wide: dict[str, Any], near: dict[str, Any], out: str) -> None:
@@ -119,7 +127,7 @@ def draw(wide: dict[str, Any], near: dict[str, Any], out: str) -> None:
             y += float(chances[k] * bits)
     b.set(xlim=(0, len(letters)), ylim=(0, 2.3), yticks=[0, 1, 2], ylabel="expected base\n(bits)")
     strips = sorted(k for k in near if k.startswith("relative_"))
-    strips = [k for k in strips if np.isfinite(near[k]).any() and np.abs(near[k]).max() > 0]
+    strips = [k for k in strips if np.abs(np.nan_to_num(near[k])).mean() > LEAST_ALIGNED]
     for row, name in enumerate(strips):
         values = np.nan_to_num(near[name])
         for sign, colour in ((1, CODING), (-1, RED)):
@@ -129,7 +137,7 @@ def draw(wide: dict[str, Any], near: dict[str, Any], out: str) -> None:
         xlim=(0, len(letters)),
         ylim=(-len(strips) + 0.9, 0.9),
         yticks=[0.4 - r for r in range(len(strips))],
-        yticklabels=[name.removeprefix("relative_") for name in strips],
+        yticklabels=[name_species(name.removeprefix("relative_")) for name in strips],
     )
     ticks = np.arange(-(-NEAR[0] // 20) * 20, NEAR[1], 20)
     for axes in (b, c):

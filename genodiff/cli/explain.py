@@ -57,6 +57,13 @@ def _describe(error: CycloptsError) -> str:
     return what
 
 
+_SAME = (
+    ("genes", "features", "annotation", "gff", "gff3", "gtf"), ("fasta", "genome", "reference"),
+    ("out", "output", "outdir"), ("region", "bed", "regions", "targets"),
+)  # fmt: skip
+"""Words that other tools, or other verbs, use for an option."""
+
+
 def _describe_option(error: UnknownOptionError) -> str:
     given = (error.token.keyword or error.token.value).split("=", 1)[0]
     names = chain.from_iterable(one.names for one in error.argument_collection if one.parse)
@@ -64,7 +71,10 @@ def _describe_option(error: UnknownOptionError) -> str:
     shown = f"Unknown option: {printable(given)}"
     if given in ("--relatives", "--strains"):
         return f"{shown}. Relatives are read by a trained run: give them to {_READ_RELATIVES}"
-    near = get_close_matches(given.lstrip("-").lower(), known, n=1, cutoff=_NEAR)
+    bare = given.lstrip("-").lower()
+    near = [name for group in _SAME if bare in group for name in group if name in known]
+    near += get_close_matches(bare, known, n=1, cutoff=_NEAR)
+    near += [name for name in (bare.partition("-")[0],) if name in known]  # --keep-constrained
     if near:
         return f"{shown}. Did you mean {known[near[0]]}?"
     flags = [flag for flag in known.values() if flag.startswith("--") and "." not in flag]

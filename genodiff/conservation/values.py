@@ -1,6 +1,5 @@
 """The tracks of constraint: what each is, its unit, and how a browser shows it."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -59,7 +58,3 @@ class ConstraintPiece(NamedTuple):
         cut = 4 * COLUMNS * n
         values = np.frombuffer(row, "<f4", COLUMNS * n).reshape(n, COLUMNS)
         return cls(values, np.frombuffer(row, np.uint8, offset=cut).reshape(n, -1))
-
-    def name_values(self) -> Mapping[str, Track]:
-        """The tracks by name."""
-        return dict(zip(VALUES, self.values.T, strict=False))
