@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt
 
 import genodiff
 from genodiff.errors import UsageError
-from genodiff.jobs.options import FileRequest
+from genodiff.jobs.options import FileRequest, print_plan
 from genodiff.jobs.request import Option, Request, list_fields, make_function, method
 
 
@@ -114,3 +114,21 @@ def test_the_inputs_of_a_request_are_the_files_that_it_reads():
         "run", "g.fa", out="x.html", bed="r.bed", genes="genes.gff"
     )
     assert request.list_inputs() == ["g.fa", "r.bed", "genes.gff"]
+
+
+def test_a_plan_is_told_in_words_and_units(capsys):
+    print_plan(
+        {
+            "bases": 1_000, "journal_bytes": 2_600_000, "fit_seconds": 18.0, "to_index": 2,
+            "exact_evaluations": 74, "shape": [4, 118], "evaluations": 3, "evaluations_at_most": 9,
+            "seconds": 2.0, "device": "cpu", "relatives": "2 genomes", "seconds_of_relatives": 60.0,
+        }
+    )  # fmt: skip
+    wide = len("genomes to prepare")
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line[:wide].rstrip(): line[wide + 1 :] for line in lines}
+    assert rows["working file"] == "3 MB"
+    assert rows["of it preparing"] == "18 s"
+    assert (rows["shape"], rows["evaluations"]) == ("4 × 118", "3 to 9")
+    assert rows["time"] == "about 62 s on cpu"
+    assert not any("_" in name for name in rows)
