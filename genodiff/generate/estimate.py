@@ -19,6 +19,7 @@ from genodiff.generate.sampling import AUTO_STEPS
 from genodiff.generate.step_choice import bits_lost
 from genodiff.io.progress import format_duration
 from genodiff.io.target import format_size, free_disk_space, is_stream
+from genodiff.runs.run_paths import is_no_network
 
 _HEADER_BYTES = 110  # of a FASTA record
 _MEMORY_PER_BASE = 32  # bytes, in a batch
@@ -84,9 +85,10 @@ def plan_sampling(drawing: Drawing, work: Workload, files: Sequence[str]) -> dic
         "seconds": round(seconds, 1),
         "device": str(device),
     }
+    network = f"{weights:,} parameters, {model.alphabet.name}, trained on "
+    network += f"{model.config.data.seq_len:,} {units}, {model.digest}"
     lines = [
-        f"model        {weights:,} parameters, {model.alphabet.name}, trained on "
-        f"{model.config.data.seq_len:,} {units}, {model.digest}",
+        f"model        {'no network' if is_no_network(model.run) else network}",
         f"records      {n * len(lengths):,} of {min(lengths):,} to {max(lengths):,} {units}",
         f"to fill      {n * work.bases:,} {units} in {format_count(n * work.windows, 'window')}",
         f"evaluations  about {n * work.evaluations:,.0f} of the network on one window "

@@ -163,8 +163,8 @@ def count_waiting(listed: GenomeList, *, fits: bool = False) -> dict[str, Any] |
 def describe_waiting(relatives: Mapping[str, Any] | None, of_method: float = 0.0) -> dict[str, Any]:
     """What a plan says of relatives that are not ready; empty where they are, or without any.
 
-    `of_method`: seconds of what a method of scoring still fits. The time that a plan says beside it
-    is that of the network alone.
+    `of_method`: seconds of what a method of scoring still fits. `seconds` of a plan are those of
+    the network alone; the line that a person reads adds these.
     """
     work, seconds = [], of_method
     if relatives and "waiting" in relatives:
