@@ -58,7 +58,7 @@ CHOOSERS = {"genodiff.jobs.machine", "genodiff.models.opening"}
 LINES = 400
 FILES = sorted(PACKAGE.rglob("*.py"))
 BUDGET = {
-    "annotation": 1_200, "api": 3_800, "backbones": 2_700, "cli": 900, "conservation": 1_700,
+    "annotation": 1_200, "api": 3_800, "backbones": 2_700, "cli": 850, "conservation": 1_750,
     "constraints": 2_600, "data": 7_500, "design": 1_600, "diagnosis": 800, "diffusion": 5_000,
     "embedding": 1_200, "evaluation": 4_500, "finetuning": 9_400, "generate": 4_300, "hf":
     1_500, "hub": 3_600, "io": 10_420, "jobs": 1_500, "kernels": 5_700, "laws": 500, "maps":
