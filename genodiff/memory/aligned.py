@@ -27,6 +27,7 @@ So bits with an alignment are not to be set beside bits of a search.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -110,23 +111,35 @@ class AlignedMemory(Memory):
         """The windows as the model sees them, and the diagonals that the alignment gives them."""
         left_out = self._check(windows, without)
         located = self.locator.locate(windows)
-        diagonals = list_diagonals(self.blocks, located.places, windows.shape[1])
+        diagonals = list_diagonals(self.blocks, located.places, windows.shape[1], self._reach)
         seen = [
             one._replace(without=own, n_loci=max(sum(map(len, some)), 1), is_aligned=True)
             for one, own, some in zip(located.seen, left_out, diagonals, strict=True)
         ]
         return seen, diagonals
 
+    @cached_property
+    def _reach(self) -> NDArray[np.int64]:
+        return find_reach(self.blocks)
+
+
+def find_reach(blocks: AlignedBlocks) -> NDArray[np.int64]:
+    """(N,): the farthest end of each block and of all before it, since blocks may overlap."""
+    return np.maximum.accumulate(blocks.target + blocks.length)
+
 
 def list_diagonals(
-    blocks: AlignedBlocks, located: Sequence[tuple[Places, Places]], length: int
+    blocks: AlignedBlocks,
+    located: Sequence[tuple[Places, Places]],
+    length: int,
+    reach: NDArray[np.int64],
 ) -> Found:
-    """The diagonals of each window of `length` bases, on each strand, ascending."""
+    """The diagonals of each window of `length` bases, on each strand, ascending; `reach` is that of
+    `find_reach`.
+    """
     counts = [[len(one) for one in pair] for pair in located]
     begin = np.concatenate([one for pair in located for one in pair] or [np.zeros(0, np.int64)])
     owner = np.repeat(np.arange(2 * len(located)), np.array(counts, np.int64).reshape(-1))
-    # Blocks may overlap one another: the first that reaches a place is told by the running end.
-    reach = np.maximum.accumulate(blocks.target + blocks.length)
     first = np.searchsorted(reach, begin, "right")
     last = np.searchsorted(blocks.target, begin + length, "left")
     n = np.maximum(last - first, 0)

@@ -110,7 +110,7 @@ def align_memory(
     cached = target._home / "alignments" / f"{key[:32]}.npy"
     with lock_folder(cached, "reads the same alignment"):
         try:
-            rows = np.load(cached, allow_pickle=False)
+            rows = np.load(cached, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError):
             reader = _BlockReader(genome, locator.memory.text, str(path))
             rows = np.stack(AlignedBlocks.sort(reader.read(path)))

@@ -9,6 +9,7 @@ from genodiff.memory.aligned import (
     AlignedBlocks,
     AlignedMemory,
     Locator,
+    find_reach,
     list_diagonals,
     list_diagonals_slowly,
 )
@@ -106,14 +107,14 @@ def test_fast_and_naive_agree():
     located = [
         tuple(np.sort(rng.integers(-20, 3000, k)) for k in rng.integers(0, 4, 2)) for _ in range(40)
     ]
-    fast = list_diagonals(blocks, located, 64)
+    fast = list_diagonals(blocks, located, 64, find_reach(blocks))
     slow = list_diagonals_slowly(blocks, located, 64)
     for one, other in zip(fast, slow, strict=True):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b)
-    assert list_diagonals(blocks, [], 64) == []
+    assert list_diagonals(blocks, [], 64, find_reach(blocks)) == []
     none = AlignedBlocks.sort(np.zeros((0, 4), np.int64))
-    assert not any(len(a) + len(b) for a, b in list_diagonals(none, located, 64))
+    assert not any(len(a) + len(b) for a, b in list_diagonals(none, located, 64, find_reach(none)))
 
 
 @pytest.mark.skipif(not library.is_loaded(), reason="the C library was not built")
