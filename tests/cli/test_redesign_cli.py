@@ -13,9 +13,9 @@ from genodiff.constraints.composition import GcContent
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
 from genodiff.design import design_drawing
 from genodiff.io.fasta import read_fasta
-from genodiff.io.haplotypes import apply_changes, choose_change
 from genodiff.io.vcf import read_vcf
 from tests.commands import exit_code
+from tests.consensus import apply_changes, choose_change
 
 BED = "c2\t1000\t1012\nc1\t300\t345\nc1\t350\t362\nc3\t0\t9\nc3\t2990\t3001\n"
 REGIONS = [("c1", 300, 345), ("c1", 350, 362), ("c2", 1000, 1012), ("c3", 0, 9), ("c3", 2990, 3001)]

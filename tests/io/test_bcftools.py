@@ -10,13 +10,7 @@ import pytest
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
-from genodiff.io.haplotypes import (
-    Change,
-    apply_changes,
-    choose_change,
-    leave_out_overlaps,
-    read_genotype,
-)
+from genodiff.io.haplotypes import read_genotype
 from genodiff.io.phasing import PhasedHaplotype, RecordPhaser
 from genodiff.io.variants import (
     BASES,
@@ -29,6 +23,7 @@ from genodiff.io.variants import (
     normalize_alleles,
 )
 from genodiff.io.vcf import read_vcf
+from tests.consensus import Change, apply_changes, choose_change, leave_out_overlaps
 from tests.io.bcftools_lines import (
     ASKED_BY_COPY,
     FOLDER,

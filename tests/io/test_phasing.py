@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.io.haplotypes import Change, apply_changes
 from genodiff.io.phasing import PhasedHaplotype, PhasedRecord, RecordPhaser, place_allele
 from genodiff.io.variants import VariantRecord
+from tests.consensus import Change, apply_changes
 
 LETTERS = "ACGTTGCAAC" * 30
 SPAN = 50
