@@ -190,7 +190,7 @@ def test_the_plan_knows_their_cost(run, case, capsys):
     code, out, err = command(capsys, *words(run, "o.vcf", "--plan"))
     assert code == 0, err
     assert "haplotypes 5 chain" in " ".join(out.split())
-    assert "haplotype_evaluations " in out
+    assert "haplotype evaluations " in out
     assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
 
 
