@@ -23,7 +23,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Verbs whose page is called otherwise.
 PAGE_OF = {
     "checkpoint": "checkpoints", "data": "check-data", "eval": "evaluate",
-    "merge": "score-variants", "score": "score-variants",
+    "align": "relatives", "merge": "score-variants", "score": "score-variants",
 }  # fmt: skip
 END = re.compile(r"[|;&<>]|2>")  # what the shell reads, and not genodiff
 
