@@ -11,13 +11,14 @@ of the related genome by our own search in the target, by identity. Times are of
 
 import argparse
 import json
-import resource
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ from genodiff.memory.alignment import sum_classes  # noqa: E402
 from genodiff.memory.memory import Memory, open_memory, write_memory  # noqa: E402
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers  # noqa: E402
 from genodiff.memory.search import Effort  # noqa: E402
-from genodiff.memory.text import Codes, MemoryText, TextWriter  # noqa: E402
+from genodiff.memory.text import Codes, TextWriter  # noqa: E402
 from genodiff.runs.folder import find_git_revision  # noqa: E402
 
 GAP, PIECE, BATCH = 400, 10_000, 32
@@ -46,12 +47,6 @@ class Asked(NamedTuple):
     place: int
     window: Codes
     related: Codes
-
-
-def now_gb() -> float:
-    """What is resident now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return round(pages * resource.getpagesize() / 1e9, 2)
 
 
 def main() -> None:
@@ -94,61 +89,61 @@ def main() -> None:
     row = {"mb": given.mb, "commit": find_git_revision(), "text_cpu_s": round(spent, 1)}
     with tempfile.TemporaryDirectory(dir=given.output.parent) as folder:
         home = Path(folder)
-        other_text = Memory.build_sampled(related.finish(), searched=False)
-        np.save(home / "planes.npy", other_text.text.planes)
-        sources, size, chain = other_text.text.sources, other_text.text.size, other_text.chain
-        del related, other_text
+        write_memory(home / "related", Memory.build_sampled(related.finish(), searched=False), {})
+        del related
         begun = time.process_time()
         built = Memory.build_sampled(target.finish())
         row |= {
-            "index_cpu_s": round(time.process_time() - begun, 1),
-            "peak_gb": round(peak_gb(), 2),
-        }
-        write_memory(home / "memory", built, {"mb": given.mb})
+            "index_cpu_s": round(time.process_time() - begun, 1), "peak_gb": round(peak_gb(), 2),
+        }  # fmt: skip
+        write_memory(home / "target", built, {})
         del built, target
-        print(json.dumps(row), flush=True)
-        memory = open_memory(home / "memory")
-        text = MemoryText(np.load(home / "planes.npy", mmap_mode="r"), size, sources)
         rows = np.concatenate(blocks)
         rows = np.concatenate([rows, np.zeros((len(rows), 1), np.int64)], 1)
-        laid = AlignedMemory(
-            text, None, chain, blocks=AlignedBlocks.sort(rows), locator=Locator(memory)
-        )
-        row["blocks"] = len(rows)
-        del rows, blocks
-        numbers = RelativeNumbers()
-        alike = np.ones(len(numbers.share), bool)
-        windows = np.stack([one.window for one in asked])
-        laid.search(windows[:2])
-        spent, over = np.zeros(2), []
-        for first in range(0, len(windows), BATCH):
-            some = windows[first : first + BATCH]
-            marks = [time.process_time()]
-            seen, found = laid.search(some)
-            marks.append(time.process_time())
-            over.append(sum_classes(text, seen, found, numbers, alike)[0])
-            spent += np.diff([*marks, time.process_time()])
-        share = float((np.concatenate(over).sum(-1) > 0.5).mean())
-        ms = (1e3 * spent / len(windows)).round(2).tolist()
-        row["alignment"] = {"locate_ms": ms[0], "sum_ms": ms[1], "laid": share, "gb": now_gb()}
+        np.save(home / "blocks.npy", np.stack(AlignedBlocks.sort(rows)))
         print(json.dumps(row), flush=True)
-        searched = replace(memory, numbers=RELATIVE_SEARCH).with_effort(Effort(most=64))
-        kept = np.stack([one.related for one in asked])
-        searched.search(kept[:2])
-        begun = time.process_time()
-        found = searched.search(kept)[1]
-        row["search_ms"] = round(1e3 * (time.process_time() - begun) / len(kept), 2)
-        recall: dict[float, list[bool]] = {}
-        for one, (diagonals, _) in zip(asked, found, strict=True):
-            near = abs(diagonals - one.place) < LENGTH // 8
-            recall.setdefault(one.rate, []).append(bool(near.any()))
-        row["found_by_identity"] = {
-            str(round(1 - rate, 2)): [round(float(np.mean(some)), 3), len(some)]
-            for rate, some in sorted(recall.items())
-        }
-        row["end_gb"] = now_gb()
+        with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # its memory is its own
+            row |= fresh.submit(ask, home, asked).result()
     print(json.dumps(row), flush=True)
     given.output.write_text(json.dumps(row, indent=1) + "\n")
+
+
+def ask(home: Path, asked: list[Asked]) -> dict[str, Any]:
+    """What windows cost with the alignment and by a search, and who is found."""
+    torch.set_num_threads(1)
+    memory, related = open_memory(home / "target"), open_memory(home / "related")
+    blocks = AlignedBlocks(*np.load(home / "blocks.npy", mmap_mode="r"))
+    laid = AlignedMemory(related.text, None, related.chain, blocks=blocks, locator=Locator(memory))
+    row: dict[str, Any] = {"blocks": len(blocks.target)}
+    numbers = RelativeNumbers()
+    alike = np.ones(len(numbers.share), bool)
+    windows = np.stack([one.window for one in asked])
+    laid.search(windows[:2])
+    spent, over = np.zeros(2), []
+    for first in range(0, len(windows), BATCH):
+        marks = [time.process_time()]
+        seen, found = laid.search(windows[first : first + BATCH])
+        marks.append(time.process_time())
+        over.append(sum_classes(related.text, seen, found, numbers, alike)[0])
+        spent += np.diff([*marks, time.process_time()])
+    share = float((np.concatenate(over).sum(-1) > 0.5).mean())
+    ms = (1e3 * spent / len(windows)).round(2).tolist()
+    row["alignment"] = {"locate_ms": ms[0], "sum_ms": ms[1], "laid": share, "peak_gb": peak_gb()}
+    searched = replace(memory, numbers=RELATIVE_SEARCH).with_effort(Effort(most=64))
+    kept = np.stack([one.related for one in asked])
+    searched.search(kept[:2])
+    begun = time.process_time()
+    found = searched.search(kept)[1]
+    row["search_ms"] = round(1e3 * (time.process_time() - begun) / len(kept), 2)
+    recall: dict[float, list[bool]] = {}
+    for one, (diagonals, _) in zip(asked, found, strict=True):
+        near = abs(diagonals - one.place) < LENGTH // 8
+        recall.setdefault(one.rate, []).append(bool(near.any()))
+    row["found_by_identity"] = {
+        str(round(1 - rate, 2)): [round(float(np.mean(some)), 3), len(some)]
+        for rate, some in sorted(recall.items())
+    }
+    return row | {"peak_gb_asked": round(peak_gb(), 2)}
 
 
 if __name__ == "__main__":
