@@ -24,6 +24,7 @@ from genodiff.api.models import ModelListRequest, ModelShowRequest
 from genodiff.api.relatives import RelativesRequest
 from genodiff.api.relatives import list_relatives as list_relatives
 from genodiff.api.report import ReportRequest
+from genodiff.conservation.align_request import AlignRequest
 from genodiff.conservation.request import ConstraintRequest
 from genodiff.design.request import RedesignRequest
 from genodiff.embedding.request import EmbedRequest
@@ -48,6 +49,7 @@ build_relatives = make_function("build_relatives", RelativesRequest)
 build_store = make_function("build_store", BuildRequest)
 check_checkpoint = make_function("check_checkpoint", CheckpointCheckRequest)
 compare = make_function("compare", CompareRequest)
+align = make_function("align", AlignRequest)
 constraint = make_function("constraint", ConstraintRequest)
 demo = make_function("demo", DemoRequest)
 dependencies = make_function("dependencies", DependenciesRequest)
