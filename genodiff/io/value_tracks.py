@@ -174,6 +174,10 @@ def _read_wiggle(
 SUFFIX = ".bw"
 _VALUES = 1 << 9  # of a block of a bigWig: closing one holds 100,000 blocks at a time
 
+_MANY = 5_000
+"""Contigs above which a file has no zoom levels: each looks every contig up from the first on, and
+what is seen of a scaffold needs none."""
+
 Add = Callable[[str, str, int, NDArray[np.float32]], None]
 """Adds (name, contig, start, values) behind what the file of that name has; NaN is no value."""
 
@@ -202,7 +206,7 @@ def write_bigwigs(folder: Path, names: Iterable[str], contigs: Mapping[str, int]
     try:
         for name in names:
             files[name] = bigwig.open(f"{plain}/{name}{SUFFIX}", "w")
-            files[name].addHeader(header)
+            files[name].addHeader(header, maxZooms=0 if len(header) > _MANY else 10)
         yield add
         while files:  # one after the other: closing takes memory, some bytes for each base
             files.popitem()[1].close()

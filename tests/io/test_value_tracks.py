@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from genodiff.errors import DataError
-from genodiff.io.value_tracks import read_values
+from genodiff.io.value_tracks import import_bigwig, read_values, write_bigwigs
 
 bigwig = pytest.importorskip("pyBigWig")
 CONTIGS = {"chr1": 30, "chr2": 12}
@@ -71,3 +71,19 @@ def test_a_bigwig_of_another_genome_an_empty_and_a_cut_one_are_one_line(tmp_path
             read_values(path, contigs)
         assert said in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("many", [2, 3])
+def test_a_file_of_many_contigs_has_no_zoom_levels_and_the_same_values(tmp_path, monkeypatch, many):
+    """pyBigWig looks up each contig from the first on: zoom levels of 50,000 took minutes."""
+    monkeypatch.setattr("genodiff.io.value_tracks._MANY", many)
+    contigs = {name: 5_000 for name in "abc"}
+    drawn = np.random.default_rng(1).random((3, 5_000), np.float32)
+    with write_bigwigs(tmp_path, ["x"], contigs) as add:
+        for name, values in zip(contigs, drawn, strict=True):
+            add("x", name, 0, values)
+    with import_bigwig().open(str(tmp_path / "x.bw")) as file:
+        assert (file.header()["nLevels"] == 0) == (many < 3)
+        assert file.header()["nBasesCovered"] == 15_000
+        for name, values in zip(contigs, drawn, strict=True):
+            np.testing.assert_array_equal(file.values(name, 0, 5_000), values)
