@@ -13,7 +13,6 @@ import pytest
 from genodiff.alphabet import DNA
 from genodiff.cli import main
 from genodiff.io import atomic
-from genodiff.models import opening
 from genodiff.runs import model as models
 from tests.commands import SERVER
 
@@ -87,7 +86,7 @@ def test_what_the_checkpoint_cannot_do_is_one_line_too(run, sample, here, monkey
     assert (code, err.count("\n")) == (2, 1)
     loaded = models.load_model
     monkeypatch.setattr(
-        opening,
+        models,
         "load_model",
         lambda *a, **k: loaded(*a, **k)._replace(alphabet=replace(DNA, domain="text")),
     )
