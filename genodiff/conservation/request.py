@@ -143,5 +143,7 @@ class ConstraintRequest(FileRequest):
                 f"{format_count(told['elements'], 'conserved element')} at FDR {told['fdr']}"
             )
         if n := told.get("rs_values"):
-            parts.append(f"rs has {format_count(n, 'value')}: conserved and rate tell more apart")
+            parts.append(
+                f"rs takes only {format_count(n, 'value')}: rank bases by conserved or rate"
+            )
         return ", ".join(parts)

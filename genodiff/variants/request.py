@@ -256,7 +256,7 @@ class ScoreRequest(ScoreFields, FileRequest):
             said += f"; {self.load}: {format_count(samples, 'sample')}"
             said += f", {unjudged / max(alleles, 1):.0%} of alleles unjudged (AA unknown or unsure)"
         if n := told.get("rs_values"):
-            said += f"; GD_RS has {format_count(n, 'value')}: more related genomes tell more apart"
+            said += f"; with few related genomes GD_RS takes only {format_count(n, 'value')}"
         return said
 
 

@@ -209,7 +209,7 @@ def test_the_command_says_how_many_bases_have_a_value(world, tmp_path, capsys):
     code, _, err = command(capsys, *words, "-o", tmp_path / "o")
     assert code == 0
     assert "13,500 bases, 12,000 scored (88.9% of known bases)" in err
-    assert "rs has" in err
+    assert "rs takes only" in err
 
 
 @pytest.mark.parametrize(
