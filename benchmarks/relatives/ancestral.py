@@ -52,7 +52,7 @@ def read_maf(folder: Path, names: list[str], contigs: list[str]) -> dict[str, np
         start, length = (block[0].annotations[key] for key in ("start", "srcSize"))
         table = out.setdefault(contig, np.full((length, 1 + len(names)), NONE, np.uint8))
         for i, row in enumerate(block):
-            column = 0 if i == 0 else 1 + names.index(row.id.removesuffix(".aligned"))
+            column = 0 if i == 0 else 1 + names.index(row.id.rpartition(".")[0])
             letters = code[np.frombuffer(bytes(row.seq), np.uint8)]
             table[start : start + len(letters), column] = letters
     return out

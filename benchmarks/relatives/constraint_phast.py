@@ -34,7 +34,7 @@ def main(folder: Path, work: Path) -> None:
     for block in blocks:
         start, width = block[0].annotations["start"], block.get_alignment_length()
         places.append(np.arange(start, start + width))
-        there = {row.id.removesuffix(".aligned"): str(row.seq) for row in block}
+        there = {row.id.rpartition(".")[0]: str(row.seq) for row in block}
         for name, parts in rows.items():
             parts.append(there.get(name, "-" * width))
     tree = told["tree"].replace(target.split(".")[0] + ":", "target:")

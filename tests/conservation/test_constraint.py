@@ -128,6 +128,17 @@ def test_the_alignment_has_the_columns_that_were_scored(whole, world):
     assert at == LENGTH
 
 
+@pytest.mark.slow
+def test_the_alignment_is_read_as_related_genomes(whole, world, tmp_path):
+    maf = whole / "alignment.maf"
+    told = genodiff.constraint(world.genome, relatives=[maf], out=tmp_path / "o", formats=FORMATS)
+    assert sorted(one["name"] for one in told["relatives"]["genomes"]) == ["far", "near"]
+    frames = [pl.read_parquet(one / "tracks.parquet") for one in (whole, tmp_path / "o")]
+    both = frames[0].join(frames[1], on=["contig", "pos"]).drop_nans(["rs", "rs_right"])
+    assert len(both) > 0.95 * LENGTH
+    assert np.corrcoef(both["rs"], both["rs_right"])[0, 1] > 0.95
+
+
 def run(world: World, out: Path, **more: Any) -> dict[str, Any]:
     return genodiff.constraint(
         world.genome, relatives=world.relatives, out=out, formats=FORMATS, maf=True, **more
