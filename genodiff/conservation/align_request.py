@@ -1,14 +1,14 @@
 """What `genodiff align` is given. No torch, and nothing heavy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+from genodiff.conservation.request import GenomeRequest
 from genodiff.errors import UsageError, format_count
-from genodiff.jobs.options import OUT, FileRequest, Regions, RelativeFiles, ShardWords, Strains
+from genodiff.jobs.options import OUT
 from genodiff.jobs.request import Option
-from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb
 
 ALIGNED = "an alignment's shard"
@@ -24,7 +24,7 @@ one index in memory at a time.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
-class AlignRequest(FileRequest):
+class AlignRequest(GenomeRequest):
     """Align one unaligned related genome to a genome; the output is PAF with `cg`.
 
     Each base of `genome` gets the likeliest base of the related genome, by the search and the model
@@ -43,40 +43,16 @@ class AlignRequest(FileRequest):
     work: ClassVar[str] = "genodiff.conservation.align_job:AlignJob"
     holds: ClassVar[str] = "the alignment"
 
-    run: str = field(default="", init=False)  # type: ignore[assignment]
-    genome: Annotated[
-        Any, Option("FASTA file of the genome.", ("--fasta",), is_word=True, is_input=True)
-    ] = field(kw_only=False)
     out: Annotated[
         str | Path,
         Option("x.paf, or - for stdout; with --shard a .npy file.", OUT, decides="nothing"),
     ]
-    relatives: RelativeFiles = ()
-    region: Regions = ()
-    bed: Annotated[
-        str | Path | None,
-        Option("BED file of regions; the alignment runs along the genome.", is_input=True),
-    ] = None
-    strains: Strains = False
-    shard: ShardWords = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.relatives:
-            what = "no related genome"
-            raise UsageError(what, fix="give --relatives FILE, the assembly of a related species")
         ending = ".npy" if self.part else ".paf"
         if not self.is_stream and Path(self.out).suffix != ending:
             raise UsageError(f"{self.out} does not end in {ending}", fix=f"give a name{ending}")
-
-    @property
-    def part(self) -> Shard | None:
-        """The shard, parsed."""
-        return None if self.shard is None else parse_shard(self.shard)
-
-    def check(self) -> None:
-        """Raises as `check_files`."""
-        self.check_files()
 
     def summarise(self, told: Mapping[str, Any]) -> str:
         """What was written, in a line."""

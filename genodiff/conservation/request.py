@@ -26,6 +26,39 @@ _FORMATS = [one for one in list_formats() if one not in ("svg", "png", "pdf", "h
 HOLDS = "constraint of the bases of a shard"
 
 
+@dataclass(frozen=True, kw_only=True)
+class GenomeRequest(FileRequest):
+    """A request that reads a genome with related genomes alone, whole or in regions, in shards."""
+
+    run: str = field(default="", init=False)  # type: ignore[assignment]
+    genome: Annotated[
+        Any, Option("FASTA file of the genome.", ("--fasta",), is_word=True, is_input=True)
+    ] = field(kw_only=False)
+    relatives: RelativeFiles = ()
+    region: Regions = ()
+    bed: Annotated[
+        str | Path | None,
+        Option("BED file of regions, which are read along the genome.", is_input=True),
+    ] = None
+    strains: Strains = False
+    shard: ShardWords = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.relatives:
+            what = "no related genomes"
+            raise UsageError(what, fix="give --relatives FILE, the assembly of a related species")
+
+    @property
+    def part(self) -> Shard | None:
+        """The shard, parsed."""
+        return None if self.shard is None else parse_shard(self.shard)
+
+    def check(self) -> None:
+        """Raises as `check_files`."""
+        self.check_files()
+
+
 @verb(
     "constraint",
     help="""
@@ -36,7 +69,7 @@ probability of the slow classes, coverage, and conserved elements, as a track hu
 """,
 )
 @dataclass(frozen=True, kw_only=True)
-class ConstraintRequest(FileRequest):
+class ConstraintRequest(GenomeRequest):
     """Compute the evolutionary constraint of each base from unaligned related genomes.
 
     No model, alignment, tree or annotation is needed. `genome` is a FASTA file. Each related genome
@@ -57,20 +90,10 @@ class ConstraintRequest(FileRequest):
 
     work: ClassVar[str] = "genodiff.conservation.job:ConstraintJob"
 
-    run: str = field(default="", init=False)  # type: ignore[assignment]
-    genome: Annotated[
-        Any, Option("FASTA file of the genome.", ("--fasta",), is_word=True, is_input=True)
-    ] = field(kw_only=False)
     out: Annotated[
         str | Path,
         Option("Folder to write; with --shard a .npy file of the part.", OUT, decides="nothing"),
     ]
-    relatives: RelativeFiles = ()
-    region: Regions = ()
-    bed: Annotated[
-        str | Path | None,
-        Option("BED file of regions; tracks run along the genome.", is_input=True),
-    ] = None
     neutral: Annotated[
         str | Path | None,
         Option("BED file of neutral sites, whose rate is 1.", is_input=True),
@@ -106,29 +129,19 @@ class ConstraintRequest(FileRequest):
         ),
     ] = None
     email: Annotated[str, Option("Contact e-mail address in the hub.", decides="output")] = NO_EMAIL
-    strains: Strains = False
-    shard: ShardWords = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.relatives:
-            what = "no related genomes"
-            raise UsageError(what, fix="give --relatives FILE, the assembly of a related species")
         if self.fdr > 1:
             raise UsageError(f"--fdr {self.fdr} is above 1", fix="give a share, such as 0.05")
         check_hub_options(self.assembly, self.email)
         check_track_output(self.out, shard=self.part is not None)
         check_formats(self.formats or ())
 
-    @property
-    def part(self) -> Shard | None:
-        """The shard, parsed."""
-        return None if self.shard is None else parse_shard(self.shard)
-
     def check(self) -> None:
         """Raises as every request of a file; a folder is replaced where it is genodiff's own."""
         if self.part is not None:
-            self.check_files()
+            super().check()
             return
         own = is_own_folder(self.out, SIDECAR)
         check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
