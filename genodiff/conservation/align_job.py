@@ -10,7 +10,7 @@ import numpy as np
 
 from genodiff.conservation.align_request import ALIGNED, AlignRequest
 from genodiff.conservation.alignment import RUN, Runs, format_paf, join_runs, read_runs
-from genodiff.conservation.job import BASES_A_SECOND, open_target
+from genodiff.conservation.job import open_target, open_whole, plan_reading
 from genodiff.conservation.reader import CONTEXT, TILE
 from genodiff.conservation.run import ConstraintRun
 from genodiff.errors import UsageError, format_count
@@ -21,7 +21,6 @@ from genodiff.jobs.shards import ShardFile, describe_merge
 from genodiff.maps.map_regions import list_intervals
 from genodiff.runs.related_genome import RelatedGenomes, relate_genome
 from genodiff.runs.relative_lists import list_genomes
-from genodiff.runs.relatives_plan import count_waiting
 
 
 class AlignJob(Job[AlignRequest]):
@@ -46,14 +45,7 @@ class AlignJob(Job[AlignRequest]):
             raise UsageError(what, fix="align one after the other, each to a file of its own")
 
     def plan(self) -> dict[str, Any]:
-        waiting = count_waiting(self.listed, fits=True) or {}
-        read = self.total / BASES_A_SECOND
-        return {
-            "intervals": len(self.run_of.intervals), "bases": self.total,
-            "relatives": [row.name for row in self.listed.rows], "to_index": waiting["waiting"],
-            "fit_seconds": waiting["seconds"], "seconds": round(read + waiting["seconds"], 1),
-            "device": "cpu",
-        }  # fmt: skip
+        return plan_reading(self.run_of, self.total, self.listed)
 
     def identify(self) -> dict[str, Any]:
         asked = self.request
@@ -139,9 +131,7 @@ def merge_alignment(parts: list[ShardFile], out: str, *, force: bool) -> dict[st
         check_target(file, force=force, inputs=[one.path for one in parts])
     told = parts[0].told
     with ExitStack() as stack:
-        genome = open_target(stack, told["fasta"]["path"], "merge", told["fasta"]["sha256"])
-        intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
-        run = ConstraintRun.make(genome, intervals, None)
+        _, run = open_whole(stack, told)
 
         def rows() -> Iterator[bytes]:
             for part in parts:

@@ -1,7 +1,7 @@
 """The folder of `genodiff constraint`, or a shard of it. Its entries are the values of pieces."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
@@ -22,6 +22,7 @@ from genodiff.conservation.reader import (
 from genodiff.conservation.request import HOLDS, SIDECAR, ConstraintRequest
 from genodiff.conservation.run import ConstraintRun
 from genodiff.conservation.values import COLUMNS
+from genodiff.data.genomes.listing import GenomeList
 from genodiff.errors import DataError, UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
@@ -39,7 +40,7 @@ from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives_plan import count_waiting
 from genodiff.scoring.variant_windows import cut_pieces
 
-BASES_A_SECOND = 150_000
+_BASES_A_SECOND = 150_000
 """Of one related genome, about, measured on one core."""
 _LEAST_SITES = 100
 _log = logging.getLogger("genodiff")
@@ -75,16 +76,10 @@ class ConstraintJob(Job[ConstraintRequest]):
 
     def plan(self) -> dict[str, Any]:
         rows = self.listed.rows
-        waiting = count_waiting(self.listed, fits=True) or {}
-        read = self.total * len(rows) / BASES_A_SECOND
-        return {
-            "intervals": len(self.run_of.intervals), "bases": self.total,
-            "relatives": [row.name for row in rows], "to_index": waiting["waiting"],
-            "formats": list(self.form.formats),
-            "journal_bytes": self.total * (4 * COLUMNS + len(rows)),
-            "fit_seconds": waiting["seconds"], "seconds": round(read + waiting["seconds"], 1),
-            "device": "cpu",
-        }  # fmt: skip
+        return plan_reading(
+            self.run_of, self.total, self.listed, formats=list(self.form.formats),
+            journal_bytes=self.total * (4 * COLUMNS + len(rows)),
+        )  # fmt: skip
 
     def identify(self) -> dict[str, Any]:
         asked, sites = self.request, self._find_sites()
@@ -193,6 +188,27 @@ def open_target(stack: ExitStack, given: Any, verb: str, sha256: str | None = No
     return genome
 
 
+def plan_reading(
+    run: ConstraintRun, total: int, listed: GenomeList, **more: object
+) -> dict[str, Any]:
+    """What reading `total` bases with the related genomes listed would take; nothing is opened."""
+    waiting = count_waiting(listed, fits=True) or {}
+    read = total * len(listed.rows) / _BASES_A_SECOND
+    return {
+        "intervals": len(run.intervals), "bases": total,
+        "relatives": [row.name for row in listed.rows], "to_index": waiting["waiting"],
+        **more, "fit_seconds": waiting["seconds"], "seconds": round(read + waiting["seconds"], 1),
+        "device": "cpu",
+    }  # fmt: skip
+
+
+def open_whole(stack: ExitStack, told: Mapping[str, Any]) -> tuple[Genome, ConstraintRun]:
+    """The genome and the run of all shards, as the sidecar of one says. Raises as `open_target`."""
+    genome = open_target(stack, told["fasta"]["path"], "merge", told["fasta"]["sha256"])
+    intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
+    return genome, ConstraintRun.make(genome, intervals, None)
+
+
 def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, Any]:
     """Write the folder that one run writes, from all shards.
 
@@ -205,9 +221,7 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
     form = ConstraintForm(**{**given, "formats": tuple(given["formats"])})
     form.check()
     with ExitStack() as stack:
-        genome = open_target(stack, told["fasta"]["path"], "merge", told["fasta"]["sha256"])
-        intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
-        run = ConstraintRun.make(genome, intervals, None)
+        genome, run = open_whole(stack, told)
         width = 4 * COLUMNS + len(told["relatives"]["genomes"])
 
         def rows() -> Iterator[bytes]:
