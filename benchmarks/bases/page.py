@@ -21,6 +21,7 @@ LEVELS = ("bases", "exons", "genes")
 PAIRS = [("pretrained", "scratch"), ("pretrained", "cnn"), ("pretrained", "lora"),
          ("relatives", "pretrained"), ("relatives", "relatives, scratch"),
          ("relatives", "orf"), ("relatives", "conserved orfs"),
+         ("relatives", "augustus"), ("conserved orfs", "augustus"),
          ("pretrained", "hmm"), ("pretrained", "orf")]  # fmt: skip
 
 

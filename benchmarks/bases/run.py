@@ -8,6 +8,7 @@ A row that is in OUT is not made again; a fit that was stopped goes on. Times ar
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from augustus import find_predicted
 from codon_hmm import CodonModel, find_orfs
 from conserved_orfs import find_conserved
 from torch import Tensor, nn
@@ -54,6 +56,12 @@ ROWS: dict[str, dict[str, Any]] = {
     "probe": {"method": "frozen", "head": "linear"},
     "frozen": {"chain": True, "method": "frozen"},
 }
+
+
+RULES: dict[str, list[Span]] = {
+    "orf": [], "conserved orfs": [], "augustus": [], "hmm": [TRAIN], "hmm-all": []
+}  # fmt: skip
+"""Rivals without a network, with the labels of those that count them (none: all but held out)."""
 
 
 class Letters(nn.Module):
@@ -180,19 +188,23 @@ def tune_hmm(spans: Sequence[Span], work: Path) -> tuple[CodonModel, int, float]
     return best[3], -best[1], -best[2]
 
 
-def make_rules(path: np.ndarray, work: Path) -> dict[str, dict[str, Any]]:
-    ids = read_ids(TEST)
-    found: dict[str, dict[str, Any]] = {"orf": {"counts": count(find_orfs(ids), path)}}
-    begun = time.process_time()
-    cost, genes = find_conserved(list_relatives(work), work)
-    found["conserved orfs"] = {"cost": cost, "counts": count(genes, path),
-                               "fit_seconds": round(time.process_time() - begun)}  # fmt: skip
-    for row, spans in (("hmm", [TRAIN]), ("hmm-all", ())):
-        begun = time.process_time()
-        model, k, cost = tune_hmm(spans, work)
-        found[row] = {"k": k, "cost": cost, "counts": count(model.predict(ids, cost), path),
-                      "fit_seconds": round(time.process_time() - begun)}  # fmt: skip
-    return found
+def make_rule(row: str, path: np.ndarray, work: Path) -> dict[str, Any]:
+    begun, told = sum(os.times()[:4]), {}  # of this process and of those that it waited for
+    genes: Any
+    match row:
+        case "orf":
+            genes = find_orfs(read_ids(TEST))
+        case "conserved orfs":
+            told["cost"], genes = find_conserved(list_relatives(work), work)
+        case "augustus":
+            genes = find_predicted(TEST, work)
+        case _:
+            model, told["k"], told["cost"] = tune_hmm(RULES[row], work)
+            genes = model.predict(read_ids(TEST), told["cost"])
+    return told | {
+        "counts": count(genes, path),
+        "fit_seconds": round(sum(os.times()[:4]) - begun),
+    }
 
 
 def main() -> None:
@@ -214,8 +226,8 @@ def main() -> None:
             file.write(json.dumps({"row": row, "seed": seed, **told}) + "\n")
 
     if asked.rules:
-        for row, told in make_rules(path, asked.work).items():
-            keep(row, 0, told)
+        for row in (row for row in RULES if (row, 0) not in done):
+            keep(row, 0, make_rule(row, path, asked.work))
     for row, seed in todo if not asked.rules else ():
         keep(row, seed, make_network(row, seed, path, asked.work))
 
