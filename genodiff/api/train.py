@@ -14,6 +14,7 @@ from annotated_types import Ge
 from genodiff.api.config import ConfigFile
 from genodiff.api.planned_run import PlannedRun, estimate_run, train_run, write_job
 from genodiff.api.sources import OWN, DataSource, locate_genomes, make_absolute, resolve_source
+from genodiff.data.teacher import check_teacher
 from genodiff.errors import UsageError
 from genodiff.jobs.options import OUT, Force, Offline
 from genodiff.jobs.request import Option, Request
@@ -45,7 +46,9 @@ class TrainRequest(Request["RunResult"]):
     `data={"temperature": T}` evens out how often each is drawn. `labels` is a table (CONTIG LABEL)
     or BED file (CONTIG START END LABEL): the network learns the distribution of each class and of
     the whole data, for `genodiff.sample(label=...)`; with `genomes`, "species" is the list's
-    column. With `memory` the network is trained together with retrieval from the train split.
+    column. `teacher` is a folder of `genodiff tracks`, whose probabilities the network learns at
+    the bases that it sees. With `memory` it is trained together with retrieval from the train
+    split.
     `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
     processes share each step, each on a GPU of its own or on the CPU; a script that uses them needs
     `if __name__ == "__main__":`. With `fsdp` each of them holds a shard of every tensor.
@@ -97,6 +100,13 @@ class TrainRequest(Request["RunResult"]):
             "Conditional training: CONTIG LABEL, or BED with the label in column 4 (its strand"
             " is not used: a window has one label), or the word species with --genomes. See "
             "sample --label."
+        ),
+    ] = None
+    teacher: Annotated[
+        str | Path | None,
+        Option(
+            "Folder of `genodiff tracks`, such as of `tracks none --relatives`: at visible bases "
+            "the network learns its probabilities (for score --method wildtype)."
         ),
     ] = None
     memory: Annotated[
@@ -199,6 +209,7 @@ class TrainRequest(Request["RunResult"]):
             "text": make_absolute(source.text),
             "genomes": locate_genomes(source.genomes),
             "domain": source.domain,
+            "teacher": make_absolute(self.teacher),
             "preset": self.preset,
             "seed": self.seed,
         }
@@ -235,6 +246,8 @@ class TrainRequest(Request["RunResult"]):
                 fix += "`genodiff train FILE`"
                 raise UsageError("no recipe", fix=fix)
             resolved = resolve_config(given, file=self.config, over=over, together=False)
+        if resolved.teacher is not None:
+            check_teacher(resolved.teacher)
         folder = Path(self.resume or self.out or Path("runs") / _name_run(resolved))
         if self.fresh and (folder / "config.yaml").exists():
             raise UsageError(

@@ -126,8 +126,8 @@ class TrainBatches:
         index = step * self.batch_size + slot
         starts, lengths = self.place(index)
         data = self.windows.gather(starts, lengths, self.windows.pad_id)
-        if self.rc_augment:
-            turn = uniform_rows(self.seed, Purpose.STRAND, index, 1)[:, 0] < 0.5
+        turn = self.turned(index)
+        if turn.any():
             data[turn] = complement_rows(data[turn], lengths[turn])
         return _batch(
             self.windows,
@@ -141,6 +141,12 @@ class TrainBatches:
             u_shared=float(uniforms(self.seed, Purpose.TIME, step, 1, SHARED)[0]),
             labels=self._draw_labels(index, starts, lengths),
         )
+
+    def turned(self, index: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these samples are read on the other strand."""
+        if not self.rc_augment:
+            return np.zeros(len(index), np.bool_)
+        return uniform_rows(self.seed, Purpose.STRAND, index, 1)[:, 0] < 0.5
 
     def place(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Flat start and length of the windows of these samples."""

@@ -39,8 +39,8 @@ _OPTIONAL = (
 _MAPPINGS = ("diffusion.schedule_options", "diffusion.objective_options")
 
 FREE = (
-    "preset", "fasta", "bed", "text", "genomes", "labels", "init", "train.max_steps",
-    "train.max_minutes", "train.checkpoint_every", "train.keep",
+    "preset", "fasta", "bed", "text", "genomes", "labels", "teacher", "init",
+    "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
     "train.workers", "train.accumulate", "train.on_spike", "train.deterministic",
 )  # fmt: skip
 """What may change when a run goes on: limits, machinery, and the names of files, whose content the
@@ -208,6 +208,9 @@ class RunConfig(Settings):
     classes: Annotated[
         tuple[str, ...], Field(description="The labels' names, as the network numbers them.")
     ] = ()
+    teacher: Annotated[
+        str | None, Field(description="Folder of tracks that the network also learns.")
+    ] = None
     domain: Annotated[DomainName, Field(description="Domain of the sequences.")] = "dna"
     preset: Annotated[str | None, Field(description="Network preset, if any.")] = None
     init: Annotated[str | None, Field(description="Initial weights of the run.")] = None
@@ -249,6 +252,10 @@ class RunConfig(Settings):
                 f"'backbone.recalls' (--memory) does not go with domain {domain.name}; it is for "
                 f"DNA"
             )
+        if self.teacher is not None and (self.genomes is not None or not domain.has_two_strands):
+            raise ValueError("'teacher' is for one genome; leave --teacher out")
+        if self.teacher is None and self.data.teacher_weight is not None:
+            raise ValueError("'data.teacher_weight', and no teacher; give --teacher TRACKS")
         if not self.classes and any(getattr(self.data, one) is not None for one in LABEL_SETTINGS):
             raise ValueError("settings of labels, and no labels; give --labels FILE")
         if self.data.rc_augment is True and not domain.has_two_strands:
@@ -259,10 +266,11 @@ class RunConfig(Settings):
 
     @model_serializer(mode="wrap")
     def _without_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A run without labels or genomes is written as before there were any: its digest stays."""
+        """What is not given of labels, genomes and teachers is not written: digests stay."""
         written: dict[str, Any] = dump(self)
-        if self.genomes is None:
-            written.pop("genomes", None)
+        for name in ("genomes", "teacher"):
+            if getattr(self, name) is None:
+                written.pop(name, None)
         if not self.classes:
             for name in ("labels", "labels_sha256", "classes"):
                 written.pop(name, None)
@@ -295,6 +303,12 @@ class RunConfig(Settings):
         if self.backbone.reads_memory and OBJECTIVES[name].kind != "masked":
             what = f"--memory is for masked networks, and this is {name}"
             raise UsageError(what, file=file, fix="leave it out, or give another --objective")
+        if self.teacher is not None and OBJECTIVES[name].kind != "masked":
+            what = f"--teacher is for masked networks, and this is {name}"
+            raise UsageError(what, file=file, fix="leave it out, or give another --objective")
+        if self.teacher is not None and getattr(self.backbone, "dropout", None):
+            what = "--teacher is for networks without dropout"
+            raise UsageError(what, file=file, fix="leave it out, or set the dropout to 0")
         if self.classes and self.backbone.causal:
             what = f"objective {name} does not support classes of windows"
             raise UsageError(what, file=file, fix="leave --labels out")

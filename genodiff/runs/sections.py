@@ -65,6 +65,14 @@ class DataSettings(Settings):
             description="Weight of a soft-masked base in training (default: the recipe's).",
         ),
     ] = None
+    teacher_weight: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=100,
+            description="Weight of the cross-entropy to the teacher at visible bases (default: 1).",
+        ),
+    ] = None
     max_n_fraction: Annotated[
         float | None,
         Field(
@@ -122,7 +130,7 @@ class DataSettings(Settings):
         stay.
         """
         written: dict[str, Any] = dump(self)
-        for name in (*LABEL_SETTINGS, "temperature"):
+        for name in (*LABEL_SETTINGS, "temperature", "teacher_weight"):
             if getattr(self, name) is None:
                 written.pop(name, None)
         return written

@@ -18,17 +18,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.errors import GenodiffError
+from genodiff.errors import GenodiffError, UsageError
 from genodiff.memory.memory import NOWHERE
 from genodiff.registry import find_named
 from genodiff.runs.related_reader import RelatedReader
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import OwnLoci, Place
+from genodiff.scoring.methods import AUTO, find_method
 from genodiff.scoring.spelling_pair import Flags, Ids, Logs
 
 _READ_NETWORK = "genodiff.scoring.network_logs:read_network"
 _Key = tuple[bytes, tuple[int, int]]
 
+SEEN = np.uint8(0x80)
+"""Set in the id of a base that a reader of visible bases is asked about."""
 _MOST_BASES = 1 << 18  # of a batch
 _BASES = 1 << 15  # of a batch of no given size: calls of the network cost little beside their work
 
@@ -39,7 +42,8 @@ class MaskedReader:
     `complement` (ids by id) is the other strand of a window, or None where there are no strands;
     with `both_strands`, every window is read on both. An evaluation is one window, on one strand or
     on both. `batch_size` None makes batches of so many windows as one call is worth. `loci` is a
-    memory that the denoiser is given. `diffusion` says which ids are targets, and which the mask;
+    memory that the denoiser is given. With `visible`, what a window asks about is seen by the
+    network, and not masked. `diffusion` says which ids are targets, and which the mask;
     a network is given its noise.
     """
 
@@ -53,17 +57,22 @@ class MaskedReader:
         batch_size: int | None = None,
         device: str = "cpu",
         loci: OwnLoci | None = None,
+        visible: bool = False,
     ) -> None:
         if both_strands and complement is None:
             raise ValueError("both strands need a complement")
         self.denoiser, self.diffusion, self.complement = denoiser, diffusion, complement
         self.both_strands, self.batch_size, self.device = both_strands, batch_size, device
-        self.loci, self.evaluations = loci, 0
+        self.loci, self.visible, self.evaluations = loci, visible, 0
         self._column = np.full(256, -1, np.int64)
         self._column[list(diffusion.targets)] = np.arange(len(diffusion.targets))
         if complement is not None:
             turned = self._column[complement[list(diffusion.targets)]]
             self._turned = turned  # the column of each target's complement
+        if visible and complement is not None:
+            self.complement = np.arange(256, dtype=np.uint8)
+            self.complement[: len(complement)] = complement
+            self.complement[SEEN : SEEN + len(complement)] = complement | SEEN
 
     @property
     def mask_id(self) -> int:
@@ -71,8 +80,14 @@ class MaskedReader:
         return self.diffusion.mask_id
 
     def hide(self, ids: Ids, where: Flags) -> Ids:
-        """`ids` with the mask at the marked places."""
+        """`ids` that ask about the marked places: with the mask there, or with `SEEN`."""
+        if self.visible:
+            return np.where(where, ids | SEEN, ids)
         return np.where(where, np.uint8(self.mask_id), ids)
+
+    def asks(self, window: Ids) -> Flags:
+        """Which places of what `hide` gave are asked about."""
+        return window >= SEEN if self.visible else window == self.mask_id
 
     def are_targets(self, ids: Ids) -> NDArray[np.bool_]:
         """Which ids can be masked and scored: A, C, G and T."""
@@ -105,7 +120,7 @@ class MaskedReader:
         none = np.zeros((0, len(self.diffusion.targets)))
         keys = self._name(windows, places)
         pairs = zip(keys, windows, strict=True)
-        known = {key: window for key, window in pairs if (window == self.mask_id).any()}
+        known = {key: window for key, window in pairs if self.asks(window).any()}
         alike: dict[tuple[int, int], list[_Key]] = {}
         for key, window in known.items():
             alike.setdefault((len(window), self._find_only_mask(window)), []).append(key)
@@ -135,7 +150,8 @@ class MaskedReader:
         return [(one + two[::-1, self._turned]) / 2 for one, two in zip(given, other, strict=True)]
 
     def _evaluate(self, group: Ids, own: list[tuple[int, int]]) -> list[Logs]:
-        masked = group == self.mask_id
+        masked = self.asks(group)
+        group = group & ~SEEN if self.visible else group
         if hasattr(self.denoiser, "read_logs"):
             logs: Logs = self.denoiser.read_logs(group, masked)
         else:
@@ -148,18 +164,31 @@ class MaskedReader:
 
     def _find_only_mask(self, window: Ids) -> int:
         """Where a window has its one mask; -1 where it has several."""
-        at = int(window.tobytes().find(self.mask_id))
-        return at if window.tobytes().find(self.mask_id, at + 1) < 0 else -1
+        places = np.flatnonzero(self.asks(window))
+        return int(places[0]) if len(places) == 1 else -1
 
 
 def open_reader(
-    model: TrainedModel, *, batch_size: int | None = None, loci: OwnLoci | None = None
+    model: TrainedModel,
+    method: str = AUTO,
+    batch_size: int | None = None,
+    loci: OwnLoci | None = None,
 ) -> MaskedReader:
     """A reader of a trained model of DNA, with a memory where `loci` is one.
 
-    A network that reads both strands is asked once; any other is asked on both.
+    A network that reads both strands is asked once; any other is asked on both. With a method of
+    scoring that is `visible` it sees what it is asked about. Raises `UsageError` where it was
+    trained to copy what it sees.
     """
     network, complement = model.network, model.alphabet.complement
+    visible = find_method((1, 1), method).visible
+    if visible and (loci is not None or isinstance(network, RelatedReader)):
+        what = f"--method {method} asks the network alone"
+        raise UsageError(what, fix="leave --relatives and --memory out, or give another --method")
+    if visible and model.config.teacher is None:
+        what = "was trained without --teacher: it says nothing of a base that it sees"
+        fix = "give another --method, or train a model with --teacher"
+        raise UsageError(what, file=model.run, fix=fix)
     return MaskedReader(
         network,
         model.diffusion if model.reads_network else model.alphabet,
@@ -168,6 +197,7 @@ def open_reader(
         batch_size=batch_size,
         device=model.device,
         loci=loci,
+        visible=visible,
     )
 
 

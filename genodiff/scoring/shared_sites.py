@@ -156,7 +156,7 @@ class SiteScores:
             shared = share_window(
                 genome, alphabet, reader, allele.chrom, allele.start, self._context, self._spacing
             )
-            masks = np.flatnonzero(shared.window == reader.mask_id).tolist()
+            masks = np.flatnonzero(reader.asks(shared.window)).tolist()
             return _SiteWindow(shared.start, shared.end, shared.window, masks)
         start, end, window = cut_site(
             genome, alphabet, reader, allele.chrom, allele.start, self._context
@@ -227,7 +227,8 @@ def measure_spacing(
 
     found = None
     alone: list[Logs] = []
-    for spacing in [core // share for share in _SHARES if core // share > 1]:
+    shares = (core,) if reader.visible else _SHARES  # what is seen hides nothing from the others
+    for spacing in [core // share for share in shares if core // share > 1 or reader.visible]:
         moved: list[float] = []
         for first in range(0, len(sites), _AT_A_TIME):
             some = slice(first, first + _AT_A_TIME)

@@ -98,7 +98,7 @@ def open_scorer(
     options = (options or ScoreOptions()).settle(related=related)
     context = options.find_context(model.config.data.seq_len)
     loci = loci or open_score_loci(model, genome, options)
-    reader = open_reader(model, batch_size=options.batch_size, loci=loci)
+    reader = open_reader(model, options.method, options.batch_size, loci)
     spacing = None
     if not options.exact and find_method((1, 1), options.method).takes_sites:
         spacing = find_spacing(leave_relatives_out(reader), model, genome, context)
@@ -139,10 +139,11 @@ def find_spacing(
     memory = None if reader.loci is None else identify_memory(reader.loci.told)
     name = getattr(genome, "sha256", None)
     digest = model.digest.partition("~")[0] if memory is None else model.digest  # as there
-    known = (digest, name or str(id(genome)), context, sha256_json(memory))
+    visible = {"visible": True} if reader.visible else {}
+    known = (digest, name or str(id(genome)), context, sha256_json([memory, visible]))
     if known not in _SPACINGS:
         measure = partial(measure_spacing, reader, model.alphabet, genome, context)
-        key = {"model": digest, "genome": name, "context": context, "memory": memory}
+        key = {"model": digest, "genome": name, "context": context, "memory": memory, **visible}
         _SPACINGS[known] = keep_spacing(key, measure) if name else measure()
     return _SPACINGS[known]
 

@@ -46,6 +46,7 @@ from genodiff.runs.denoiser import make_inputs
 from genodiff.training.memory import Remember
 from genodiff.training.optimizer import adamw
 from genodiff.training.sharding import all_finite, gather, shard_network
+from genodiff.training.teacher import Heard, Tutor
 
 _TENSORS = ("x0", "maskable", "soft", "u_mask", "u_time", "u_shared", "slot")
 _SOMETIMES = ("segments", "labels")
@@ -160,17 +161,31 @@ def batch_loss(
     batch: Batch,
     soft_weight: float,
     remember: Remember | None = None,
+    lesson: Tutor | None = None,
 ) -> tuple[LossTerms, Tensor]:
     """The loss terms of a micro-batch and the sum of its position weights.
 
     All random draws use the uniform numbers stored in the batch. `remember` gives the network a
-    memory.
+    memory, `lesson` a teacher.
     """
     inputs = make_inputs(batch, backbone, batch.x0.device, soft_weight)
+    heard = Heard(inputs.denoiser)
+    if lesson is not None:
+        inputs = inputs._replace(denoiser=heard)
     if remember is not None:
         inputs = inputs._replace(denoiser=remember(inputs.denoiser, batch))
     assert inputs.clean.weight is not None
-    return objective.loss(*inputs), inputs.clean.weight.sum()
+    terms = objective.loss(*inputs)
+    if lesson is not None:
+        nats = terms.nats + lesson.cost(heard, objective.diffusion, inputs.clean, batch)
+        shown = lesson.show(batch)
+        if shown is not None:
+            given = make_inputs(shown, backbone, batch.x0.device, soft_weight)
+            heard, clean = Heard(given.denoiser), given.clean
+            clean.logits(heard, clean.x0, objective.diffusion.sigma(torch.zeros(len(clean.x0))))
+            nats = nats + lesson.cost(heard, objective.diffusion, clean, shown)
+        terms = terms._replace(nats=nats)
+    return terms, inputs.clean.weight.sum()
 
 
 class Pretraining(pl.LightningModule):
@@ -178,8 +193,8 @@ class Pretraining(pl.LightningModule):
 
     `totals` are the sums of the current step: nats, unweighted nats, tokens, weights. `grad_norm`
     is the norm before clipping. `keep_batches`, if given, writes down the batches of a step that is
-    not finite, and says where. `remember` gives the network a memory. `record`, if given, makes
-    CUDA graphs of micro-batches. Networks `in_parts` are sharded over the ranks.
+    not finite, and says where. `remember` gives the network a memory, `lesson` a teacher. `record`,
+    if given, makes CUDA graphs of micro-batches. Networks `in_parts` are sharded over the ranks.
     """
 
     def __init__(
@@ -194,9 +209,10 @@ class Pretraining(pl.LightningModule):
         remember: Remember | None = None,
         record: Recorder | None = None,
         in_parts: Sequence[nn.Module] = (),
+        lesson: Tutor | None = None,
     ) -> None:
         super().__init__()
-        self._remember, self._in_parts = remember, in_parts
+        self._remember, self._in_parts, self._lesson = remember, in_parts, lesson
         self.spikes, self._keep_batches = spikes or SpikeWatch(), keep_batches
         self.backbone = backbone
         self._objective, self._config, self._soft_weight = objective, config, soft_weight
@@ -204,9 +220,10 @@ class Pretraining(pl.LightningModule):
             config.train.batch_size // config.train.accumulate // world_size * config.data.seq_len
         )
         self._graph: StepGraph | None = None
-        # Dropout's keys, memories and other processes' gradients are not among a graph's inputs.
+        # Dropout's keys, memories, teachers and others' gradients are not among a graph's inputs.
         dropout = getattr(config.backbone, "dropout", 0.0)
-        if record is not None and world_size == 1 and not dropout and remember is None:
+        plain = not dropout and remember is None and lesson is None
+        if record is not None and world_size == 1 and plain:
             weights = list(backbone.parameters())
             self._graph = StepGraph(self._measure, weights, config.train.accumulate, record)
         self.skipped = 0
@@ -251,7 +268,7 @@ class Pretraining(pl.LightningModule):
         """The loss of a micro-batch, and what `totals` is to grow by."""
         given = self._objective, self.backbone, batch, self._soft_weight
         with keep_no_casts():
-            terms, weights = batch_loss(*given, self._remember)
+            terms, weights = batch_loss(*given, self._remember, self._lesson)
         found = torch.stack(
             [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
         ).double()

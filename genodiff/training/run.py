@@ -64,6 +64,7 @@ from genodiff.training.ranks import TIMEOUT, World, end_process_group, join_rank
 from genodiff.training.settle import count_workers, set_gpu_arithmetic, settle_config
 from genodiff.training.signals import Signals, ignore_signals
 from genodiff.training.start import WarmStart, start_from_weights
+from genodiff.training.teacher import open_lesson
 from genodiff.training.trainer import compile_blocks, find_obstacle, make_trainer, validate
 
 try:
@@ -256,11 +257,11 @@ def _fit(
     files = session = None
     batches = open_train_batches(feed, config, rank=world.rank, world_size=world.size)
     valid = open_valid_batches(feed, config)
-    memory = open_run_memory(
-        config, feed, batches, valid, None if state is None else state.counters["data"]
-    )
+    remembered = None if state is None else state.counters["data"]
+    memory = open_run_memory(config, feed, batches, valid, remembered)
+    lesson, taught = open_lesson(config, feed, batches, remembered)
     soft_mask = measure_soft_mask(feed) if world.rank == 0 else {}
-    known = feed.store.identity() | memory.identity
+    known = feed.store.identity() | memory.identity | taught
     identity = known | soft_mask
     if world.rank == 0:
         write_config(out, config)
@@ -280,7 +281,8 @@ def _fit(
     keep = partial(keep_batches, out, world.rank)
     given = objective, config, soft, world.size, spikes, keep
     in_parts = (backbone, average.module) if world.in_parts else ()
-    module = Pretraining(backbone, *given, memory.train, find_recorder(device), in_parts=in_parts)
+    hooks = memory.train, find_recorder(device), in_parts, lesson
+    module = Pretraining(backbone, *given, *hooks)
     if config.train.compile == "auto":
         obstacle = find_obstacle(backbone, device)
         _log.info("%s: blocks are %s", out, f"as they are: {obstacle}" if obstacle else "compiled")

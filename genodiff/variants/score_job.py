@@ -227,7 +227,7 @@ def time_windows(
     What relatives say of substitutions is timed as it is read: beside the network, not through it.
     """
     options, alleles = score.asked, list(islice(work.alleles(), 64))
-    reader = open_reader(score.model, batch_size=options.batch_size, loci=score.loci)
+    reader = open_reader(score.model, options.method, options.batch_size, score.loci)
     genome, alphabet, context = work.genome, score.model.alphabet, score.context
     places = [(one.chrom, min(one.start, genome.contigs[one.chrom] - 1)) for one in alleles]
     alone = many = 0.0

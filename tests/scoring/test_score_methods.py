@@ -36,7 +36,9 @@ from genodiff.variants.background_draws import VariantDraws
 START = 900
 KINDS = ("SNV", "deletion", "insertion", "MNV", "delins", "long deletion", "haplotype")
 Item = Allele | Sequence[Allele]
-OF_NETWORKS = [name for name, one in SCORE_METHODS.items() if not one.needs_relatives]
+OF_NETWORKS = [
+    name for name, one in SCORE_METHODS.items() if not (one.needs_relatives or one.visible)
+]
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,9 @@ class ScoreMethod(ABC):
     takes_sites: ClassVar[bool] = False
     """Whether an SNV's score is log p(alt) - log p(ref) at its base: such sites share windows, and
     `start` is not called for them."""
+    visible: ClassVar[bool] = False
+    """Whether the network sees the bases that it is asked about: for those trained with a teacher.
+    """
     until_se: ClassVar[bool] = False
     """Whether it goes on until the standard error is `options.se`. Then `windows` is the least that
     it takes, and `options.max_evaluations` the most."""
@@ -159,4 +162,4 @@ def name_methods(asked: str) -> str:
 
 
 # Users see these first, and `auto` asks them in this order.
-from genodiff.scoring.methods import llr, chain, nelbo, votes, headcount, profiles  # noqa: E402, F401, I001
+from genodiff.scoring.methods import llr, chain, nelbo, votes, headcount, profiles, wildtype  # noqa: E402, F401, I001
