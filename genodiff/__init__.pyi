@@ -84,6 +84,7 @@ def train(
     text: str | Path | None = None,
     genomes: str | Path | None = None,
     labels: str | Path | None = None,
+    teacher: str | Path | None = None,
     memory: bool = False,
     preset: str | None = None,
     config: Path | str | None = None,
