@@ -42,7 +42,7 @@ def read_runs(
     def read(batch: Any) -> Iterator[Runs]:
         found: dict[Any, Runs] = {}
         for some, windows in batch.groups:
-            prepared, diagonals = related.memory.search(windows)
+            prepared, diagonals = related.search(windows)
             places = place_windows(text, prepared, diagonals, numbers, alike)
             for b, one in enumerate(some):
                 runs = find_runs(places[b, one.cut], windows[b, one.cut], text)

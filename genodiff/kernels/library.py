@@ -86,9 +86,17 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     ),
     "align": (
         _structure(
-            "planes codes evidence without loci diagonals counts emission share chances alike over "
-            "sums likelihood places",
+            "planes codes evidence without loci near diagonals counts emission share chances alike "
+            "over sums likelihood places",
             "batch L size plane_bytes most classes given",
+        ),
+        (),
+    ),
+    "far": (
+        _structure(
+            "planes codes tells told without loci found found_counts least_hits pays diagonals "
+            "counts regions",
+            "batch L size plane_bytes most found_most sifts",
         ),
         (),
     ),

@@ -55,6 +55,8 @@ CENTRES = 4
 LEAST_ODDS = -5.0
 NEAR_ODDS = 3.0
 """ln of the odds, without the price of the place, of a diagonal within reach of a kept one."""
+IN_REGIONS = 0.9
+"""The chance that a copy begins in the regions that were found of a far relative."""
 
 
 class Aligned(NamedTuple):
@@ -70,6 +72,8 @@ def choose_diagonals(
     text: MemoryText, window: SeenWindow, diagonals: tuple[Places, Places], numbers: MemoryNumbers
 ) -> tuple[Places, Places]:
     """The diagonals of each strand that are worth their states, ascending."""
+    if window.n_near:
+        return diagonals
     turned = window._replace(codes=turn_codes(window.codes), evidence=window.evidence[::-1])
     seen, none = (window, turned), np.zeros(0, np.int64)
     odds = [
@@ -119,8 +123,13 @@ def align_window(
 def _sum_copies(
     window: SeenWindow, diagonals: tuple[Places, Places], emission: Floats, numbers: MemoryNumbers
 ) -> Any:
-    rate = numbers.start * np.array(numbers.share)[:, None] / window.n_loci
-    return sum_paths(emission, numbers.shift * list_shifts(diagonals), rate, numbers)
+    rate, choice = numbers.start * np.array(numbers.share)[:, None] / window.n_loci, 0.0
+    if near := window.n_near:
+        rate *= IN_REGIONS * window.n_loci / near + 1 - IN_REGIONS
+        choice = float(np.log(near / window.n_loci))
+    shifts = numbers.shift * list_shifts(diagonals)
+    likelihood, steps = sum_paths(emission, shifts, rate, numbers)
+    return likelihood + choice, steps
 
 
 def align_windows(

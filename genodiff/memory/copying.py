@@ -49,7 +49,8 @@ class SeenWindow(NamedTuple):
 
     `codes` (L,): visible bases, 4 where there is none. `evidence` (L,). `without`: the interval of
     the text, start and end, that counts as if it were not there. `n_loci`: N. `is_aligned`: the
-    diagonals are those of an alignment, and no others are tried.
+    diagonals are those of an alignment, and no others are tried. `n_near`: of a far relative the
+    loci of the regions that were found, all of whose diagonals are kept (`far.py`); else 0.
     """
 
     codes: Codes
@@ -57,6 +58,7 @@ class SeenWindow(NamedTuple):
     without: tuple[int, int]
     n_loci: int
     is_aligned: bool = False
+    n_near: int = 0
 
 
 def list_all_diagonals(text: MemoryText, length: int) -> tuple[Places, Places]:

@@ -151,12 +151,7 @@ def align_in_c(
     `alignment.place_windows` tells. Raises `MemoryError`.
     """
     classes = len(numbers.share)
-    counts = np.array([[len(a), len(b)] for a, b in found], np.int64).reshape(-1, 2)
-    most = max(1, int(counts.max(initial=0)))
-    diagonals = np.zeros((len(windows), 2, most), np.int64)
-    for row, pair in zip(diagonals, found, strict=True):
-        for strand, of in enumerate(pair):
-            row[strand, : len(of)] = of
+    diagonals, counts = stack_places(found)
     # Classes that are not used are never entered; backward they must not outweigh the others.
     emission, share = np.full((ALIGN_CLASSES, 4, 4), 1e-6), np.zeros(ALIGN_CLASSES)
     emission[:classes], share[:classes] = numbers.emission, numbers.share
@@ -167,6 +162,7 @@ def align_in_c(
         "evidence": np.stack([w.evidence for w in windows]),
         "without": np.array([w.without for w in windows], np.int64),
         "loci": np.array([w.n_loci for w in windows], np.int64),
+        "near": np.array([w.n_near for w in windows], np.int64),
         "diagonals": diagonals,
         "counts": counts,
         "emission": emission,
@@ -175,9 +171,20 @@ def align_in_c(
         **({} if alike is None else {"alike": alike.astype(np.float64)}),
     }
     return _align(
-        arrays, classes=classes, over=over, places=places, size=text.size, most=most,
-        plane_bytes=text.planes.shape[1], given=all(w.is_aligned for w in windows),
+        arrays, classes=classes, over=over, places=places, size=text.size,
+        plane_bytes=text.planes.shape[1], most=diagonals.shape[2],
+        given=2 if any(w.n_near for w in windows) else all(w.is_aligned for w in windows),
     )  # fmt: skip
+
+
+def stack_places(found: Sequence[tuple[Places, Places]]) -> tuple[Places, Places]:
+    """(B, 2, most): diagonals of each strand, filled up with 0; and (B, 2): how many there are."""
+    counts = np.array([[len(a), len(b)] for a, b in found], np.int64).reshape(-1, 2)
+    diagonals = np.zeros((len(found), 2, max(1, int(counts.max(initial=0)))), np.int64)
+    for row, pair in zip(diagonals, found, strict=True):
+        for strand, of in enumerate(pair):
+            row[strand, : len(of)] = of
+    return diagonals, counts
 
 
 def _align(

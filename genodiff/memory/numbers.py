@@ -94,7 +94,8 @@ class RelativeNumbers(MemoryNumbers):
     share of the differences that are transitions; by chance it is a third. `background`: how often
     each base follows each word in the target (`evidence.Chain`), where copies are judged against
     that and not against the relative's own bases; else none. `sparse_start`: the chance to begin a
-    copy where more than `SPARSE` of a window is hidden; 0: `start`, as elsewhere.
+    copy where more than `SPARSE` of a window is hidden; 0: `start`, as elsewhere. `far`: windows
+    are searched by regions (`far.py`).
     """
 
     copies: float = 0.95
@@ -107,12 +108,14 @@ class RelativeNumbers(MemoryNumbers):
     transitions: tuple[float, ...] = (0.5, 0.6, 0.65, 0.65, 0.6, 0.5, 0.35)
     background: Background = ()
     sparse_start: float = 0.0
+    far: bool = False
 
     @model_serializer(mode="wrap")
     def _leave_out_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Numbers that a genome does not have are not written."""
         values: dict[str, Any] = dump(self)
-        return {k: v for k, v in values.items() if v or k not in ("background", "sparse_start")}
+        left_out = "background", "sparse_start", "far"
+        return {k: v for k, v in values.items() if v or k not in left_out}
 
     @model_validator(mode="after")
     def _check_more(self) -> Self:

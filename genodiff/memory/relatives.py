@@ -13,13 +13,18 @@ import numpy as np
 
 from genodiff.memory.alignment import sum_classes
 from genodiff.memory.columns import ColumnNumbers, combine
+from genodiff.memory.copying import SeenWindow
 from genodiff.memory.evidence import Chain, Floats
+from genodiff.memory.far import Found, search_far
 from genodiff.memory.memory import Intervals, Memory
 from genodiff.memory.numbers import RELATIVE_SEARCH, SPARSE, RelativeNumbers
+from genodiff.memory.search import LONGEST, Effort
 from genodiff.memory.text import NONE, Codes
 
 UNLIKE = 0.6
 """The share of differences above which a class of divergence says nothing of homology."""
+LEAST = Effort(scored=1, most=1, wild=0)
+"""Of the ordinary search where its diagonals are not read: it is asked for the evidence only."""
 Loci = tuple[tuple[int, int], ...]
 """Of one window: for each genome the interval of its text that counts as if it were not there."""
 
@@ -35,6 +40,15 @@ class RelativeGenome(NamedTuple):
         """A genome whose copies are judged against the background of `numbers`, if there is one."""
         chain = Chain(np.array(numbers.background)) if numbers.background else memory.chain
         return cls(replace(memory, numbers=RELATIVE_SEARCH, chain=chain), numbers)
+
+    def search(
+        self, windows: Codes, without: Intervals | None = None
+    ) -> tuple[list[SeenWindow], Found]:
+        """Windows as the model sees them, and the diagonals of each: by regions of a far genome."""
+        if not self.numbers.far:
+            return self.memory.search(windows, without)
+        ordinary = self.memory if self.memory.text.size > LONGEST else self.memory.with_effort(LEAST)
+        return search_far(self.memory.text, *ordinary.search(windows, without))
 
 
 class Relatives(NamedTuple):
@@ -64,7 +78,7 @@ class Relatives(NamedTuple):
         homologous = np.zeros_like(over)
         for g, genome in enumerate(self.genomes):
             own: Intervals | None = None if without is None else [loci[g] for loci in without]
-            prepared, found = genome.memory.search(windows, own)
+            prepared, found = genome.search(windows, own)
             text, alike = genome.memory.text, np.array(genome.numbers.divergence) <= UNLIKE
             sparse = (windows >= NONE).mean(1) > SPARSE if len(windows) else np.zeros(0, bool)
             for of, numbers in ((~sparse, genome.numbers), (sparse, genome.numbers.sparse)):

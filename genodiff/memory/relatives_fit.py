@@ -7,6 +7,7 @@ Nothing of the test split is read.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from genodiff.memory.columns import ColumnNumbers, improve_observed, observe, st
 from genodiff.memory.evidence import Chain, Floats, count_words, measure_evidence
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import SPARSE, Background, RelativeNumbers
-from genodiff.memory.relatives import RelativeGenome, Relatives
+from genodiff.memory.relatives import UNLIKE, RelativeGenome, Relatives
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import join_neighbours
 
@@ -25,6 +26,20 @@ WORD = 3
 """Bases of the words before a base in the target's chain: few windows tell no more."""
 MISFIT = 0.05
 """Bits. Genomes of a genus have up to .01, mitogenomes of two classes .04, bacteria .1 of yeast."""
+DISTANT = 0.225
+"""Divergence of a relative above which windows are searched by regions (`far.py`): the farthest
+Saccharomyces has .213, a rodent of a human .237 by the ordinary search.
+"""
+DISTANT_START: dict[str, Any] = {
+    "start": 0.003,
+    "end": 0.01,
+    "shift": 0.02,
+    "turns": 0.015,
+    "divergence": (0.02, 0.1, 0.2, 0.28, 0.36, 0.48, 0.65),
+    "share": (0.02, 0.08, 0.2, 0.25, 0.25, 0.12, 0.08),
+    "transitions": (0.6, 0.65, 0.65, 0.62, 0.58, 0.5, 0.35),
+    "far": True,
+}
 _SURE = 0.9
 _LEAST_GAIN = 1e-5
 _FARTHEST = 0.7
@@ -69,12 +84,29 @@ def fit_genome(
 ) -> RelativeGenome:
     """One genome with its numbers; `windows` as above. `tell` gets the share that is done."""
     start = RelativeNumbers(background=choose_background(memory, windows))
-    memory = RelativeGenome.join(memory, start).memory
-    found = memory.search(windows)
-    fitted = fit_relative(memory.text, *found, start, rounds=rounds, tell=tell)
-    searched = memory.search(hide_bases(windows[::2], SPARSE))
-    numbers = choose_sparse_start(memory.text, *searched, windows[::2], fitted.numbers)
-    return RelativeGenome(memory, numbers)
+    genome = RelativeGenome.join(memory, start)
+    near = _fit_from(genome, windows, rounds, tell)
+    if memory.table is None or measure_divergence(near.numbers) <= DISTANT:
+        return near
+    distant = RelativeNumbers(**DISTANT_START, background=start.background)
+    return _fit_from(genome._replace(numbers=distant), windows, rounds, tell)
+
+
+def measure_divergence(numbers: RelativeNumbers) -> float:
+    """The share of homologous bases that differ."""
+    divergence, share = np.array(numbers.divergence), np.array(numbers.share)
+    alike = divergence <= UNLIKE
+    return float(divergence[alike] @ share[alike] / max(share[alike].sum(), 1e-9))
+
+
+def _fit_from(
+    genome: RelativeGenome, windows: Codes, rounds: int, tell: Callable[[float], None] | None
+) -> RelativeGenome:
+    text, numbers = genome.memory.text, genome.numbers
+    fitted = fit_relative(text, *genome.search(windows), numbers, rounds=rounds, tell=tell)
+    searched = genome.search(hide_bases(windows[::2], SPARSE))
+    numbers = choose_sparse_start(text, *searched, windows[::2], fitted.numbers)
+    return genome._replace(numbers=numbers)
 
 
 def choose_background(memory: Memory, windows: Codes) -> Background:

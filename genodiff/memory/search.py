@@ -67,10 +67,10 @@ def count_sparse(size: int, length: int, scored: int | None) -> int:
 def list_least_hits(size: int) -> NDArray[np.int64]:
     """(2 GROUP,): the least agreements of a group of so many places, for a text of `size`."""
     most = BY_CHANCE / max(size, 1)
-    return np.array([_find_least(n, most) for n in range(2 * GROUP)], np.int64)
+    return np.array([find_least(n, most) for n in range(2 * GROUP)], np.int64)
 
 
-def _find_least(n: int, most: float) -> int:
+def find_least(n: int, most: float) -> int:
     chance, least = 0.0, n + 1
     while least > 0:
         k = least - 1

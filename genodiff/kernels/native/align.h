@@ -10,6 +10,8 @@
 #define ALIGN_NEAR (ALIGN_CENTRES * (2 * REACH + 1))
 #define ALIGN_LEAST (-5.0)
 #define ALIGN_NEAR_ODDS 3.0
+#define ALIGN_ALL 2 /* `given`: all diagonals are kept */
+#define ALIGN_IN_REGIONS 0.9
 
 typedef double ve __attribute__((vector_size(KINDS * 8)));
 typedef int64_t ve_places __attribute__((vector_size(KINDS * 8)));
@@ -53,15 +55,16 @@ typedef struct {
     ve *rows, *marks, *now, *passed;
     double *background, *total;
     ve rate, turned; /* start and turn, times share */
-    double start, end, stay;
+    double start, end, stay, choice;
 } align_space;
 
-static inline int64_t align_states(void) {
-    return 2 * fill_up(ALIGN_MOST + ALIGN_NEAR);
+static inline int64_t align_states(const align_args *s) {
+    int64_t most = ALIGN_MOST + ALIGN_NEAR;
+    return 2 * fill_up(s->given == ALIGN_ALL && s->most > most ? s->most : most);
 }
 
 static uintptr_t align_lay(const align_args *s, align_space *a, uintptr_t space) {
-    int64_t L = s->L, D = align_states(), held = PLACES_HELD * D;
+    int64_t L = s->L, D = align_states(s), held = PLACES_HELD * D;
     held = held > STATES_HELD ? held : STATES_HELD;
     held = held < L * D ? held : L * D;
     a->likely = recall_cut(&space, L * 5 * (int64_t)sizeof(ve));
@@ -289,7 +292,7 @@ static double align_any(double copies, double likelihood) {
 static void align_sum(const align_args *s, align_space *a, const int64_t *counts, int64_t D,
                       double *over, double *all_, double *alike, int64_t *places, double *told) {
     int64_t C = stretch_places(s->L, D);
-    double copying = 0, likelihood = 0, after = 1, per = 1, copies = s->chances[4];
+    double copying = 0, likelihood = a->choice, after = 1, per = 1, copies = s->chances[4];
     const ve *before = a->marks; /* mark g: the last row before stretch g; mark 0: zeros */
     memset(a->marks, 0, D * sizeof(ve));
     for (int64_t i = 0; i < s->L; i++) {
@@ -363,20 +366,29 @@ static void align_task(const void *args, int64_t b, void *own, int backward) {
                            .size = s->size, .chances = s->chances};
     a.start = s->chances[0], a.end = s->chances[1];
     a.stay = 1 - s->chances[1] - s->chances[2] - s->chances[3];
-    for (int e = 0; e < KINDS; e++)
-        a.rate[e] = a.start * s->share[e] / loci, a.turned[e] = s->chances[3] * s->share[e];
+    double near = s->near[b], per = near ? ALIGN_IN_REGIONS / near + (1 - ALIGN_IN_REGIONS) / loci : 0;
+    a.choice = near ? log(near / loci) : 0;
+    for (int e = 0; e < KINDS; e++) {
+        a.rate[e] = near ? a.start * s->share[e] * per : a.start * s->share[e] / loci;
+        a.turned[e] = s->chances[3] * s->share[e];
+    }
     weighed kept[2][ALIGN_MOST];
     int64_t ranked[2];
     double best = -INFINITY;
     align_likely(s, b, &a);
-    for (int strand_ = 0; strand_ < 2; strand_++) {
+    for (int strand_ = 0; s->given != ALIGN_ALL && strand_ < 2; strand_++) {
         ranked[strand_] = align_rank(s, &a, without, b, strand_, kept[strand_]);
         if (s->counts[2 * b + strand_] && a.list[0].odds > best) best = a.list[0].odds;
     }
-    for (int strand_ = 0; strand_ < 2; strand_++)
-        counts[strand_] = align_choose(s, &a, without, b, strand_, kept[strand_],
-                                       ranked[strand_], best,
-                                       a.o.diagonals + (strand_ ? counts[0] : 0));
+    for (int strand_ = 0; strand_ < 2; strand_++) {
+        int64_t *out = a.o.diagonals + (strand_ ? counts[0] : 0);
+        counts[strand_] = s->counts[2 * b + strand_];
+        if (s->given == ALIGN_ALL)
+            memcpy(out, s->diagonals + (2 * b + strand_) * s->most, counts[strand_] * 8);
+        else
+            counts[strand_] = align_choose(s, &a, without, b, strand_, kept[strand_],
+                                           ranked[strand_], best, out);
+    }
     int64_t D = fill_up(counts[0]) + fill_up(counts[1]);
     if (!D) return;
     read_sources(&a.text, &a.o, without, counts, D);

@@ -111,6 +111,7 @@ typedef struct {
     const uint8_t *planes, *codes; /* of the text; (batch, L) */
     const double *evidence;        /* (batch, L) */
     const int64_t *without, *loci; /* (batch, 2) and (batch) */
+    const int64_t *near; /* (batch): loci of the regions of a far relative; else 0 */
     const int64_t *diagonals, *counts; /* what a search found: (batch, 2, most) and (batch, 2) */
     const double *emission, *share;    /* (8, 4, 4): class, source, base; (8) */
     const double *chances; /* start, end, shift, turn, copies */
@@ -120,8 +121,18 @@ typedef struct {
     int64_t *places; /* (batch, L): 2 times the place that is likeliest and alike, and its strand;
                         -1 where nothing is. Null: not wanted */
     int64_t batch, L, size, plane_bytes, most, classes;
-    int64_t given; /* whether shifts are those of an alignment, and no others are tried */
+    int64_t given; /* 1: shifts are those of an alignment, and no others are tried; 2: all are kept */
 } align_args;
+
+typedef struct {
+    const uint8_t *planes, *codes, *tells; /* of the text; (batch, L), and which are informative */
+    const int16_t *told;                   /* (batch, L): what the evidence adds to a place's pay */
+    const int64_t *without, *loci;         /* (batch, 2) and (batch) */
+    const int64_t *found, *found_counts;   /* of the ordinary search, where nothing is sifted */
+    const int64_t *least_hits, *pays;      /* (64) and (10) */
+    int64_t *diagonals, *counts, *regions; /* (batch, 2, most), (batch, 2) and (batch) */
+    int64_t batch, L, size, plane_bytes, most, found_most, sifts;
+} far_args;
 
 typedef struct {
     const double *over, *prior; /* (G, batch, L, 4), (batch, L, 4) */
@@ -194,6 +205,7 @@ typedef struct {
 #include "recall_sift.h"
 #include "recall_copy.h"
 #include "align.h"
+#include "far.h"
 #include "columns.h"
 #include "classes.h"
 #include "chain.h"
@@ -212,6 +224,7 @@ int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
 int genodiff_mixing_size(void) { return (int)sizeof(mixing_args); }
 int genodiff_recall_size(void) { return (int)sizeof(recall_args); }
 int genodiff_align_size(void) { return (int)sizeof(align_args); }
+int genodiff_far_size(void) { return (int)sizeof(far_args); }
 int genodiff_columns_size(void) { return (int)sizeof(columns_args); }
 int genodiff_kmers_size(void) { return (int)sizeof(kmers_args); }
 int genodiff_sampled_size(void) { return (int)sizeof(sampled_args); }
@@ -251,6 +264,10 @@ int genodiff_recall(const recall_args *s, int backward, int threads) {
 int genodiff_align(const align_args *s, int backward, int threads) {
     (void)backward;
     return align_run(s, threads);
+}
+int genodiff_far(const far_args *s, int backward, int threads) {
+    (void)backward;
+    return far_run(s, threads);
 }
 int genodiff_columns(const columns_args *s, int backward, int threads) {
     (void)backward;
