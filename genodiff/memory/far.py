@@ -143,9 +143,7 @@ def search_far(
     if is_loaded() and len(windows):
         diagonals, regions = _find_in_c(text, windows, votes)
     else:
-        each = [
-            find_far(text, window, votes and votes[i]) for i, window in enumerate(windows)
-        ]
+        each = [find_far(text, window, votes and votes[i]) for i, window in enumerate(windows)]
         diagonals, regions = [pair for pair, _ in each], [n for _, n in each]
     seen = [w._replace(n_near=WIDTH * n) for w, n in zip(windows, regions, strict=True)]
     return seen, diagonals

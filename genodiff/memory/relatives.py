@@ -47,7 +47,9 @@ class RelativeGenome(NamedTuple):
         """Windows as the model sees them, and the diagonals of each: by regions of a far genome."""
         if not self.numbers.far:
             return self.memory.search(windows, without)
-        ordinary = self.memory if self.memory.text.size > LONGEST else self.memory.with_effort(LEAST)
+        ordinary = (
+            self.memory if self.memory.text.size > LONGEST else self.memory.with_effort(LEAST)
+        )
         return search_far(self.memory.text, *ordinary.search(windows, without))
 
 

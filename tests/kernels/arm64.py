@@ -39,7 +39,7 @@ int main(int count, char **given) {
 #define RUN(name) \\
     if (!strcmp(given[3], #name)) return genodiff_##name((void *)all, backward, threads);
     RUN(scan) RUN(conv) RUN(gate) RUN(norm) RUN(linear)
-    RUN(recall) RUN(kmers) RUN(sampled) RUN(align) RUN(columns) RUN(chain) RUN(segments)
+    RUN(recall) RUN(kmers) RUN(sampled) RUN(align) RUN(far) RUN(columns) RUN(chain) RUN(segments)
     RUN(classes)
     return 2;
 }
