@@ -6,8 +6,8 @@ by itself that it is one. A window is searched in stretches of `STRETCH` places,
 Regions. Agreements are counted on all diagonals, as in the sift (`search.py`), in groups of
 informative places. A group votes for the bins of `BIN` diagonals where one of them agrees with it
 more often than by a chance of `BY_CHANCE`. Two bins side by side that most groups vote for are the
-middle of a region of `WIDTH` diagonals; the `REGIONS` of a strand with most votes are looked into. In a text
-above `LONGEST` the diagonals of the ordinary search vote in place of the groups.
+middle of a region of `WIDTH` diagonals; the `REGIONS` of a strand with most votes are looked into.
+In a text above `LONGEST` the diagonals of the ordinary search vote in place of the groups.
 
 Diagonals. The best chain of matches through a region may go on at any diagonal of it. In eighths
 of a nat, a place pays MATCH, TRANSITION, TRANSVERSION or ABSENT, and what the evidence says of its
