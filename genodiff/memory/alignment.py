@@ -176,19 +176,21 @@ def place_windows(
     """
     if can_align(numbers) and len(windows):
         return align_in_c(text, windows, found, numbers, alike, places=True)[0]
-    chosen = [
-        (w, choose_diagonals(text, w, d, numbers)) for w, d in zip(windows, found, strict=True)
+    rows = [
+        place_window(text, w, choose_diagonals(text, w, d, numbers), numbers, alike)
+        for w, d in zip(windows, found, strict=True)
     ]
-    return np.array([_place_window(text, w, d, numbers, alike) for w, d in chosen], np.int64)
+    return np.array(rows, np.int64)
 
 
-def _place_window(
+def place_window(
     text: MemoryText,
     window: SeenWindow,
     diagonals: tuple[Places, Places],
     numbers: MemoryNumbers,
     alike: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
+    """As `place_windows` of one, over the given diagonals."""
     length = len(window.codes)
     out = np.full(length, -1)
     if not sum(map(len, diagonals)) or not window.n_loci:
@@ -305,8 +307,11 @@ def _search(
     """Coordinate search: scale each probability of the chain while the likelihood rises."""
 
     def measure(tried: RelativeNumbers) -> float:
-        aligned = align_windows(text, windows, found, tried)
-        return sum(_explain(one.likelihood, tried) for one in aligned)
+        if can_align(tried) and len(windows):
+            likely = align_in_c(text, windows, found, tried, over=False)[1].tolist()
+        else:
+            likely = [one.likelihood for one in align_windows(text, windows, found, tried)]
+        return sum(_explain(one, tried) for one in likely)
 
     best = measure(numbers)
     for name in _CHANCES:

@@ -27,6 +27,7 @@ This file is the definition, in NumPy; `native/far.h` has it in C.
 import math
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ from numpy.typing import NDArray
 from genodiff.kernels.library import call, is_loaded
 from genodiff.memory.copying import Places, SeenWindow
 from genodiff.memory.evidence import Floats
-from genodiff.memory.fast import stack_places
+from genodiff.memory.fast import stack_places, stack_windows
 from genodiff.memory.search import LONGEST, find_informative, find_least, list_groups
 from genodiff.memory.text import NONE, PAD, Codes, MemoryText, turn_codes
 
@@ -97,15 +98,6 @@ def choose_regions(votes: NDArray[np.uint64]) -> Places:
     return (np.array(chosen, np.int64) + 1) * BIN - STRETCH - WIDTH // 2
 
 
-def score_places(codes: Codes, evidence: Floats, sources: Codes) -> Scores:
-    """(L, WIDTH): what each place of a stretch pays over each source."""
-    x = codes[:, None]
-    differ = np.where((sources ^ x) == 2, TRANSITION, TRANSVERSION)
-    pay = np.where(sources == NONE, ABSENT, np.where(sources == x, MATCH, differ))
-    pay = np.where((x == NONE) & (sources != NONE), 0, pay)
-    return (pay + weigh_evidence(codes, evidence)[:, None]).astype(np.int32)
-
-
 def weigh_evidence(codes: Codes, evidence: Floats) -> NDArray[np.int16]:
     """What the evidence adds to the pay of each place."""
     told = np.clip(np.rint(8 * np.log(0.25 / evidence)), LEAST, MOST)
@@ -143,7 +135,8 @@ def search_far(
     if is_loaded() and len(windows):
         diagonals, regions = _find_in_c(text, windows, votes)
     else:
-        each = [find_far(text, window, votes and votes[i]) for i, window in enumerate(windows)]
+        told: Sequence[Any] = votes or [None] * len(windows)
+        each = [find_far(text, *pair) for pair in zip(windows, told, strict=True)]
         diagonals, regions = [pair for pair, _ in each], [n for _, n in each]
     seen = [w._replace(n_near=WIDTH * n) for w, n in zip(windows, regions, strict=True)]
     return seen, diagonals
@@ -180,11 +173,14 @@ def find_far(
 
 def pay_region(text: MemoryText, window: SeenWindow, here: slice, low: int) -> Scores:
     """(L, WIDTH): what each place of a stretch pays on each diagonal of a region."""
-    at = low + np.arange(WIDTH) + np.arange(len(window.codes[here]))[:, None]
+    x = window.codes[here][:, None]
+    at = low + np.arange(WIDTH) + np.arange(len(x))[:, None]
     sources = text.codes[np.clip(at + PAD, 0, len(text.codes) - 1)]
-    absent = (at >= window.without[0]) & (at < window.without[1])
-    sources = np.where(absent, np.uint8(NONE), sources)
-    return score_places(window.codes[here], window.evidence[here], sources)
+    absent = (sources == NONE) | ((at >= window.without[0]) & (at < window.without[1]))
+    differ = np.where((sources ^ x) == 2, TRANSITION, TRANSVERSION)
+    pay = np.where(sources == x, MATCH, np.where(x == NONE, 0, differ))
+    told = weigh_evidence(window.codes[here], window.evidence[here])
+    return (np.where(absent, ABSENT, pay) + told[:, None]).astype(np.int32)
 
 
 def keep_diagonals(through: Scores, best: int) -> Places:
@@ -202,28 +198,24 @@ def _find_in_c(
 ) -> tuple[Found, list[int]]:
     batch, length = len(windows), len(windows[0].codes)
     most = -(-length // STRETCH) * REGIONS * MOST_KEPT
-    codes = np.stack([np.minimum(w.codes, NONE) for w in windows]).astype(np.uint8)
-    told = [weigh_evidence(w.codes, w.evidence) for w in windows]
+    given, counts = stack_places(found or [])
     out = {
         "diagonals": np.zeros((batch, 2, most), np.int64),
         "counts": np.zeros((batch, 2), np.int64),
         "regions": np.zeros(batch, np.int64),
     }
-    given, counts = stack_places(found or [])
     arrays = {
-        "planes": text.planes,
-        "codes": codes,
+        **stack_windows(text, windows),
         "tells": np.stack([find_informative(w) for w in windows]).astype(np.uint8),
-        "told": np.stack(told),
-        "without": np.array([w.without for w in windows], np.int64),
-        "loci": np.array([w.n_loci for w in windows], np.int64),
+        "told": np.stack([weigh_evidence(w.codes, w.evidence) for w in windows]),
         "found": given,
         "found_counts": counts,
         "least_hits": list_least_votes(),
         "pays": np.array(PAYS, np.int64),
+        **out,
     }
     call(
-        "far", {**arrays, **out}, backward=False, batch=batch, L=length, size=text.size,
+        "far", arrays, backward=False, batch=batch, L=length, size=text.size,
         plane_bytes=text.planes.shape[1], most=most, found_most=given.shape[2],
         sifts=found is None,
     )  # fmt: skip

@@ -157,11 +157,8 @@ def align_in_c(
     emission[:classes], share[:classes] = numbers.emission, numbers.share
     chances = [numbers.start, numbers.end, numbers.shift, numbers.turn, numbers.copies]
     arrays: dict[str, NDArray[Any]] = {
-        "planes": text.planes,
-        "codes": np.minimum(np.stack([w.codes for w in windows]), NONE).astype(np.uint8),
+        **stack_windows(text, windows),
         "evidence": np.stack([w.evidence for w in windows]),
-        "without": np.array([w.without for w in windows], np.int64),
-        "loci": np.array([w.n_loci for w in windows], np.int64),
         "near": np.array([w.n_near for w in windows], np.int64),
         "diagonals": diagonals,
         "counts": counts,
@@ -175,6 +172,16 @@ def align_in_c(
         plane_bytes=text.planes.shape[1], most=diagonals.shape[2],
         given=2 if any(w.n_near for w in windows) else all(w.is_aligned for w in windows),
     )  # fmt: skip
+
+
+def stack_windows(text: MemoryText, windows: Sequence[SeenWindow]) -> dict[str, Array]:
+    """What every search of windows of one length is told."""
+    return {
+        "planes": text.planes,
+        "codes": np.minimum(np.stack([w.codes for w in windows]), NONE).astype(np.uint8),
+        "without": np.array([w.without for w in windows], np.int64),
+        "loci": np.array([w.n_loci for w in windows], np.int64),
+    }
 
 
 def stack_places(found: Sequence[tuple[Places, Places]]) -> tuple[Places, Places]:

@@ -6,7 +6,7 @@ hidden bases of every other window.
 Nothing of the test split is read.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,12 +52,14 @@ def fit_relatives(
     *,
     rounds: int = ROUNDS,
     tell: Callable[[int, float], None] | None = None,
+    known: Mapping[int, RelativeNumbers] | None = None,
 ) -> Relatives:
     """Relatives for the species of `windows` (B, L), codes of which none should be masked.
 
     `memories`: the genomes, in an order that does not depend on how they were listed. `tell` gets
-    the number of a genome, from 1, and the share of the work on it that is done. Raises `DataError`
-    where there is no window.
+    the number of a genome, from 1, and the share of the work on it that is done. `known`: numbers
+    that were fitted to these windows before, by the number of the genome. Raises `DataError` where
+    there is no window.
     """
     if not len(windows):
         raise DataError("no windows to fit relatives on", fix="give a valid split")
@@ -70,7 +72,10 @@ def fit_relatives(
             if tell is not None:
                 tell(i, share)
 
-        genomes.append(fit_genome(memory, windows, rounds=rounds, tell=hear))
+        if known and i in known:
+            genomes.append(RelativeGenome.join(memory, known[i]))
+        else:
+            genomes.append(fit_genome(memory, windows, rounds=rounds, tell=hear))
     over = Relatives(tuple(genomes), None).align(windows)
     return Relatives(tuple(genomes), fit_columns(over, windows))
 
@@ -86,17 +91,19 @@ def fit_genome(
     start = RelativeNumbers(background=choose_background(memory, windows))
     genome = RelativeGenome.join(memory, start)
     near = _fit_from(genome, windows, rounds, tell)
-    if memory.table is None or measure_divergence(near.numbers) <= DISTANT:
+    if not is_distant(near):
         return near
     distant = RelativeNumbers(**DISTANT_START, background=start.background)
-    return _fit_from(genome._replace(numbers=distant), windows, rounds, tell)
+    later = tell and (lambda share: tell(0.5 + share / 2))
+    return _fit_from(genome._replace(numbers=distant), windows, rounds, later)
 
 
-def measure_divergence(numbers: RelativeNumbers) -> float:
-    """The share of homologous bases that differ."""
-    divergence, share = np.array(numbers.divergence), np.array(numbers.share)
+def is_distant(genome: RelativeGenome) -> bool:
+    """Whether a genome's windows should be searched by regions, as far as its numbers tell."""
+    divergence, share = np.array(genome.numbers.divergence), np.array(genome.numbers.share)
     alike = divergence <= UNLIKE
-    return float(divergence[alike] @ share[alike] / max(share[alike].sum(), 1e-9))
+    differ = float(divergence[alike] @ share[alike] / max(share[alike].sum(), 1e-9))
+    return genome.memory.table is not None and differ > DISTANT
 
 
 def _fit_from(

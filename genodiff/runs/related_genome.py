@@ -35,7 +35,7 @@ from genodiff.memory.identity import STRAIN, measure_identities
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.profiles import fit_profiles
 from genodiff.memory.relatives import RelativeGenome, Relatives
-from genodiff.memory.relatives_fit import fit_relatives, measure_distances
+from genodiff.memory.relatives_fit import fit_relatives, is_distant, measure_distances
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.votes import ProfileNumbers, VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.known_contigs import LetterSource
@@ -235,7 +235,7 @@ def draw_fit_windows(genome: LetterSource, contigs: Mapping[str, int] | None = N
 
 def is_fitted_to(kept: Sequence[Relative], windows: Codes) -> bool:
     """Whether the cache has the numbers of opened genomes for these windows of a target."""
-    return _read_numbers(_find_numbers(kept, windows)) is not None
+    return _read_numbers(_find_numbers(kept, windows), kept) is not None
 
 
 def fit_related(
@@ -278,12 +278,19 @@ def _find_numbers(kept: Sequence[Relative], windows: Codes) -> Path:
 def _fit(kept: Sequence[Relative], windows: Codes, path: Path) -> tuple[Relatives, VoteNumbers]:
     """Return the relatives with their numbers, read from the cache or fitted now."""
     with lock_folder(path, "fits relatives"):
-        numbers = _read_numbers(path)
+        numbers = _read_numbers(path, kept)
         if numbers is None:
-            memories = [one.memory for one in kept]
+            each = [_find_numbers([one], windows).with_suffix(".genome.json") for one in kept]
+            known = {i: own for i, one in enumerate(each, 1) if (own := _read_genome(one))}
             with ProgressDisplay() as display:
-                fitted = fit_relatives(memories, windows, tell=FitClock(display, len(kept)).show)
+                tell = FitClock(display, len(kept)).show
+                fitted = fit_relatives(
+                    [one.memory for one in kept], windows, tell=tell, known=known
+                )
             numbers = _round({**_dump(fitted), "votes": _measure_votes(fitted, windows)})
+            for one, genome in zip(each, fitted.genomes, strict=True):
+                atomic.write_json(one, genome.numbers.model_dump(mode="json"))
+            path.with_suffix(".profiles.json").unlink(missing_ok=True)
             atomic.write_json(path, numbers)
     genomes = tuple(
         RelativeGenome.join(one.memory, RelativeNumbers(**own))
@@ -355,13 +362,26 @@ def _dump(relatives: Relatives) -> dict[str, Any]:
     }
 
 
-def _read_numbers(path: Path) -> dict[str, Any] | None:
-    """What was kept of a fit; None where it is not there or damaged."""
+def _read_genome(path: Path) -> RelativeNumbers | None:
+    """What was kept of the fit of one genome, to the last bit: among others it has the same."""
+    try:
+        return RelativeNumbers(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _read_numbers(path: Path, kept: Sequence[Relative]) -> dict[str, Any] | None:
+    """What was kept of a fit; None where it is not there or damaged, and where a genome is so far
+    that it is searched in another way now.
+    """
     try:
         numbers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         ColumnNumbers(**numbers["columns"])
         VoteNumbers(**numbers["votes"])
-        [RelativeNumbers(**one) for one in numbers["genomes"]]
+        for one, told in zip(kept, numbers["genomes"], strict=True):
+            own = RelativeNumbers(**told)
+            if is_distant(RelativeGenome(one.memory, own)) and not own.far:
+                return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return numbers

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from genodiff.generate import constrained
 from genodiff.kernels import conv, direction, library, linear, norm
-from genodiff.memory import column_classes, columns, fast, segments, tables
+from genodiff.memory import column_classes, columns, far, fast, segments, tables
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
@@ -67,7 +67,7 @@ class Arm64:
         monkeypatch.setattr(library, "_library", lambda: (self, "arm64"))
         modules = (
             direction, conv, linear, norm, fast, tables, columns, constrained, segments,
-            column_classes,
+            column_classes, far,
         )  # fmt: skip
         for module in modules:
             monkeypatch.setattr(module, "call", self._call)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from far_homologs import check_far
 
 from genodiff.memory.alignment import Aligned, align_window, align_windows, choose_diagonals
 from genodiff.memory.columns import ColumnNumbers, combine, start_numbers
@@ -69,7 +70,7 @@ def make_columns(relatives: int, length: int) -> tuple[Floats, Codes, Floats, Co
 
 def recall_shapes() -> None:
     """Recall windows of many lengths, by seeds and exhaustively, and fill tables; lay them over
-    the text, and combine what relatives say.
+    the text, and one of a far relative, and combine what relatives say.
     """
     assert recall_many() * 710 > 32_768
     memory = make_memory()
@@ -82,6 +83,7 @@ def recall_shapes() -> None:
             memory.with_effort(effort).recall(windows, without)
             sampled.with_effort(effort).recall(windows, without)
         align_both(memory, length)
+        check_far(length, sifted=length != 64)
         for relatives in (1, 2):
             combine(*make_columns(relatives, length))
     assert torch.get_num_threads() > 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from compiling import MARCH
+from far_homologs import check_far
 from recalls import EFFORTS, align_both, make_columns, make_memory, make_windows
 from scans import Problem, differences
 from test_mixer import assert_agrees, problem
@@ -116,6 +117,12 @@ def test_relatives():
         np.testing.assert_allclose(other.over, one.over, atol=1e-9)
     given = make_columns(2, 57)
     np.testing.assert_allclose(combine(*given), combine_slowly(*given), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("copy")
+@pytest.mark.parametrize("sifted", [True, False])
+def test_regions_of_a_far_relative(sifted):
+    assert check_far(130, sifted=sifted) >= sifted
 
 
 @pytest.mark.usefixtures("copy")

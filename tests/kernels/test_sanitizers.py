@@ -24,7 +24,7 @@ from genodiff.kernels import library
 library.__file__ = sys.argv[1] + "/library.py"
 if sys.argv[4] == "thread":  # it does not follow the threads of an OpenMP that it has not compiled
     library._find_openmp = lambda: None
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = [sys.argv[2], sys.argv[2] + "/.."]
 from scans import Problem
 from test_mixer import problem, run
 import test_block_mixer as blocks

@@ -193,6 +193,7 @@ static int64_t align_choose(const align_args *s, align_space *a, const int64_t *
     for (int64_t i = 0; i < n; i++) out[all++] = kept[i].at;
     int64_t near[ALIGN_NEAR], some = 0, listed = s->counts[2 * b + strand_];
     const int64_t *found = s->diagonals + (2 * b + strand_) * s->most;
+    if (s->given == ALIGN_ALL) return memcpy(out, found, listed * 8), listed;
     for (int64_t i = 0; i < n && i < ALIGN_CENTRES; i++)
         if (kept[i].odds >= 0 && kept[i].odds >= best / 4)
             for (int64_t j = 0; j < (s->given ? listed : 2 * REACH + 1); j++) {
@@ -366,29 +367,22 @@ static void align_task(const void *args, int64_t b, void *own, int backward) {
                            .size = s->size, .chances = s->chances};
     a.start = s->chances[0], a.end = s->chances[1];
     a.stay = 1 - s->chances[1] - s->chances[2] - s->chances[3];
-    double near = s->near[b], per = near ? ALIGN_IN_REGIONS / near + (1 - ALIGN_IN_REGIONS) / loci : 0;
+    double near = s->near[b], more = near ? ALIGN_IN_REGIONS * loci / near + 1 - ALIGN_IN_REGIONS : 1;
     a.choice = near ? log(near / loci) : 0;
-    for (int e = 0; e < KINDS; e++) {
-        a.rate[e] = near ? a.start * s->share[e] * per : a.start * s->share[e] / loci;
-        a.turned[e] = s->chances[3] * s->share[e];
-    }
+    for (int e = 0; e < KINDS; e++)
+        a.rate[e] = a.start * s->share[e] / loci * more, a.turned[e] = s->chances[3] * s->share[e];
     weighed kept[2][ALIGN_MOST];
-    int64_t ranked[2];
+    int64_t ranked[2] = {0};
     double best = -INFINITY;
     align_likely(s, b, &a);
     for (int strand_ = 0; s->given != ALIGN_ALL && strand_ < 2; strand_++) {
         ranked[strand_] = align_rank(s, &a, without, b, strand_, kept[strand_]);
         if (s->counts[2 * b + strand_] && a.list[0].odds > best) best = a.list[0].odds;
     }
-    for (int strand_ = 0; strand_ < 2; strand_++) {
-        int64_t *out = a.o.diagonals + (strand_ ? counts[0] : 0);
-        counts[strand_] = s->counts[2 * b + strand_];
-        if (s->given == ALIGN_ALL)
-            memcpy(out, s->diagonals + (2 * b + strand_) * s->most, counts[strand_] * 8);
-        else
-            counts[strand_] = align_choose(s, &a, without, b, strand_, kept[strand_],
-                                           ranked[strand_], best, out);
-    }
+    for (int strand_ = 0; strand_ < 2; strand_++)
+        counts[strand_] = align_choose(s, &a, without, b, strand_, kept[strand_],
+                                       ranked[strand_], best,
+                                       a.o.diagonals + (strand_ ? counts[0] : 0));
     int64_t D = fill_up(counts[0]) + fill_up(counts[1]);
     if (!D) return;
     read_sources(&a.text, &a.o, without, counts, D);

@@ -213,7 +213,7 @@ typedef struct {
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 18; }
+int genodiff_abi(void) { return 19; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
