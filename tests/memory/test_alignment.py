@@ -9,9 +9,9 @@ from made_up_text import draw_bases, hide, mutate
 from genodiff.kernels import library
 from genodiff.memory.alignment import (
     Aligned,
-    _place_window,
     align_window,
     choose_diagonals,
+    place_window,
     place_windows,
 )
 from genodiff.memory.copying import SeenWindow, list_all_diagonals, recall_window
@@ -136,7 +136,7 @@ def test_places_are_the_likeliest_of_all_sequences_of_states(codes):
     expected = enumerate_states([0, 1, 2, 2, NONE], window, numbers)[2]
     given = text, window, list_all_diagonals(text, 3), numbers, np.array([True, False])
     assert (expected >= 0).any()
-    assert _place_window(*given).tolist() == expected.tolist()
+    assert place_window(*given).tolist() == expected.tolist()
 
 
 def test_without_turns_and_transitions_it_is_the_memory_of_the_own_genome():
@@ -192,6 +192,6 @@ def test_in_c_it_is_the_same(numbers):
         quick = place_windows(memory.text, windows, found, numbers, alike)
         for i, (window, d) in enumerate(zip(windows, found, strict=True)):
             chosen = choose_diagonals(memory.text, window, d, numbers)
-            naive = _place_window(memory.text, window, chosen, numbers, alike)
+            naive = place_window(memory.text, window, chosen, numbers, alike)
             assert quick[i].tolist() == naive.tolist()
         assert (quick[:6:3] >= 0).mean() > 0.5
