@@ -29,15 +29,17 @@ from genodiff.io import atomic  # noqa: E402
 from genodiff.io import genes as annotated  # noqa: E402
 from genodiff.io.faidx import Genome  # noqa: E402
 
-LAW_LIMIT, TRUTHS, EVERY_INTRON, EVERY_PLACE, SEED = 600, 600, 4, 5, 1
+LAW_LIMIT, TRUTHS, EVERY_PLACE, SEED = 600, 600, 5, 1
 COUNTED = {
     "8": "baseline, Markov order 8",
     "adaptive_from_train": "baseline, adaptive mixture of the train split alone",
     "adaptive": "baseline, adaptive mixture that also learns as it reads",
 }
 ALONE, OWN = "network alone", "retrieval from the training genome"
+TAUGHT, TABLE = "network alone, wildtype", "its mean for each substitution"
 RELATED, VOTES = "relatives", "votes of related genomes"
 SPENT = "seconds of CPU"
+VALID = ("chrXVI",)  # contigs of the valid split that have introns
 Row = tuple[str, int, str, str]  # contig, place from 1, REF, ALT
 
 
@@ -94,18 +96,31 @@ class Model:
         """The score of each row by each way: nats, ALT less REF."""
         related = list(map(str, self.sources.relatives))
         ways: dict[str, dict[str, Any]] = {ALONE: {}, OWN: {"memory": "on"}}
+        if self.taught:
+            ways[TAUGHT] = {"method": "wildtype"}
         ways |= {RELATED: {"relatives": related}} if related else {}
         found: dict[str, list[float | None]] = {}
         for way, given in ways.items():
             name = f"{what}, {way}, {given}"
             found |= self.kept.find(name, partial(self._score, way, rows, given))
-        return {way: np.array(values, float) for way, values in found.items()}
+        scores = {way: np.array(values, float) for way, values in found.items()}
+        if TAUGHT in scores:  # what is left of it without the sequence around
+            pairs = np.array([ref + alt for _, _, ref, alt in rows])
+            means = {pair: scores[TAUGHT][pairs == pair].mean() for pair in set(pairs.tolist())}
+            scores[TABLE] = np.array([means[pair] for pair in pairs.tolist()])
+        return scores
+
+    @property
+    def taught(self) -> bool:
+        """Whether the model was trained with a teacher."""
+        return genodiff.load(self.folder, device="cpu").config.teacher is not None
 
     def _score(
         self, way: str, rows: list[Row], given: dict[str, Any]
     ) -> dict[str, list[float | None]]:
+        method = given.pop("method", "llr")
         model = genodiff.load(self.folder, device="cpu", **({"memory": "off"} | given))
-        frame = model.score_variants(rows, fasta=self.sources.fasta, method="llr")
+        frame = model.score_variants(rows, fasta=self.sources.fasta, method=method)
         columns = {way: "score"} | ({VOTES: "votes"} if way == RELATED else {})
         return {name: frame[column].to_list() for name, column in columns.items()}
 
@@ -140,13 +155,13 @@ def _read_bits(found: dict[str, Any]) -> list[list[float]]:
     return [[round(one, 4) for one in (found["bits_per_base"], *found["ci95_bits"])]]
 
 
-def measure_laws(model: Model, stretches: dict[str, tuple[int, int]]) -> dict[str, Any]:
-    """The laws of genes that lie in the test split; introns, which are few, of the whole genome."""
+def measure_laws(model: Model, stretches: dict[str, tuple[int, int]]) -> list[dict[str, Any]]:
+    """The checks on genes of the test split; introns, which are few, of the valid one too."""
     assert model.sources.genes is not None
     with Genome(model.sources.fasta) as genome:
         whole = read_frames(model.sources.genes, genome)
     inside = [g for g in whole if g.intron is None and _lies_in(g, stretches)]
-    introns = [g for g in whole if g.intron is not None][::EVERY_INTRON]
+    introns = [g for g in whole if g.intron is not None and g.contig in (*stretches, *VALID)]
     drawn = draw_variants([*inside, *introns], set(stretches), LAW_LIMIT, SEED)
     scores = model.score("laws", [(v.contig, v.pos, v.ref, v.alt) for v in drawn])
     draws = Draws([v.gene for v in drawn])
@@ -163,7 +178,13 @@ def measure_laws(model: Model, stretches: dict[str, tuple[int, int]]) -> dict[st
         "parentheses), resampling whole genes of the test split; a check is passed if the interval "
         "is above 0."
     )
-    return make_table("Sanity checks of coding constraint", note, list(scores), rows, law=True)
+    checks = make_table("Sanity checks of coding constraint", note, list(scores), rows, law=True)
+    coding = np.array([v.kind in ("synonymous", "missense") for v in drawn])
+    truth = np.array([v.kind == "synonymous" for v in drawn])[coding]
+    genes = np.array([v.gene for v in drawn])[coding]
+    note = "Substitutions of one base in codons of the test split, resampling whole genes."
+    apart = {way: score[coding] for way, score in scores.items()}
+    return [checks, judge("Synonymous against missense", note, apart, truth, genes)]
 
 
 def _lies_in(gene: Gene, stretches: dict[str, tuple[int, int]]) -> bool:
@@ -266,7 +287,7 @@ def measure(
     model = Model(folder, sources, kept or Kept(None))
     tables = [measure_bits(model, most)]
     if sources.genes is not None:
-        tables.append(measure_laws(model, stretches))
+        tables += measure_laws(model, stretches)
     if sources.truth is not None and name in TRUTH_SETS:
         tables.append(TRUTH_SETS[name](model, stretches))
     return tables
