@@ -31,6 +31,7 @@ SPECS = {
     "yeast-83k": "--fasta",
     "yeast-noise": "--fasta",
     "yeast-rates": "--fasta",
+    "yeast-rates-ps": "--fasta",
     "yeast-blocks": "--fasta",
     "human-blocks": "--human",
     "yeast-blocks-470k": "--fasta",
