@@ -14,7 +14,6 @@ from annotated_types import Ge
 from genodiff.api.config import ConfigFile
 from genodiff.api.planned_run import PlannedRun, estimate_run, train_run, write_job
 from genodiff.api.sources import OWN, DataSource, locate_genomes, make_absolute, resolve_source
-from genodiff.data.teacher import check_teacher
 from genodiff.errors import UsageError
 from genodiff.jobs.options import OUT, Force, Offline
 from genodiff.jobs.request import Option, Request
@@ -247,6 +246,8 @@ class TrainRequest(Request["RunResult"]):
                 raise UsageError("no recipe", fix=fix)
             resolved = resolve_config(given, file=self.config, over=over, together=False)
         if resolved.teacher is not None:
+            from genodiff.data.teacher import check_teacher
+
             check_teacher(resolved.teacher)
         folder = Path(self.resume or self.out or Path("runs") / _name_run(resolved))
         if self.fresh and (folder / "config.yaml").exists():
