@@ -152,7 +152,7 @@ def write_constraint(
         form.assembly, assembly, form.email, told["relatives_digest"], run.intervals[0], beds
     )
     facts = {"relatives": ", ".join(genomes), "rate 1": told["neutral"]["source"]}
-    kinds = list_constraint_kinds()
+    kinds = list_constraint_kinds(len(genomes))
     tracks = TrackSet(
         run.genome, run.intervals, lambda: run.blocks(rows()), kinds, form.formats, hub, facts
     )

@@ -65,7 +65,7 @@ class GenomeRequest(FileRequest):
 Evolutionary constraint of each base of a genome, from unaligned genomes of related species.
 
 Two FASTA files in, a number for every base out: rejected substitutions, phyloP's scale, the
-probability of the slow classes, coverage, and conserved elements, as a track hub.
+probability of conservation, coverage, and conserved elements, as a track hub.
 """,
 )
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ FEW_VALUES = 24
 _KINDS = {
     "rs": ("Rejected substitutions (GERP's scale)", (-1, 1), "180,83,11"),
     "phylop": ("phyloP's scale: -log10 p, positive where conserved", (-3, 2), "11,99,176"),
-    "conserved": ("Probability of the slow classes (phastCons' scale)", (0, 1), "26,127,55"),
+    "conserved": ("Probability of conservation (phastCons' scale)", (0, 1), "26,127,55"),
     "rate": ("Posterior mean of the substitution rate; 1 is neutral", (0, 3), "92,102,112"),
     "coverage": ("Related genomes present at the base", (0, 5), "64,110,60"),
     "length": ("Tree length of those present, substitutions per neutral site", (0, 2), "64,110,60"),
@@ -28,14 +28,16 @@ def _take(name: str, one: BaseTracks) -> Track:
     return one.related[name]
 
 
-def list_constraint_kinds() -> TrackKinds:
-    """All tracks by name.
+def list_constraint_kinds(genomes: int = 5) -> TrackKinds:
+    """All tracks by name; `coverage` is drawn from 0 to `genomes`, the related ones.
 
     >>> list(list_constraint_kinds())
     ['rs', 'phylop', 'conserved', 'rate', 'coverage', 'length']
     """
     return {
-        name: TrackKind(label, limits, colour, partial(_take, name))
+        name: TrackKind(
+            label, (0, genomes) if name == "coverage" else limits, colour, partial(_take, name)
+        )
         for name, (label, limits, colour) in _KINDS.items()
     }
 

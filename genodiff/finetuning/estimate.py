@@ -332,7 +332,9 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         f"time     about {format_duration(found['seconds'])}, baselines not counted "
         f"({format_duration(found['cpu_seconds'])} one after another)"
     )
-    out.append(f"memory   about {found['memory_bytes'] / 1e9:.2f} GB, the data and torch itself")
+    out.append(
+        f"memory   about {found['memory_bytes'] / 1e9:.2f} GB beyond the data and PyTorch itself"
+    )
     what = "" if found["keep"] == "none" else ", with weights for predict (--no-keep: without)"
     out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB{what}")
     groups: dict[str, list[str]] = {}

@@ -185,7 +185,7 @@ class HeadSelector:
         found = self._choose(heads)
         chosen = heads[found.candidate]
         name = f"{self.task.name} {self.unit.model.name}"
-        _log.info("%s: head %s: %s", name, chosen.name, found.why)
+        _log.info("%s: head %s (%s)", name, chosen.name, found.why)
         self._clear(chosen.settings)
         spent = sum(trial.seconds for trial in found.trials)
         return Selection(chosen.settings, [self._describe(heads, found)], spent)
@@ -201,7 +201,7 @@ class HeadSelector:
 
     def _choose(self, heads: Sequence[Candidate]) -> Choice:
         if self.n_valid < choosing.FEW:
-            few = f"{self.n_valid} validation examples are too few to choose by"
+            few = f"the default; {self.n_valid} validation examples are too few to compare heads"
             return Choice(0, (), few)
 
         def evaluate(candidate: Candidate, share: float) -> tuple[float, float]:

@@ -91,8 +91,7 @@ def plan_sampling(drawing: Drawing, work: Workload, files: Sequence[str]) -> dic
         f"model        {'no network' if is_no_network(model.run) else network}",
         f"records      {n * len(lengths):,} of {min(lengths):,} to {max(lengths):,} {units}",
         f"to fill      {n * work.bases:,} {units} in {format_count(n * work.windows, 'window')}",
-        f"evaluations  about {n * work.evaluations:,.0f} of the network on one window "
-        f"({how.sampler})",
+        f"evaluations  about {n * work.evaluations:,.0f} of one window ({how.sampler})",
         f"time         about {format_duration(seconds)} on {device}",
     ]
     curve = _read_curve(model.run / "eval.json")

@@ -155,8 +155,11 @@ class Job(ABC, Generic[Asked]):
                 written = self.write(live) if request.is_stream else None
                 deque(made, maxlen=0)
             except (KeyboardInterrupt, Interrupted) as stop:
-                if kept != request.partial or not journal.has_begun:
+                if kept != request.partial:
                     raise
+                if not journal.has_begun:
+                    nothing = f"no {self.unit} was finished, and nothing is kept"
+                    raise say_stopped(stop, nothing, "run the same command again") from None
                 are = "are" if journal.kept > 1 else "is"
                 kept = f"{_count_kept(journal, f'finished {self.unit}')} {are} kept in {kept}"
                 fix = "run the same command again to resume"

@@ -111,7 +111,7 @@ def draw_profile(around: BaseTracks, elements: Sequence[Element], *, narrow: boo
         )
         top.fill_between(at, 0, conserved, color=MODEL, linewidth=0)
         top.set_ylim(0, 1.02)
-        top.set_ylabel("probability of\nslow classes")
+        top.set_ylabel("probability of\nconservation")
         low.axhline(0, color=MUTED, linewidth=0.7)
         low.plot(at, rs, color=INK, linewidth=1)
         for one in elements:
@@ -121,7 +121,7 @@ def draw_profile(around: BaseTracks, elements: Sequence[Element], *, narrow: boo
         low.set_xlim(at[0], at[-1])
         low.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
         low.set_xlabel(around.contig)
-        title = f"Probability of the slow classes and rejected substitutions, {_name_place(around)}"
+        title = f"Probability of conservation and rejected substitutions, {_name_place(around)}"
         return to_svg(figure, "fig-profile-narrow" if narrow else "fig-profile", title)
 
 

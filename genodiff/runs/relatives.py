@@ -129,7 +129,7 @@ def build_relatives(
     faults: list[DataError] = []
     for row, fault in build_each(waiting, build, jobs, listed.path):
         if fault is None:
-            _log.info("built the relative %s", row.name)
+            _log.info("indexed %s", row.name)
         else:
             faults.append(fault)
     if faults:
@@ -184,7 +184,7 @@ def build_relative(
                 _ask_species(path)
             return folder
         atomic.clear_leftovers(folder.parent)
-        _log.info("building the memory of %s: %s", row.name, folder)
+        _log.info("indexing %s (cached in %s)", row.name, folder)
         read = read_maf_text if row.alignment == row.path else read_genome_text
         text, contigs, found = read(path, row.records)
         if found != sha256:

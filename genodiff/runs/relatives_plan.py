@@ -185,15 +185,13 @@ class FitClock:
 
     def __init__(self, display: ProgressDisplay, genomes: int) -> None:
         self.display, self.genomes = display, genomes
-        self.began, self.number, self.pace = time.monotonic(), 1, FIT_SECONDS
+        self.began = time.monotonic()
 
     def show(self, number: int, share: float) -> None:
         """Report that `share` of the work on genome `number` (from 1) is done."""
-        passed = time.monotonic() - self.began
         done = number - 1 + share
-        if done >= 0.25:  # the first rounds are quick, and say little
-            self.pace = passed / done
-        left = max(self.pace * (self.genomes - done), 1.0)
         text = f"Fitting related genome {number}/{self.genomes}"
-        text += f" ... about {format_duration(left)} left"
+        if done >= 0.25:  # a guess before that says more of other machines than of this one
+            left = (time.monotonic() - self.began) / done * (self.genomes - done)
+            text += f" ... about {format_duration(max(left, 1.0))} left"
         self.display.show(text, done, self.genomes)

@@ -92,7 +92,7 @@ def describe_left_out(found: dict[str, Any]) -> str:
     """How many test sequences were left out, as a sentence: `n`, `of`, `level`."""
     return (
         f"{found['n']:,} of {found['of']:,} test sequences were left out for all models: "
-        f"pretraining saw {found['level']} of their {K}-mers"
+        f"{found['level']} of their {K}-mers occur in pretraining data"
     )
 
 
@@ -106,6 +106,6 @@ def describe_contamination(name: str, found: dict[str, Any]) -> str:
         f"{found[level] / found['of']:.1%}" if found["of"] else "none" for level in LEVELS
     )
     return (
-        f"pretraining of {name} saw some of the {K}-mers of {some} of {found['of']:,} test "
-        f"sequences, half of {half}, all of {whole}"
+        f"of {found['of']:,} test sequences, {some} share at least one {K}-mer with the "
+        f"pretraining data of {name}, {half} at least half of their {K}-mers, {whole} all"
     )

@@ -68,7 +68,7 @@ class Exclusion(Settings):
                 )
         note = (
             f"test: {len(self.rows):,} of {data.test.n:,} examples left out for all models: "
-            f"pretraining saw {self.level} of their {K}-mers"
+            f"{self.level} of their {K}-mers occur in pretraining data"
         )
         split = f"{data.split}, {self.level} seen left out"
         return data._replace(test=test, split=split, notes=(*data.notes, note))

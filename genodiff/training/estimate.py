@@ -158,7 +158,7 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         "compute": _compute(found["flop"], found["evaluations_per_step"]),
         "memory": "not measured"
         if memory is None
-        else f"about {memory / 1e9:.2f} GB and torch itself",
+        else f"about {memory / 1e9:.2f} GB beyond PyTorch itself",
         "on a GPU": None if on_gpu is None else f"about {on_gpu / 1e9:.2f} GB of its memory",
         "disk": f"about {found['disk_bytes'] / 1e6:.1f} MB",
         "files": ", ".join(found["files"]),

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from genodiff.io import atomic
 from genodiff.io.haplotypes import read_genotype
@@ -106,12 +107,13 @@ class LoadTally:
                 return names[(one or max(ancestral, 1)) - 1]
         return names[0]
 
-    def describe(self) -> dict[str, int]:
-        """How many samples, alleles that they carry, and of these not judged."""
+    def describe(self) -> dict[str, Any]:
+        """How many samples, alleles that they carry, and of these not judged; the columns."""
         every = [one for (_, name), one in self._counts.items() if name == ALL]
         unjudged = sum(one.unjudged for one in every)
         alleles = unjudged + sum(one.derived + one.ancestral for one in every)
-        return {"samples": len(self._samples), "alleles": alleles, "unjudged": unjudged}
+        counts = {"samples": len(self._samples), "alleles": alleles, "unjudged": unjudged}
+        return {**counts, "columns": LOAD_COLUMNS}
 
     def write(self, path: str | Path) -> None:
         """Write the table, samples in the order of the file. Raises `MachineError`."""

@@ -26,11 +26,20 @@ ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
 PLACES, LEAST_PLACES = 10_000, 100
 """Places of SNVs that `--background on` draws, and the fewest that may be asked for."""
 
-LOAD_COLUMNS = (
-    "sample", "class", "derived", "homozygous", "heterozygous", "load", "load_homozygous", "score",
-    "ancestral", "unjudged", "missing",
-)  # fmt: skip
-"""Of `--load` (`load.py`)."""
+LOAD_COLUMNS = {
+    "sample": "as named in the VCF",
+    "class": "all variants, or the most severe consequence (--features)",
+    "derived": "alleles carried that are not the ancestral base (AA)",
+    "homozygous": "sites at which all copies are derived",
+    "heterozygous": "sites at which some copies are derived",
+    "load": "sum of GD_RS (at least 0) over derived alleles",
+    "load_homozygous": "the part of load at homozygous sites",
+    "score": "sum of log-likelihood ratios of derived against ancestral bases, nats",
+    "ancestral": "alleles carried that are the ancestral base",
+    "unjudged": "alleles of records whose AA is unknown or below 0.9",
+    "missing": "missing calls",
+}
+"""Of `--load` (`load.py`), and what each is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,9 +261,10 @@ class ScoreRequest(ScoreFields, FileRequest):
             shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
             said += f"; {format_count(len(names), 'column')} of the table not written ({shown})"
         if told.get("load"):
-            samples, alleles, unjudged = told["load"].values()
+            samples, alleles, unjudged, _ = told["load"].values()
             said += f"; {self.load}: {format_count(samples, 'sample')}"
             said += f", {unjudged / max(alleles, 1):.0%} of alleles unjudged (AA unknown or unsure)"
+            said += "" if self.is_stream else f", columns explained in {self.sidecar_file}"
         if n := told.get("rs_values"):
             said += f"; with few related genomes GD_RS takes only {format_count(n, 'value')}"
         return said

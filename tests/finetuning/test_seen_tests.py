@@ -47,8 +47,8 @@ def fit(home: Path, out: str, **more: object) -> list[dict[str, object]]:
 
 
 SAW = (
-    "pretraining of ours saw some of the 24-mers of 40.0% of 20 test sequences, half of 30.0%, "
-    "all of 30.0%"
+    "of 20 test sequences, 40.0% share at least one 24-mer with the pretraining data of ours, "
+    "30.0% at least half of their 24-mers, 30.0% all"
 )
 
 
@@ -97,7 +97,7 @@ def test_what_pretraining_saw_is_left_out_for_all_models_alike(home, level, drop
     rows = fit(home, "without", exclude_overlap=level)
     assert {row["n_test"] for row in rows} == {20 - dropped}
     assert {row["split"] for row in rows} == {f"own, {level} seen left out"}
-    left = f"  {dropped} of 20 test sequences were left out for all models: pretraining saw {level}"
+    left = f"  {dropped} of 20 test sequences were left out for all models: {level} of their"
     assert any(line.startswith(left) for line in format_summary(rows))
     ours = next(row for row in rows if row["model"] == "ours")
     assert ours["pretraining"][level] == 0  # type: ignore[index]
