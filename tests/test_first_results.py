@@ -16,7 +16,7 @@ def read_commands() -> list[list[str]]:
     """The words after `genodiff` of the section's second block."""
     section = README.split("## Install and first picture\n")[1].split("\n## ")[0]
     install, first = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
-    assert install.startswith("pip install .")
+    assert install.startswith('pip install ".[tracks]"')
     return [shlex.split(line)[1:] for line in str(first).splitlines()]
 
 
