@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,7 +110,7 @@ class Model:
             scores[TABLE] = np.array([means[pair] for pair in pairs.tolist()])
         return scores
 
-    @property
+    @cached_property
     def taught(self) -> bool:
         """Whether the model was trained with a teacher."""
         return genodiff.load(self.folder, device="cpu").config.teacher is not None

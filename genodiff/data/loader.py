@@ -55,6 +55,15 @@ class Batch(NamedTuple):
     labels: Tensor | None = None
     """(B,) int64: classes, -1 for none (conditional training)."""
 
+    def take(self, rows: Tensor) -> "Batch":
+        """The rows of a mask (B,)."""
+        parts: dict[str, Any] = {
+            name: part[rows.to(part.device)]
+            for name, part in zip(self._fields, self, strict=True)
+            if isinstance(part, Tensor) and part.ndim
+        }
+        return self._replace(**parts)
+
     def denoiser(self, backbone: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """`backbone` as the denoiser of these rows: told their segments or labels, if any."""
         known = {"segments": self.segments, "labels": self.labels}

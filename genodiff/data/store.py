@@ -93,6 +93,10 @@ class Store(ABC):
         """The ids of flat positions `start` to `end`, without what a store adds to them."""
         return np.asarray(self.flat[start:end]).astype(np.int64)
 
+    def find_contigs(self, position: Any) -> NDArray[np.int64]:
+        """The number of the contig, in `names`, that each flat position is on."""
+        return np.asarray(np.searchsorted(self.offsets, position, "right") - 1)
+
     @property
     def n_runs(self) -> NDArray[np.int64]:
         """(runs, 2): start and end of every run of N in `flat`, sorted; empty for text."""

@@ -6,17 +6,14 @@ Files of that form from any other source do as well.
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.data.store import Store
 from genodiff.errors import DataError
-from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.identity import sha256_file, sha256_json
-from genodiff.io.regions import find_contig, refuse_contigs
-from genodiff.io.value_tracks import SUFFIX, import_bigwig
+from genodiff.io.value_tracks import SUFFIX, name_faults, open_bigwig
 
 FILES = tuple(f"p_{base}{SUFFIX}" for base in "ACGT")
 RELATIVES = f"relatives{SUFFIX}"
@@ -43,31 +40,9 @@ class Teacher:
         self.folder = Path(folder)
         names = [*FILES, *([RELATIVES] if (self.folder / RELATIVES).is_file() else [])]
         self.digest = sha256_json([sha256_file(self.folder / name) for name in names])
-        self._starts, self._contigs = np.asarray(store.offsets), store.names
-        self._files = [self._open(name) for name in names]
-        lengths = dict(zip(store.names, map(int, store.lengths), strict=True))
-        self._called = [self._match(file, lengths) for file in self._files]
-
-    def _open(self, name: str) -> Any:
-        try:
-            return import_bigwig().open(find_plain_path(self.folder / name))
-        except RuntimeError as fault:
-            what = f"cannot be read as bigWig: {fault}"
-            raise DataError(what, file=self.folder / name, fix="make the file again") from None
-
-    def _match(self, file: Any, lengths: dict[str, int]) -> dict[str, str]:
-        """The file's name of each contig of the store that it has."""
-        found = {}
-        for name, length in file.chroms().items():
-            known = find_contig(name, lengths, str(self.folder))
-            if known is not None:
-                if length != lengths[known]:
-                    what = f"{name} has {length:,} bases, and {lengths[known]:,} in the FASTA"
-                    raise DataError(what, file=self.folder, fix="make tracks of this genome")
-                found[known] = name
-        if not found:
-            raise refuse_contigs(next(iter(file.chroms()), ""), lengths, str(self.folder))
-        return found
+        self.store = store
+        lengths = dict(zip(store.names, store.lengths.tolist(), strict=True))
+        self._files = [open_bigwig(self.folder / name, lengths) for name in names]
 
     def read(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64], width: int
@@ -77,9 +52,9 @@ class Teacher:
         Raises `DataError` where the four of a base do not sum to 1.
         """
         found = np.zeros((len(starts), width, 4), np.float32)
-        which = np.searchsorted(self._starts, starts, side="right") - 1
+        which = self.store.find_contigs(starts)
         for row, (start, length, at) in enumerate(zip(starts, lengths, which, strict=True)):
-            first, contig = int(start - self._starts[at]), self._contigs[at]
+            first, contig = int(start - self.store.offsets[at]), self.store.names[at]
             values = self._values(contig, first, first + int(length))
             known = np.isfinite(values).all(0)
             if len(values) > len(FILES):
@@ -97,8 +72,9 @@ class Teacher:
     def _values(self, contig: str, start: int, end: int) -> NDArray[np.float64]:
         """A row of each file; NaN where there is no value."""
         found = np.full((len(self._files), end - start), np.nan)
-        for row, file, called in zip(found, self._files, self._called, strict=True):
+        for row, (file, called) in zip(found, self._files, strict=True):
             if contig in called:
-                values = file.values(called[contig], start, end, numpy=True)
+                with name_faults(self.folder):
+                    values = file.values(called[contig], start, end, numpy=True)
                 row[: len(values)] = values  # none where the file has no value of this contig
         return found

@@ -119,7 +119,7 @@ class Windows(ABC):
     @cached_property
     def contig_index(self) -> Ints:
         """The number of each window's contig in `store.names`."""
-        return np.searchsorted(self.store.offsets, self.flat_start, "right") - 1
+        return self.store.find_contigs(self.flat_start)
 
     @cached_property
     def start(self) -> Ints:

@@ -139,7 +139,7 @@ def ngram_nats(store: TextStore, windows: PackedWindows | PaddedWindows) -> Ngra
     lambdas = ngram.fit(counts, np.asarray(held_out[: 1 << 18]).astype(np.uint64))
     out = np.zeros((len(lambdas), len(windows)))
     order, step = counts.order, max(1, _TOKENS_AT_A_TIME // windows.seq_len)
-    contig = store.offsets[np.searchsorted(store.offsets, windows.flat_start, "right") - 1]
+    contig = store.offsets[windows.contig_index]
     for first in range(0, len(windows), step):
         rows = slice(first, first + step)
         start, length = windows.flat_start[rows], windows.length[rows]

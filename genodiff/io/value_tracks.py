@@ -68,30 +68,45 @@ def read_values(path: str | Path, contigs: Mapping[str, int]) -> Track:
     return found
 
 
-def _read_bigwig(path: str | Path, contigs: Mapping[str, int]) -> Track:
+def open_bigwig(path: str | Path, contigs: Mapping[str, int]) -> tuple[Any, dict[str, str]]:
+    """A bigWig, and its own name of each of the `contigs` (name → length) that it has.
+
+    Raises `DataError` where it is none, or of another genome.
+    """
     shown = name_input(path)
-    try:
+    with name_faults(path):
         file = import_bigwig().open(find_plain_path(path))
-        with file:
-            lengths: dict[str, int] = file.chroms()
-            means = {name: find_contig(name, contigs, shown) for name in lengths}
-            called = {found: name for name, found in means.items() if found is not None}
-            lengths = {means[name] or name: n for name, n in lengths.items()}
-            for name in (known := called.keys()):
-                if lengths[name] != contigs[name]:
-                    what = f"{name} has {lengths[name]:,} bases, and {contigs[name]:,} in the FASTA"
-                    raise DataError(what, file=shown, fix="give the genome that it was made for")
-            if lengths and not known:
-                raise refuse_contigs(next(iter(lengths)), contigs, shown)
-            warn_of_contigs(lengths, contigs, shown)
-            return {
-                name: np.asarray(file.values(called[name], 0, n, numpy=True), np.float32)
-                for name, n in contigs.items()
-                if name in known
-            }
+        lengths: dict[str, int] = file.chroms()
+    means = {name: find_contig(name, contigs, shown) for name in lengths}
+    called = {found: name for name, found in means.items() if found is not None}
+    for known, name in called.items():
+        if lengths[name] != contigs[known]:
+            what = f"{known} has {lengths[name]:,} bases, and {contigs[known]:,} in the FASTA"
+            raise DataError(what, file=shown, fix="give the genome that it was made for")
+    if lengths and not called:
+        raise refuse_contigs(next(iter(lengths)), contigs, shown)
+    return file, called
+
+
+@contextmanager
+def name_faults(path: str | Path) -> Iterator[None]:
+    """Make what pyBigWig raises a `DataError` with the file's name."""
+    try:
+        yield
     except RuntimeError as fault:
         what = f"cannot be read as bigWig: {fault}"
-        raise DataError(what, file=shown, fix="copy or make the file again") from None
+        raise DataError(what, file=name_input(path), fix="copy or make the file again") from None
+
+
+def _read_bigwig(path: str | Path, contigs: Mapping[str, int]) -> Track:
+    file, called = open_bigwig(path, contigs)
+    warn_of_contigs(file.chroms(), contigs, name_input(path))
+    with file, name_faults(path):
+        return {
+            name: np.asarray(file.values(called[name], 0, n, numpy=True), np.float32)
+            for name, n in contigs.items()
+            if name in called
+        }
 
 
 def _read_bedgraph(

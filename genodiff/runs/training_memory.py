@@ -16,8 +16,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from genodiff.alphabet import DNA
 from genodiff.data.dna_store import build_dna_store, find_dna_store
 from genodiff.data.recipe import Recipe
@@ -185,7 +183,7 @@ def leave_out_own(
     A window that holds a base of the memory leaves out its own locus, with its length on either
     side; any other leaves out nothing.
     """
-    contigs = np.searchsorted(store.offsets, flat_start, "right") - 1
+    contigs = store.find_contigs(flat_start)
     found = []
     for at, n, contig in zip(flat_start, length, contigs.tolist(), strict=True):
         start = int(at) - int(store.offsets[contig])

@@ -67,7 +67,7 @@ def score_llr(reader: MaskedReader, pair: SpellingPair) -> Steps:
     ref = reader.hide(pair.ref, pair.ref_span)
     alt = reader.hide(pair.alt, pair.alt_span)
     of_ref, of_alt = yield [ref, alt]
-    value = _sum_logs(reader, of_alt, pair.alt[pair.alt_span]) - _sum_logs(
+    value = sum_logs(reader, of_alt, pair.alt[pair.alt_span]) - sum_logs(
         reader, of_ref, pair.ref[pair.ref_span]
     )
     return Estimate(value, 0.0, windows=count_distinct([ref, alt]))
@@ -164,7 +164,8 @@ def take_logs(reader: MaskedReader, logs: Logs, ids: Ids) -> NDArray[np.float64]
     return taken
 
 
-def _sum_logs(reader: MaskedReader, logs: Logs, ids: Ids) -> float:
+def sum_logs(reader: MaskedReader, logs: Logs, ids: Ids) -> float:
+    """The logarithm of all ids together, each at the mask that stands for it."""
     return math.fsum(take_logs(reader, logs, ids))
 
 

@@ -177,13 +177,14 @@ def batch_loss(
     assert inputs.clean.weight is not None
     terms = objective.loss(*inputs)
     if lesson is not None:
-        nats = terms.nats + lesson.cost(heard, objective.diffusion, inputs.clean, batch)
-        shown = lesson.show(batch)
-        if shown is not None:
-            given = make_inputs(shown, backbone, batch.x0.device, soft_weight)
+        q, rows = lesson.read(batch), lesson.show(batch)
+        nats = terms.nats + lesson.cost(heard, objective.diffusion, inputs.clean, q)
+        if rows.any():
+            given = make_inputs(batch.take(rows), backbone, batch.x0.device, soft_weight)
             heard, clean = Heard(given.denoiser), given.clean
             clean.logits(heard, clean.x0, objective.diffusion.sigma(torch.zeros(len(clean.x0))))
-            nats = nats + lesson.cost(heard, objective.diffusion, clean, shown)
+            q = q[rows.to(q.device)]
+            nats = nats + lesson.cost(heard, objective.diffusion, clean, q)
         terms = terms._replace(nats=nats)
     return terms, inputs.clean.weight.sum()
 

@@ -54,18 +54,9 @@ class Tutor:
     def __init__(self, teacher: Teacher, weight: float, batches: TrainBatches) -> None:
         self.teacher, self.weight, self.batches = teacher, weight, batches
 
-    def show(self, batch: Batch) -> Batch | None:
-        """The windows that are read without masks; by number, so the same in any micro-batch."""
-        chosen = batch.index % SHOWN_EVERY == 0
-        if not chosen.any():
-            return None
-        rows = chosen.to(batch.x0.device)
-        parts: dict[str, Any] = {
-            name: part[chosen if part.device == chosen.device else rows]
-            for name, part in zip(batch._fields, batch, strict=True)
-            if isinstance(part, Tensor) and part.ndim
-        }
-        return batch._replace(**parts)
+    def show(self, batch: Batch) -> Tensor:
+        """(B,) the windows to read without masks; by number, so the same in any micro-batch."""
+        return batch.index % SHOWN_EVERY == 0
 
     def read(self, batch: Batch) -> Float[Tensor, "B L 4"]:
         """The distributions on the strand that the batch is read on."""
@@ -77,9 +68,14 @@ class Tutor:
             found[row, :length] = found[row, :length][::-1, ::-1]  # A, C, G, T: T, G, C, A
         return torch.from_numpy(found).to(batch.x0.device)
 
-    def cost(self, heard: Heard, diffusion: MaskedDiffusion, clean: Clean, batch: Batch) -> Tensor:
+    def cost(
+        self,
+        heard: Heard,
+        diffusion: MaskedDiffusion,
+        clean: Clean,
+        q: Float[Tensor, "B L 4"],
+    ) -> Tensor:
         """Nats of the bases that were visible; the mean over calls of the network."""
-        q = self.read(batch)
         taught = clean.maskable & (q.sum(-1) > 0)
         weight = 1.0 if clean.weight is None else clean.weight
         total = torch.zeros((), device=q.device)

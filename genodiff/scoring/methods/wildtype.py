@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod
-from genodiff.scoring.span_scores import Estimate, Steps, take_logs
+from genodiff.scoring.span_scores import Estimate, Steps, sum_logs
 from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ class Wildtype(ScoreMethod):
         if pair.widths[0] != pair.widths[1]:
             return Estimate(np.nan, 0.0, note="wildtype_is_of_substitutions")
         of_ref = yield [reader.hide(pair.ref, pair.ref_span)]
-        alt, ref = (
-            take_logs(reader, of_ref[0], ids[span]).sum()
-            for ids, span in ((pair.alt, pair.alt_span), (pair.ref, pair.ref_span))
-        )
-        return Estimate(float(alt) - float(ref), 0.0, windows=1)
+        alt = sum_logs(reader, of_ref[0], pair.alt[pair.alt_span])
+        ref = sum_logs(reader, of_ref[0], pair.ref[pair.ref_span])
+        return Estimate(alt - ref, 0.0, windows=1)
