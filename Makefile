@@ -31,7 +31,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     runs/test_checkpoint.py runs/test_config.py statistics/test_interval.py evaluation/test_markov.py \
     annotation/test_state_chain.py embedding/test_embed.py evaluation/test_kept_lines.py maps/test_browser_names.py scoring/test_score_methods.py statistics/test_comparisons.py laws/test_laws.py studies/test_run_comparison.py \
     tasks/test_metrics_of_tasks.py \
-    training/test_head_rows.py training/test_optimizer.py variants/test_scored_file.py)
+    training/test_head_rows.py training/test_optimizer.py variants/test_consequences.py)
 
 .PHONY: demo test test-all check lint bench datasets docs faults walk wheels clean
 

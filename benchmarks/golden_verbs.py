@@ -101,7 +101,6 @@ VERBS = {
     "judge": "judge s.fa net --json --no-reference --repeats 2",
     "scorecard": "scorecard s.fa --real g.fa --json",
     "data check": "data check v.vcf --fasta g.fa --json",
-    "report scores": "score net v.vcf --fasta g.fa --out @.vcf ; report @.vcf --out @.html",
 }  # fmt: skip
 """Name -> commands; @ is the name's own stem of output files, all of which are hashed."""
 

@@ -1,45 +1,38 @@
-"""The page of a run or of scored variants: `genodiff.report`."""
+"""The report of a run: `genodiff.report`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from genodiff.errors import DataError, MachineError, UsageError
+from genodiff.errors import DataError, MachineError
 from genodiff.io.target import check_target
-from genodiff.jobs.options import ONLY_RUN, OUT, RUN_NAMES, Device, Force, Offline
+from genodiff.jobs.options import OUT, RUN_NAMES, Force, Offline
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_may_write, locate
 
 
-@verb("report", help="Write the report of a run, or the page of scored variants.")
+@verb("report", help="Write the report of a run.")
 @dataclass(frozen=True, kw_only=True)
 class ReportRequest(Request[Path]):
-    """Write a page about a run or a file of scored variants; return its path.
+    """Write a page about a run; return its path.
 
     The default for `out` is RUN/report.html; a file there that genodiff did not write is replaced
     with `force` only. `samples` is a FASTA file (for text, a file of `genodiff sample`) that is
     compared with real sequence instead of the run's own samples; the default for `out` is then
     SAMPLES.html.
 
-    For an output of `genodiff.score` (or of `genodiff.merge`) the default is SCORES.html. `model`,
-    the run that made the scores, adds logos of the `top` least likely variants, and scores some
-    again to test the standard errors; `fasta` is the genome, by default at its recorded path.
-
-    Raises `CheckpointError` if there is no run folder, `DataError` if `samples` does not exist or a
-    file holds no scores, `UsageError`, `MachineError`.
+    Raises `CheckpointError` if there is no run folder, `DataError` if `samples` does not exist,
+    `UsageError`, `MachineError`.
     """
 
     json_help: ClassVar[str] = ""
 
-    what: Annotated[
-        str | Path | None,
-        Option("Run folder, or an output of genodiff score (or merge).", ("WHAT",), is_word=True),
-    ] = field(default=None, kw_only=False)
-    model: Annotated[Path | str | None, Option(ONLY_RUN, RUN_NAMES)] = None
+    run: Annotated[str | Path, Option("Run folder.", RUN_NAMES, is_word=True)] = field(
+        kw_only=False
+    )
     out: Annotated[
-        Path | str | None,
-        Option("HTML file to write (default: RUN/report.html, or SCORES.html).", OUT),
+        Path | str | None, Option("HTML file to write (default: RUN/report.html).", OUT)
     ] = None
     samples: Annotated[
         Path | str | None,
@@ -48,42 +41,15 @@ class ReportRequest(Request[Path]):
             " SAMPLES.html."
         ),
     ] = None
-    fasta: Annotated[
-        Path | str | None,
-        Option("For scores with --model: the genome (default: its recorded path)."),
-    ] = None
-    top: Annotated[int, Option("For scores: number of least likely variants listed.")] = 20
-    device: Device = "auto"
     force: Force = False
     offline: Offline = True
 
-    @classmethod
-    def arrange(cls, values: dict[str, Any]) -> None:
-        """A run may be given as --model alone."""
-        if values["what"] is None and values["model"] is not None:
-            values |= {"what": values["model"], "model": None}
-
     def answer(self, *given: Any) -> Path:
         """The path."""
-        if self.what is None:
-            raise UsageError("nothing to report on", fix="give a run folder, or scored variants")
-        run, out, samples, force = self.what, self.out, self.samples, self.force
+        out, samples, force = self.out, self.samples, self.force
         if out is not None:
-            check_target(out, force=True)  # the place alone: each report judges what is there
-        if _is_scores(run):
-            if samples is not None:
-                raise UsageError("--samples is for the report of a run", fix="leave it out")
-            from genodiff.reports.variant_report import report_variants
-
-            return report_variants(
-                run, out=out, model=self.model, fasta=self.fasta, top=self.top,
-                device=self.device, force=force,
-            )  # fmt: skip
-        if self.model is not None or self.fasta is not None:
-            what = "--model and --fasta are for the report of scored variants"
-            fix = "give an output of genodiff score, or leave them out"
-            raise UsageError(what, file=run, fix=fix)
-        path = locate(run)
+            check_target(out, force=True)  # the place alone: what is there is judged below
+        path = locate(self.run)
         if samples is not None and not Path(samples).is_file():
             raise DataError("there is no such file", file=samples, fix="give a file of samples")
         target = Path(
@@ -104,12 +70,6 @@ class ReportRequest(Request[Path]):
     def show(self, answer: Any) -> None:
         """Its path."""
         print(answer)
-
-
-def _is_scores(path: str | Path) -> bool:
-    """Whether this is a file with one of the endings that scores have."""
-    name = str(path).lower().removesuffix(".gz")
-    return name.endswith((".vcf", ".tsv", ".parquet", ".jsonl")) and not Path(path).is_dir()
 
 
 def _is_older_page(path: Path) -> bool:

@@ -9,13 +9,12 @@ The letters are outlines of our own in a box of 100 × 100, so a page that draws
 """
 
 import math
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.reports.shapes import Box, Letter, Line, PlacedText, Shape, measure_text, write_svg
+from genodiff.reports.shapes import Letter, Line, PlacedText, Shape, measure_text
 
 LETTERS = "ACGT"
 
@@ -24,46 +23,28 @@ _LEAST = 0.4  # pixels of the smallest letter that is drawn
 _GAP = 0.06  # share of a column between two letters
 
 
-def draw_logo(heights: NDArray[Any], *, name: str, title: str, **options: Any) -> str:
-    """A logo of `heights` (L, 4), columns A, C, G, T, as an `<svg>` element for an HTML page.
-
-    `name` (letters, digits and hyphens) must be unique in the page; screen readers read `title`.
-    `options` are those of `list_logo_shapes`, and so are errors.
-    """
-    return write_svg(list_logo_shapes(heights, **options), name, title)
-
-
 def list_logo_shapes(
     heights: NDArray[Any],
     *,
     first: int = 1,
-    limits: tuple[float, float] | None = None,
     unit: str = "bits",
     column: float = 12.0,
     height: float = 90.0,
-    marked: Collection[int] = (),
 ) -> list[Shape]:
     """The shapes of a logo of `heights` (L, 4); its columns begin at 0, its letters at 6 pixels.
 
     `first` is the number of the first column on the axis; numbers fall from a negative one.
-    `limits` are the ends of the scale (default: 0, or the lowest sum, to the highest). `column` and
-    `height` are pixels of a column and of the letters. `marked` columns (from 0) have a wash behind
-    them. Raises `ValueError` for an array of another shape, and for limits that hold no range.
+    The scale goes from 0, or the lowest sum, to the highest. `column` and `height` are pixels of a
+    column and of the letters. Raises `ValueError` for an array of another shape.
     """
     values = np.asarray(heights, np.float64)
     if values.ndim != 2 or values.shape[1] != len(LETTERS) or not len(values):
         raise ValueError(f"heights have the shape {values.shape}, not (columns, 4)")
     values = np.where(np.isfinite(values), values, 0.0)
-    low, high = limits or find_limits(values)
-    if not low <= 0 <= high or low == high:
-        raise ValueError(f"limits {low} and {high} hold no range around 0")
+    low, high = find_limits(values)
     scale = height / (high - low)
     zero = _ABOVE + high * scale
-    shapes: list[Shape] = [
-        Box(column * place, _ABOVE, column, height, "wash")
-        for place in sorted({one for one in marked if 0 <= one < len(values)})
-    ]
-    shapes += draw_height_axis(column * len(values), _ABOVE, height, (low, high), unit)
+    shapes = draw_height_axis(column * len(values), _ABOVE, height, (low, high), unit)
     shapes += draw_numbers(first, len(values), column, _ABOVE + height + 13)
     for place, row in enumerate(values):
         shapes += stack_letters(column * place, column, row * scale, zero)

@@ -4,7 +4,7 @@
     allele         `records.py`: judged against the genome, once
     score          `score_job.py`: by `scoring/variant_scores.py`
     rank           `background.py`: among random variants of its kind
-    row            `scored_variants.py`, `output.py`: VCF, table or page
+    row            `scored_variants.py`, `output.py`: VCF or table
 
 Read `request.py`, `score_job.py`, `records.py`, `scored_variants.py`.
 """

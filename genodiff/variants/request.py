@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from genodiff.errors import UsageError, format_count
-from genodiff.io.target import check_target
 from genodiff.jobs.options import (
     OUT,
     FileRequest,
@@ -188,12 +187,6 @@ class ScoreRequest(ScoreFields, FileRequest):
             decides="output",
         ),
     ] = None
-    page: Annotated[
-        bool,
-        Option(
-            "Also write OUT.html, as `genodiff report OUT --model RUN` does.", decides="nothing"
-        ),
-    ] = False
     json: JsonLines = False
 
     def __post_init__(self) -> None:
@@ -208,8 +201,6 @@ class ScoreRequest(ScoreFields, FileRequest):
         if self.load is not None and self.part is not None:
             what = "--load counts all records, and --shard has some"
             raise UsageError(what, fix="leave out the shard")
-        if self.page and self.is_stream:
-            raise UsageError("--page is of a file of scores", fix="give --out a name")
 
     @property
     def part(self) -> Shard | None:
@@ -234,8 +225,6 @@ class ScoreRequest(ScoreFields, FileRequest):
     def check(self) -> None:
         """As every request of a file; but a run that is not there is told after faulty variants."""
         self.check_files()
-        if self.page:
-            check_target(f"{self.out}.html", force=self.force, inputs=self.list_inputs())
         if str(self.out) != "-" and find_ending(self.out) is None:
             what = "has none of the endings " + ", ".join(ENDINGS)
             raise UsageError(what, file=self.out, fix="give one of them, or - for stdout")

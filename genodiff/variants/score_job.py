@@ -27,7 +27,6 @@ from genodiff.io.progress import ProgressDisplay
 from genodiff.io.variant_source import open_held_variants, open_variants
 from genodiff.io.variants import VariantSurvey, explain_contradictions
 from genodiff.jobs.job import Job, Rows
-from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.related_model import refit_model
@@ -248,7 +247,6 @@ def time_windows(
     return alone, many
 
 
-_DRAW_PAGE = "genodiff.reports.variant_report:report_variants"
 _log = logging.getLogger("genodiff")
 
 
@@ -388,11 +386,6 @@ class ScoreJob(Job[ScoreRequest]):
             if out != "-":
                 fault.what += f"; {out} is whole, and they are marked in it"
             raise fault
-        if self.request.page:
-            draw, asked = find_named(_DRAW_PAGE), self.request
-            assert self.score is not None
-            opened = self.score.model
-            draw(asked.out, model=asked.run, opened=opened, fasta=asked.fasta, force=True)
         return told
 
 

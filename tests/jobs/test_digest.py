@@ -31,7 +31,7 @@ DECIDE_NOTHING = {
     "RedesignRequest": {*DRAWN, "changes", "most_states", "vcf"},
     "SampleRequest": {*DRAWN, "domain", "fasta"},
     "ScoreRequest": {"allow_mismatches", "background", "batch_size", "features", "genetic_code",
-                     "json", "load", "page", "unit"},
+                     "json", "load", "unit"},
     "TracksRequest": {"batch_size", "email", "formats", "genes", "genome", "track"},
 }  # fmt: skip
 """The fields that move no entry. What is added here is tried below, in `CASES`."""
@@ -148,7 +148,7 @@ CASES = [
           {"batch_size": 3, "email": "me@here.org", "formats": ["npz"], "out": "other",
            "genes": "g.bed", "track": ["a=a.bedgraph"]}, {"run": "other"}),
     Moved("score", VARIANTS,
-          {"unit": "bits", "batch_size": 3, "features": "g.bed", "background": 100, "page": True,
+          {"unit": "bits", "batch_size": 3, "features": "g.bed", "background": 100,
            "allow_mismatches": True, "out": "other.tsv"}, {"run": "other"}),
     Moved("sample", {"out": "o.fa", "n": 2, "length": 20, "steps": 3},
           {"batch_size": 1, "line_width": 7, "sidecar": "s.json", "screen": "true",

@@ -18,7 +18,7 @@ from genodiff.maps.track_values import BaseTracks
 from genodiff.reports.dependency_page import DEPENDENCIES
 from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_genes
 from genodiff.reports.ism_page import ISM
-from genodiff.reports.logo import draw_logo
+from genodiff.reports.logo import list_logo_shapes
 from genodiff.reports.paint import read_outline, render_picture
 from genodiff.reports.shapes import Box, Line, PlacedText, Shape, write_svg
 from genodiff.reports.track_picture import find_limits, list_track_picture, split_columns
@@ -61,7 +61,7 @@ def pictures() -> dict[str, str]:
     }
     found = {name: write_svg(*one[:1], "x", one[1], alone=True) for name, one in drawn.items()}
     p = np.full((18, 4), 0.163)
-    found["logo"] = draw_logo(p, name="x", title="t", first=248_956_405, unit="mean effect")
+    found["logo"] = write_svg(list_logo_shapes(p, first=248_956_405, unit="mean effect"), "x", "t")
     found["ism page"] = ISM.render_page([saturation()], TOLD, [GENES])
     found["dependencies page"] = DEPENDENCIES.render_page([pairs()], TOLD, [GENES])
     return {
@@ -123,7 +123,7 @@ def test_no_label_covers_another(name):
 
 
 def test_the_name_of_the_axis_does_not_cover_its_numbers():
-    svg = draw_logo(np.full((18, 4), 0.163 / 4), name="x", title="t")
+    svg = write_svg(list_logo_shapes(np.full((18, 4), 0.163 / 4)), "x", "t")
     boxes = {text: box for text, *box in text_boxes(ET.fromstring(svg))}
     assert boxes["bits"][2] < boxes["0.163"][0]
 

@@ -12,7 +12,6 @@ import genodiff
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.models.opening import open_language, refuse_relatives
-from genodiff.reports import variant_report
 from genodiff.runs import related_backbone, related_genome
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.trained_model import TrainedModel
@@ -301,8 +300,8 @@ def test_a_fine_tuned_model_says_that_it_reads_no_relatives(folder):
         refuse_relatives("runs/tuned", [folder / "near.fa"])
 
 
-def test_a_plan_and_a_page_take_relatives_as_a_score_does(run, folder, tmp_path, monkeypatch):
-    """A plan times them beside the network, and a page does not open them again."""
+def test_a_plan_takes_relatives_as_a_score_does(run, folder, tmp_path, monkeypatch):
+    """A plan times them beside the network."""
     fasta, table = run.parent / "genome.fa", tmp_path / "v.tsv"
     genome = fasta.read_text().splitlines()[1].upper()
     alts = ["A" if genome[at] != "A" else "C" for at in (2019, 2500)]
@@ -314,10 +313,6 @@ def test_a_plan_and_a_page_take_relatives_as_a_score_does(run, folder, tmp_path,
         given = dict(fasta=fasta, relatives=[folder / "near.fa"], device="cpu", **how)
         return genodiff.score(run, table, out=tmp_path / "s.tsv", **given)  # type: ignore[arg-type]
 
-    with monkeypatch.context() as patch:
-        patch.setattr(variant_report, "open_language", lambda *_, **__: 1 / 0)
-        score(page=True)
-    assert "near" in (tmp_path / "s.tsv.html").read_text()
     assert score(plan=True)["evaluations"] == 3
     assert score(plan=True, method="chain")["evaluations"] == 5
     table.write_text("\n".join(["chrom\tpos\tref\talt", *rows[:2]]) + "\n")
