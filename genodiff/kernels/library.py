@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-ABI = 19  # as in native.c
+ABI = 20  # as in native.c
 _MOST_THREADS = max(8, os.cpu_count() or 1)  # whoever set torch's: thousands end the process
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 # How kernels divide their work into tasks, for threads to take. Sizes depend on shapes alone, and

@@ -5,12 +5,12 @@ begin at every fourth position, in about 1.2 bytes a base. Which positions are s
 nothing that a mask may hide. So every word of a window is looked up, also with masked positions,
 and a stretch of k + 3 agreeing positions is always found.
 
-    at      (m,) uint32: the positions, word by word, ascending for each
+    at      (m,) uint32: the positions, by STEP, word by word, ascending for each
     ends    a bit vector, in uint64: for word 0, 1, ... a 0 for each of its positions, then a 1
-    jumps   (4^k / 32 + 1,) uint32: the bit where every 32nd word begins
+    jumps   (4^k / 32 + 1,) uint64: the bit where every 32nd word begins
 
-The positions of word w are at[b - w : e - w], where b is the bit after the end of word w − 1, and e
-is its own end. In C: `native/recall.h` and `native/sampled.h`.
+The positions of word w are STEP · at[b - w : e - w], where b is the bit after the end of word w − 1
+and e is its own end. In C: `native/recall.h` and `native/sampled.h`.
 """
 
 from typing import NamedTuple
@@ -18,12 +18,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.errors import DataError
 from genodiff.kernels.library import call, is_loaded
 from genodiff.memory.text import PAD, MemoryText
 from genodiff.words import pack_words
 
 LEAST_TABLE_K, MOST_TABLE_K = 4, 14
+MOST_EVERY = (1 << 32) - 1 - PAD
+"""Places of the longest text with a table of every one of them."""
 STEP = 4
+TABLE_FORMAT = 2
+"""Of sampled tables; what an older version has cached is not used."""
 GROUP = 32
 """Words of a jump."""
 LEAST_K, MOST_K = 4, 15
@@ -67,7 +72,13 @@ def choose_k(bases: int) -> int:
 
 
 def build_table(text: MemoryText, k: int) -> KmerTable:
-    """Find the positions of every k-mer without a 4, ascending for each, in C if it is there."""
+    """Find the positions of every k-mer without a 4, ascending for each, in C if it is there.
+
+    Raises `DataError` for a text whose places 32 bits cannot count.
+    """
+    if text.size > MOST_EVERY:
+        what = f"a memory of a training genome holds at most {MOST_EVERY:,} bases"
+        raise DataError(what, fix="train on fewer contigs with it")
     codes = text.codes[PAD : PAD + text.size]
     if is_loaded():
         return KmerTable(k, *_fill_table(codes, k))
@@ -104,10 +115,10 @@ class SampledTable(NamedTuple):
 
     k: int
     ends: NDArray[np.uint64]
-    jumps: NDArray[np.uint32]
+    jumps: NDArray[np.uint64]
     at: NDArray[np.uint32]
 
-    def find_places(self, word: int) -> NDArray[np.uint32]:
+    def find_places(self, word: int) -> NDArray[np.int64]:
         """The places of a word, ascending. Words are numbers in base 4, the first base first."""
         group, rest = divmod(word, GROUP)
         first, last = int(self.jumps[group]), int(self.jumps[group + 1])
@@ -117,7 +128,7 @@ class SampledTable(NamedTuple):
         ends = first // 64 * 64 + np.flatnonzero(bits)
         ends = ends[ends >= first]
         begin = int(ends[rest - 1]) + 1 if rest else first
-        return self.at[begin - word : int(ends[rest]) - word]
+        return STEP * self.at[begin - word : int(ends[rest]) - word].astype(np.int64)
 
     @property
     def is_whole(self) -> bool:
@@ -151,20 +162,20 @@ def build_sampled_table(text: MemoryText, k: int | None = None) -> SampledTable:
 def build_sampled_table_slowly(text: MemoryText, k: int) -> SampledTable:
     """The definition, in NumPy: some 40 bytes for each base of the text."""
     words, whole = pack_words(text.read_codes(0, text.size), k)
-    at = np.flatnonzero(whole[::STEP]) * STEP
-    order = np.argsort(words[at], kind="stable")
-    counts = np.bincount(words[at], minlength=4**k)
+    at = np.flatnonzero(whole[::STEP])
+    order = np.argsort(words[STEP * at], kind="stable")
+    counts = np.bincount(words[STEP * at], minlength=4**k)
     end = np.cumsum(counts) + np.arange(4**k)
     bits = np.zeros(count_end_words(4**k + len(at)) * 64, np.uint8)
     bits[end] = 1
     ends = np.packbits(bits, bitorder="little").view(np.uint64)
-    jumps = np.append(0, end[GROUP - 1 :: GROUP] + 1).astype(np.uint32)
+    jumps = np.append(0, end[GROUP - 1 :: GROUP] + 1).astype(np.uint64)
     return SampledTable(k, ends, jumps, at[order].astype(np.uint32))
 
 
 def _fill_sampled(
     planes: NDArray[np.uint8], size: int, k: int, spare: int
-) -> tuple[NDArray[np.uint64], Numbers, Numbers]:
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Numbers]:
     """ends, jumps and places of the words of k bases that begin at every fourth place.
 
     `planes`: (3, bytes), those of a text of `size` places. Raises `MemoryError`.
@@ -177,7 +188,7 @@ def _fill_sampled(
     np.cumsum(totals, out=totals)  # the first place of each piece
     n = int(totals[-1])
     ends = np.zeros((4**k + n + 63) // 64 + spare, np.uint64)
-    jumps, at = np.zeros(4**k // 32 + 1, np.uint32), np.zeros(n, np.uint32)
+    jumps, at = np.zeros(4**k // 32 + 1, np.uint64), np.zeros(n, np.uint32)
     jumps[-1] = 4**k + n
     out = {"ends": ends, "jumps": jumps, "at": at}
     call("sampled", {**fixed, **out}, backward=True, **numbers)

@@ -24,7 +24,8 @@ NONE = 4
 PAD = 8192
 MOST_WINDOW = PAD - 64
 """The longest window, in bases."""
-MOST_TEXT = (1 << 32) - 1 - PAD
+MOST_TEXT = 4 * ((1 << 32) - 1) - PAD
+"""Places of the longest text: 32 bits count every fourth one (`tables.py`)."""
 _PIECE = 1 << 22
 _TURNED = np.array([3, 2, 1, 0, 4], np.uint8)
 
@@ -144,7 +145,7 @@ class TextWriter:
         self._sources.append(TextStretch(contig, start, 0))
 
     def add(self, codes: Codes) -> None:
-        """More of the stretch. Raises `DataError` where 32 bits cannot count the places."""
+        """More of the stretch. Raises `DataError` where the text gets too long."""
         last = self._sources[-1]
         self._sources[-1] = last._replace(length=last.length + len(codes))
         self._write(codes)
@@ -167,7 +168,7 @@ class TextWriter:
         self.size += len(codes)
         if self.size > MOST_TEXT:
             fix = "index fewer contigs"
-            raise DataError(f"a memory holds at most {MOST_TEXT:,} bases", fix=fix)
+            raise DataError(f"a text holds at most {MOST_TEXT:,} bases", fix=fix)
         codes = np.concatenate((self._tail, codes))
         whole = len(codes) // 8
         self._parts.append(_pack_planes(codes[: whole * 8], whole))
@@ -188,7 +189,7 @@ def _pack_planes(codes: Codes, n: int) -> NDArray[np.uint8]:
 def join_stretches(stretches: Iterable[tuple[str, int, Any]]) -> MemoryText:
     """The text of stretches, each its contig, its start there and its codes (read piece by piece).
 
-    Raises `DataError` where they hold more places than 32 bits can count.
+    Raises `DataError` where the text gets too long.
     """
     writer = TextWriter()
     for contig, start, codes in stretches:

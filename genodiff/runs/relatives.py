@@ -37,7 +37,6 @@ from genodiff.io.planning import is_planning
 from genodiff.io.process import count_usable_cores, read_memory
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.memory import (
-    FORMAT,
     MANIFEST,
     Memory,
     identify_memory,
@@ -45,7 +44,7 @@ from genodiff.memory.memory import (
     read_manifest,
     write_memory,
 )
-from genodiff.memory.tables import STEP
+from genodiff.memory.tables import STEP, TABLE_FORMAT
 from genodiff.memory.text import MemoryText, TextWriter
 from genodiff.runs.aligned_genomes import (
     AlignedGenome,
@@ -191,7 +190,9 @@ def build_relative(
             raise DataError("changed while it was being read", file=path, fix="run it again")
         _check_letters(row, contigs, path)
         memory = Memory.build_sampled(text, searched=not row.alignment)
-        made_from = {"format": FORMAT, "content": sha256_json(contigs, compact=True)} | _how(row)
+        made_from = {"format": TABLE_FORMAT, "content": sha256_json(contigs, compact=True)} | _how(
+            row
+        )
         write_memory(folder, memory, made_from, contigs=contigs)
     return folder
 
@@ -330,7 +331,7 @@ def _find_folder(
     if row.sha256 not in (None, sha256):
         what = f"its sha256 is {sha256}, not {row.sha256}"
         raise DataError(what, file=path, fix="get the file again, or correct the list")
-    key = sha256_json({"format": FORMAT, "file": sha256} | _how(row), compact=True)
+    key = sha256_json({"format": TABLE_FORMAT, "file": sha256} | _how(row), compact=True)
     return find_home(home) / key[:32], path, sha256
 
 

@@ -8,6 +8,7 @@ from made_up_text import draw_bases, hide, mutate
 from genodiff.errors import DataError
 from genodiff.kernels import library
 from genodiff.memory import search, tables
+from genodiff.memory.evidence import Chain
 from genodiff.memory.memory import SAMPLED_FILES, Memory, open_memory, write_memory
 from genodiff.memory.search import Effort
 from genodiff.memory.tables import (
@@ -17,7 +18,16 @@ from genodiff.memory.tables import (
     build_sampled_table_slowly,
     choose_sampled_k,
 )
-from genodiff.memory.text import NONE, Codes, MemoryText, join_stretches, turn_codes
+from genodiff.memory.text import (
+    NONE,
+    PAD,
+    Codes,
+    MemoryText,
+    TextStretch,
+    count_plane_bytes,
+    join_stretches,
+    turn_codes,
+)
 from genodiff.words import pack_words
 
 NO_LIBRARY = pytest.mark.skipif(
@@ -130,3 +140,24 @@ def test_it_is_built_without_the_library(monkeypatch):
     monkeypatch.setattr(tables, "is_loaded", lambda: False)
     for one, other in zip(there, build_sampled_table(text), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@NO_LIBRARY
+@pytest.mark.slow
+def test_a_text_of_more_places_than_32_bits_count_is_searched_to_its_end():
+    size = (1 << 32) + (1 << 22)
+    rows = [mutate(draw_bases(900, 31), 0.1, i) for i in range(2)]
+    planes = np.zeros((3, count_plane_bytes(size)), np.uint8)
+    places = (5003, size - 2 - 1000)
+    for at, row in zip(places, rows, strict=True):
+        first = (at + PAD) // 8 * 8
+        bits = np.zeros((3, 8 * 120), np.uint8)
+        bits[:, at + PAD - first : at + PAD - first + 900] = row >> 1, row & 1, row >= 0
+        planes[:, first // 8 : first // 8 + 120] = np.packbits(bits, axis=1, bitorder="little")
+    text = MemoryText(planes, size, (TextStretch("long", 0, size - 1),))
+    assert text.n_bases == 1800
+    memory = Memory(text, build_sampled_table(text, 9), Chain(np.ones((4**2, 4), np.uint32)))
+    window = draw_bases(900, 31)[None, 100:700]
+    for turned, one in enumerate((window, turn_codes(window))):
+        found = memory.find_all(one)[0][turned]
+        assert {at + 100 for at in places} <= set(found.tolist())

@@ -93,8 +93,7 @@ typedef struct {
 typedef struct {
     const uint8_t *planes; /* three, of plane_bytes each */
     const uint32_t *start, *at;
-    const uint64_t *ends; /* of a sampled table, which has no start: see sampled.h */
-    const uint32_t *jumps;
+    const uint64_t *ends, *jumps; /* of a sampled table, which has no start: see sampled.h */
     const int64_t *least_hits; /* (64) */
     const uint8_t *codes;          /* (batch, L) */
     const int64_t *without, *loci; /* (batch, 2) and (batch) */
@@ -170,8 +169,8 @@ typedef struct {
 typedef struct {
     const uint8_t *planes;
     int64_t *totals; /* (pieces + 1): first the words of each piece, then of all before it */
-    uint64_t *ends;
-    uint32_t *jumps, *at;
+    uint64_t *ends, *jumps;
+    uint32_t *at;
     int64_t plane_bytes, size, k, piece_bits;
 } sampled_args;
 
@@ -213,7 +212,7 @@ typedef struct {
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 19; }
+int genodiff_abi(void) { return 20; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }

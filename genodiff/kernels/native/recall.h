@@ -47,7 +47,7 @@ typedef struct {
     strand strands[2];
     double *states, *next_states, *filtered; /* of the chain */
     uint64_t *counts;                        /* mismatches, four lanes to a word */
-    uint32_t *table;                         /* diagonals that were met, a hash table */
+    uint64_t *table;                         /* diagonals that were met, a hash table */
     scored_diagonal *heap[2]; /* of each strand */
     scan_lane *plan; /* of one shift */
     uint8_t *rows_of_bases; /* of a block, and where each place is in them: recall_sift.h */
@@ -117,7 +117,7 @@ static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t spa
     o->states = recall_cut(&space, S * 8), o->next_states = recall_cut(&space, S * 8);
     o->filtered = recall_cut(&space, 2 * L * 8);
     o->counts = recall_cut(&space, words * 8);
-    o->table = recall_cut(&space, table_slots(find_budget(s, 64)) * 4);
+    o->table = recall_cut(&space, table_slots(find_budget(s, 64)) * 8);
     for (int strand_ = 0; strand_ < 2; strand_++)
         o->heap[strand_] = recall_cut(&space, s->most * (int64_t)sizeof(scored_diagonal));
     o->plan = recall_cut(&space, words * 4 * SCAN_LANE_BYTES);

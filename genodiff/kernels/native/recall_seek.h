@@ -129,13 +129,13 @@ static inline void seeker_add(seeker *k, int64_t d) {
 }
 
 /* The place of a diagonal in the table, from which on it is looked for. */
-static inline uint32_t *seeker_slot(const seeker *k, int64_t d, uint64_t *at) {
+static inline uint64_t *seeker_slot(const seeker *k, int64_t d, uint64_t *at) {
     *at = ((uint64_t)(d + k->s->L) * 0x9E3779B97F4A7C15u) >> 20 & (k->slots - 1);
     return k->o->table + *at;
 }
 /* Whether the diagonal is met for the first time. */
 static int seeker_meets(seeker *k, int64_t d) {
-    uint32_t key = (uint32_t)(d + k->s->L), *table = k->o->table; /* above 0 */
+    uint64_t key = (uint64_t)(d + k->s->L), *table = k->o->table; /* above 0 */
     uint64_t at;
     for (seeker_slot(k, d, &at); table[at]; at = (at + 1) & (k->slots - 1))
         if (table[at] == key) return 0;
@@ -180,12 +180,13 @@ static int64_t seek_words(seeker *k, seed_word *words, int n, int64_t left) {
         if (w->first < w->last) WANT(s->at + w->first, 0);
     }
     uint64_t slot;
+    int64_t unit = s->ends ? SAMPLE_STEP : 1; /* of what a table counts places in */
     for (seed_word *w = words; w < words + n; w++)
-        if (w->first < w->last) WANT(seeker_slot(k, s->at[w->first] - w->place, &slot), 1);
+        if (w->first < w->last) WANT(seeker_slot(k, unit * s->at[w->first] - w->place, &slot), 1);
     for (seed_word *w = words; w < words + n && left > 0; w++) {
         int64_t step = (w->last - w->first + HIT_CAP - 1) / HIT_CAP;
         for (int64_t hit = w->first; hit < w->last; hit += step) {
-            int64_t d = s->at[hit] - w->place;
+            int64_t d = unit * s->at[hit] - w->place;
             left--;
             if (!seeker_meets(k, d)) continue;
             left -= VERIFY;
@@ -217,7 +218,8 @@ static void seek_seeds(seeker *k) {
         for (uint32_t choice = 0; choice < (uint32_t)1 << (2 * wild) && left > 0; choice++) {
             uint32_t word = base;
             for (int j = 0; j < wild; j++) word |= (choice >> (2 * j) & 3) << bits[j];
-            WANT(s->ends ? s->jumps + word / WORD_GROUP : s->start + word, 0);
+            if (s->ends) WANT(s->jumps + word / WORD_GROUP, 0);
+            else WANT(s->start + word, 0);
             words[waiting++] = (seed_word){.place = place, .word = word};
             if (waiting == TOGETHER) left = seek_words(k, words, waiting, left), waiting = 0;
         }

@@ -28,9 +28,9 @@ static inline int64_t nth_end(const uint64_t *ends, int64_t bit, int n) {
 #endif
 }
 /* Where the places of a word stand in `at`: the first and one beyond the last. */
-static inline void find_row(const uint64_t *ends, const uint32_t *jumps, uint32_t word,
+static inline void find_row(const uint64_t *ends, const uint64_t *jumps, uint32_t word,
                             int64_t *first, int64_t *last) {
-    int64_t bit = jumps[word / WORD_GROUP], rest = word % WORD_GROUP;
+    int64_t bit = (int64_t)jumps[word / WORD_GROUP], rest = word % WORD_GROUP;
     if (rest) bit = nth_end(ends, bit, (int)rest - 1) + 1;
     *first = bit - word, *last = first_end(ends, bit) - word;
 }
@@ -74,7 +74,7 @@ static void sampled_deal(const sampled_args *s, int64_t *next) {
     memcpy(next, s->totals, sizeof(int64_t) << s->piece_bits);
     for (int64_t place = 0; place < s->size; place += SAMPLE_STEP) {
         uint32_t word = read_word(s, place);
-        if (word != OUTSIDE) s->at[next[find_piece(s, word)]++] = (uint32_t)place;
+        if (word != OUTSIDE) s->at[next[find_piece(s, word)]++] = (uint32_t)(place / SAMPLE_STEP);
     }
 }
 
@@ -83,19 +83,19 @@ static void sampled_task(const void *args, int64_t piece, void *own, int backwar
     const sampled_args *s = args;
     int64_t begin = s->totals[piece], n = s->totals[piece + 1] - begin;
     uint32_t size = (uint32_t)1 << (2 * s->k - s->piece_bits), from = (uint32_t)piece * size,
-             all = (uint32_t)begin, *next = own, *words = next + size, *places = words + n;
+             all = 0, *next = own, *words = next + size, *places = words + n;
     memset(next, 0, size * sizeof *next);
     memcpy(places, s->at + begin, n * sizeof *places);
-    for (int64_t i = 0; i < n; i++) next[words[i] = read_word(s, places[i]) - from]++;
+    for (int64_t i = 0; i < n; i++) next[words[i] = read_word(s, (int64_t)SAMPLE_STEP * places[i]) - from]++;
     for (uint32_t i = 0; i < size; i++) {
         uint32_t word = from + i, count = next[i];
-        if (word % WORD_GROUP == 0) s->jumps[word / WORD_GROUP] = all + word;
+        if (word % WORD_GROUP == 0) s->jumps[word / WORD_GROUP] = begin + all + word;
         next[i] = all;
         all += count;
-        uint32_t end = all + word;
+        uint64_t end = (uint64_t)begin + all + word;
         __atomic_fetch_or(s->ends + (end >> 6), (uint64_t)1 << (end & 63), __ATOMIC_RELAXED);
     }
-    for (int64_t i = 0; i < n; i++) s->at[next[words[i]]++] = places[i];
+    for (int64_t i = 0; i < n; i++) s->at[begin + next[words[i]]++] = places[i];
 }
 
 static int sampled_run(const sampled_args *s, int fill, int threads) {
