@@ -45,9 +45,9 @@ class TrainRequest(Request["RunResult"]):
     `data={"temperature": T}` evens out how often each is drawn. `labels` is a table (CONTIG LABEL)
     or BED file (CONTIG START END LABEL): the network learns the distribution of each class and of
     the whole data, for `genodiff.sample(label=...)`; with `genomes`, "species" is the list's
-    column. `teacher` is a folder of `genodiff tracks`, whose probabilities the network learns at
-    the bases that it sees. With `memory` it is trained together with retrieval from the train
-    split.
+    column. `teacher` is related genomes (a FASTA file, folder or list) or a folder of
+    `genodiff tracks`, whose probabilities the network learns at the bases that it sees. With
+    `memory` it is trained together with retrieval from the train split.
     `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
     processes share each step, each on a GPU of its own or on the CPU; a script that uses them needs
     `if __name__ == "__main__":`. With `fsdp` each of them holds a shard of every tensor.
@@ -104,8 +104,8 @@ class TrainRequest(Request["RunResult"]):
     teacher: Annotated[
         str | Path | None,
         Option(
-            "Folder of `genodiff tracks`, such as of `tracks none --relatives`: at visible bases "
-            "the network learns its probabilities (for score --method wildtype)."
+            "Related genomes (FASTA file, folder or list), or a folder of `genodiff tracks`: at "
+            "visible bases the network learns their probabilities (for score --method wildtype)."
         ),
     ] = None
     memory: Annotated[
@@ -246,7 +246,7 @@ class TrainRequest(Request["RunResult"]):
                 raise UsageError("no recipe", fix=fix)
             resolved = resolve_config(given, file=self.config, over=over, together=False)
         if resolved.teacher is not None:
-            from genodiff.data.teacher import check_teacher
+            from genodiff.runs.related_teacher import check_teacher
 
             check_teacher(resolved.teacher)
         folder = Path(self.resume or self.out or Path("runs") / _name_run(resolved))

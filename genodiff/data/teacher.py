@@ -18,12 +18,12 @@ from genodiff.io.value_tracks import SUFFIX, name_faults, open_bigwig
 FILES = tuple(f"p_{base}{SUFFIX}" for base in "ACGT")
 RELATIVES = f"relatives{SUFFIX}"
 LEAST = 0.5
-"""Related genomes, weighted, below which a base is unknown."""
+"""Bits that related genomes alone tell of a base, below which it is unknown."""
 TOLERANCE = 0.01
 """How far the four probabilities of a base may be from 1 in sum."""
 
 
-def check_teacher(folder: str | Path) -> None:
+def check_tracks(folder: str | Path) -> None:
     """Raises `DataError` where a file of the folder is missing."""
     for name in FILES:
         if not (Path(folder) / name).is_file():
@@ -31,12 +31,12 @@ def check_teacher(folder: str | Path) -> None:
             raise DataError(f"has no {name}", file=folder, fix=fix)
 
 
-class Teacher:
+class TrackTeacher:
     """Distributions over A, C, G and T at the bases of a store."""
 
     def __init__(self, folder: str | Path, store: Store) -> None:
         """Raises `DataError` for missing files and for those of another genome."""
-        check_teacher(folder)
+        check_tracks(folder)
         self.folder = Path(folder)
         names = [*FILES, *([RELATIVES] if (self.folder / RELATIVES).is_file() else [])]
         self.digest = sha256_json([sha256_file(self.folder / name) for name in names])

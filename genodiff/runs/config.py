@@ -209,7 +209,7 @@ class RunConfig(Settings):
         tuple[str, ...], Field(description="The labels' names, as the network numbers them.")
     ] = ()
     teacher: Annotated[
-        str | None, Field(description="Folder of tracks that the network also learns.")
+        str | None, Field(description="Related genomes or tracks that the network also learns.")
     ] = None
     domain: Annotated[DomainName, Field(description="Domain of the sequences.")] = "dna"
     preset: Annotated[str | None, Field(description="Network preset, if any.")] = None
@@ -255,7 +255,7 @@ class RunConfig(Settings):
         if self.teacher is not None and (self.genomes is not None or not domain.has_two_strands):
             raise ValueError("'teacher' is for one genome; leave --teacher out")
         if self.teacher is None and self.data.teacher_weight is not None:
-            raise ValueError("'data.teacher_weight', and no teacher; give --teacher TRACKS")
+            raise ValueError("'data.teacher_weight', and no teacher; give --teacher GENOMES")
         if not self.classes and any(getattr(self.data, one) is not None for one in LABEL_SETTINGS):
             raise ValueError("settings of labels, and no labels; give --labels FILE")
         if self.data.rc_augment is True and not domain.has_two_strands:

@@ -203,8 +203,9 @@ def relate_genome(
     *,
     strains: bool = False,
     offline: bool = False,
+    windows: Codes | None = None,
 ) -> RelatedGenomes:
-    """Fit the related genomes `given` to `genome`, on windows spread over it.
+    """Fit the related genomes `given` to `windows` (B, L) of `genome`, by default spread over it.
 
     `given` is what `list_genomes` takes. Genomes of the same species are left out unless `strains`.
     Raises `DataError` for a file that cannot be read, for the genome itself among them, where all
@@ -218,7 +219,7 @@ def relate_genome(
     if not kept:
         what = "every related genome is of the target's own species"
         raise DataError(what, file=listed.path, fix="give other species, or --strains")
-    windows = draw_fit_windows(genome)
+    windows = draw_fit_windows(genome) if windows is None else windows
     if not len(windows):
         what = "has no window without N, on which related genomes are fitted"
         raise DataError(what, file=getattr(genome, "path", None), fix="give a genome with sequence")

@@ -9,7 +9,7 @@ Where many bases are masked little is learnt of the others, so every fourth wind
 time with none masked: a quarter more work.
 
 With related genomes as the teacher, q is what stands over a base in other species, its own base
-left out (`genodiff tracks none --relatives`). So log p(alt) - log p(ref) at visible bases is what
+left out (`runs/related_teacher.py`). So log p(alt) - log p(ref) at visible bases is what
 evolution accepts in place of a base, learnt from one set of chromosomes and read from a sequence
 alone (`score --method wildtype`). The objective and its bound stay as they are.
 
@@ -24,11 +24,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from genodiff.data.loader import Batch, TrainBatches
-from genodiff.data.teacher import Teacher
 from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion
 from genodiff.errors import DataError
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import Feed
+from genodiff.runs.related_teacher import Teacher, open_teacher
 
 SHOWN_EVERY = 4
 """Every so many samples, a window is also read with nothing masked."""
@@ -96,11 +96,11 @@ def open_lesson(
     lesson = None
     if config.teacher is not None:
         weight = config.data.teacher_weight
-        teacher = Teacher(config.teacher, feed.store)
+        teacher = open_teacher(config.teacher, feed.store)
         lesson = Tutor(teacher, 1.0 if weight is None else weight, batches)
     told = {} if lesson is None else {"teacher": lesson.teacher.digest}
     if remembered is not None and remembered.get("teacher") != told.get("teacher"):
         what = "the run was started with another teacher" if told else "the run has a teacher"
-        fix = "give the same tracks with --teacher, or another --out"
+        fix = "give the same --teacher, or another --out"
         raise DataError(what, file=config.teacher, fix=fix)
     return lesson, told

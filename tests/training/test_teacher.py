@@ -14,7 +14,7 @@ from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import TrainBatches
 from genodiff.data.recipe import make_user_recipe
-from genodiff.data.teacher import FILES, Teacher
+from genodiff.data.teacher import FILES, TrackTeacher
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import Linear
@@ -66,7 +66,7 @@ def open_batches(place, *, rc_augment=False, batch_size=8):
 @pytest.mark.parametrize("rc_augment", [False, True])
 def test_a_lesson_lies_over_the_bases_of_its_windows_on_their_strand(place, rc_augment):
     store, batches = open_batches(place, rc_augment=rc_augment)
-    lesson = Tutor(Teacher(place / "tracks", store), 1.0, batches)
+    lesson = Tutor(TrackTeacher(place / "tracks", store), 1.0, batches)
     turned = 0
     for k in range(6):
         batch = batches.batch(k)
@@ -96,7 +96,7 @@ class Table(torch.nn.Module):
 
 def test_the_cost_is_the_cross_entropy_at_visible_bases_and_the_bound_is_as_before(place):
     store, batches = open_batches(place)
-    lesson = Tutor(Teacher(place / "tracks", store), 0.5, batches)
+    lesson = Tutor(TrackTeacher(place / "tracks", store), 0.5, batches)
     objective = Mdlm(MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets))
     network, batch = Table(), batches.batch(2)
     seen = []
@@ -121,7 +121,7 @@ def test_the_cost_is_the_cross_entropy_at_visible_bases_and_the_bound_is_as_befo
 def test_unknown_bases_teach_nothing(place, tmp_path):
     write_teacher(tmp_path / "tracks", place / "genome.fa", unknown=range(6000))
     store, batches = open_batches(place)
-    lesson = Tutor(Teacher(tmp_path / "tracks", store), 1.0, batches)
+    lesson = Tutor(TrackTeacher(tmp_path / "tracks", store), 1.0, batches)
     objective = Mdlm(MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets))
     network, batch = Table(), batches.batch(0)
     plain, _ = batch_loss(objective, network, batch, 1.0)
@@ -134,10 +134,10 @@ def test_a_base_without_related_genomes_is_unknown(place, tmp_path):
     with write_bigwigs(tmp_path / "tracks", ["relatives"], CONTIGS) as add:
         add("relatives", "a", 0, np.repeat(np.float32([2.0, 0.2]), 3000))
     store, _ = open_batches(place)
-    teacher = Teacher(tmp_path / "tracks", store)
+    teacher = TrackTeacher(tmp_path / "tracks", store)
     q = teacher.read(np.array([2990]), np.array([20]), 24)
     assert q[0].sum(1).tolist() == [1.0] * 10 + [0.0] * 14
-    assert teacher.digest != Teacher(place / "tracks", store).digest
+    assert teacher.digest != TrackTeacher(place / "tracks", store).digest
 
 
 @pytest.mark.slow
@@ -179,25 +179,27 @@ def test_a_run_goes_on_with_its_teacher_alone(place, tmp_path):
 
 def test_teachers_that_cannot_be_read_are_refused(place, tmp_path):
     store, _ = open_batches(place)
+    shutil.copytree(place / "tracks", tmp_path / "partial")
+    (tmp_path / "partial/p_A.bw").unlink()
     with pytest.raises(DataError, match=r"has no p_A.bw"):
-        genodiff.train(place / "genome.fa", teacher=tmp_path, plan=True)
+        genodiff.train(place / "genome.fa", teacher=tmp_path / "partial", plan=True)
     write_teacher(tmp_path / "short", place / "genome.fa", CONTIGS | {"b": 1200})
     with pytest.raises(DataError, match="b has 1,200 bases, and 1,500 in the FASTA"):
-        Teacher(tmp_path / "short", store)
+        TrackTeacher(tmp_path / "short", store)
     shutil.copytree(place / "tracks", tmp_path / "wrong")
     shutil.copy(place / "tracks/p_A.bw", tmp_path / "wrong/p_G.bw")
     with pytest.raises(DataError, match="a:1: the four probabilities are no distribution"):
-        Teacher(tmp_path / "wrong", store).read(np.array([0]), np.array([9]), 9)
+        TrackTeacher(tmp_path / "wrong", store).read(np.array([0]), np.array([9]), 9)
     (tmp_path / "wrong/p_C.bw").write_bytes(b"no bigWig")
     with pytest.raises(DataError, match="cannot be read as bigWig"):
-        Teacher(tmp_path / "wrong", store)
+        TrackTeacher(tmp_path / "wrong", store)
 
 
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
         ({"objective": "ar", "preset": "mamba-470k"}, "--teacher is for masked networks"),
-        ({"teacher": None, "data.teacher_weight": 2.0}, "no teacher; give --teacher TRACKS"),
+        ({"teacher": None, "data.teacher_weight": 2.0}, "no teacher; give --teacher GENOMES"),
         ({"preset": "dit-470k", "backbone.dropout": 0.1}, "without dropout"),
     ],
 )
