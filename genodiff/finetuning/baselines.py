@@ -6,27 +6,15 @@
   cnn              the benchmark's own convolutional network (see `cnn`)
   lookup-same      the label of the same interval in train, if train has it
   lookup-overlap   the labels of the train intervals that share a base
-  kmer-tuned, gkm-svm, pos-kmer-lr, pos-kmer-gb, cnn-tuned
-                   settings chosen on the validation part (see `tuned_baselines`)
   bow-lr, char-lr  of text: logistic regression on words, on characters (see `text_baselines`)
 
 Each is a piece of `model_words.BASELINES`, which names its function here.
 
 Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several answers,
 or values (n,).
-
-The settings of a tuned baseline: chosen once on validation rows, kept for all seeds.
-
-Seed 1's rows choose, or those of more seeds where they are few, as for networks.
-
-    OUT/choices/KEY.json    what was chosen for one baseline on one task, and what it took
-
-The first unit that needs a choice makes it; the others wait and read it. No test part is read.
 """
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,25 +22,13 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
 from genodiff.errors import DataError
-from genodiff.finetuning.choosing import list_choosing_seeds, name_seeds
 from genodiff.finetuning.cnn import fit_cnn
 from genodiff.finetuning.kmer_regression import fit_kmers
 from genodiff.finetuning.model_words import BASELINES, list_baselines
 from genodiff.finetuning.text_baselines import fit_text
-from genodiff.finetuning.tuned_baselines import (
-    Given,
-    Options,
-    choose_options,
-    fit_tuned,
-)
-from genodiff.finetuning.unit import Unit
-from genodiff.io import atomic
-from genodiff.io.file_lock import hold_file
-from genodiff.io.identity import sha256_json
 from genodiff.jobs.request import find_named
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
-from genodiff.tasks.task import TaskData, seed_split
 from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
 
 Floats = NDArray[np.float64]
@@ -99,13 +75,6 @@ def list_allowed_baselines(task: Task, train: Examples) -> tuple[str, ...]:
     """The baselines that these data allow: lookups need classes and coordinates."""
     can_look_up = train.coordinates is not None and task.kind in ("binary", "multiclass")
     return list_baselines(task.domain, **({} if can_look_up else {"needs_places": False}))
-
-
-def fit_predict(
-    name: str, task: Task, train: Examples, valid: Examples, test: Examples, seed: int
-) -> Floats:
-    """Predictions of a baseline for `test`, whose labels are not looked at."""
-    return fit_baseline(name, task, train, valid, seed)(test)
 
 
 def fit_majority(given: BaselineData) -> Predict:
@@ -207,61 +176,3 @@ def fit_words(given: BaselineData) -> Predict:
     """Of text: a regression on words, or on characters."""
     task = given.task
     return fit_text(given.name, given.train, given.valid, given.n_out, task.metrics[0], task.kind)
-
-
-def make_given(task: Task, train: Examples, valid: Examples, seed: int) -> Given:
-    """What a tuned baseline is fitted on; epochs are chosen by the loss of every baseline here."""
-    return Given(task, train, valid, seed, lambda y, p: _loss(task.kind, y, p), features={})
-
-
-def fit_chosen(
-    name: str, options: Options, task: Task, train: Examples, valid: Examples, seed: int
-) -> Predict:
-    """A tuned baseline with options that were chosen before."""
-    return fit_tuned(name, options, make_given(task, train, valid, seed))[0]
-
-
-def fit_by_choice(given: BaselineData) -> Predict:
-    """A tuned baseline, its options chosen on the validation part."""
-    whole = make_given(given.task, given.train, given.valid, given.seed)
-    options = choose_options(given.name, [whole]).options
-    return fit_tuned(given.name, options, whole)[0]
-
-
-CHOICES = "choices"
-SEED = 1
-"""The first seed whose validation rows choose."""
-
-
-def find_choice(unit: Unit, data: TaskData, out: Path) -> dict[str, Any]:
-    """What was chosen, in the form of a row's `choices`, and its `options` and `seconds`.
-
-    It is read from `out`, or made there. Raises `GenodiffError` where no candidate can be fitted.
-    """
-    what = {
-        "suite": unit.suite, "task": unit.task, "split": unit.split, "data": unit.data,
-        "baseline": unit.model.preset,
-    }  # fmt: skip
-    path = out / CHOICES / f"{sha256_json(what)[:16]}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with hold_file(path.with_name(f".{path.stem}.lock"), "makes the same choice"):
-        try:
-            known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return known["choice"]
-        except (OSError, ValueError, KeyError):
-            pass
-        seeds = list_choosing_seeds(data, SEED)
-        given = [_take_parts(data, seed) for seed in seeds]
-        found = choose_options(str(unit.model.preset), given)
-        choice = {
-            "of": "settings", **found._asdict(), "metric": data.task.metrics[0],
-            "n_valid": sum(len(one.valid.labels) for one in given),
-            "by": f"validation of {name_seeds(seeds)}",
-        }  # fmt: skip
-        atomic.write_json(path, {**what, "seed": SEED, "choice": choice})
-        return choice
-
-
-def _take_parts(data: TaskData, seed: int) -> Given:
-    train, valid = (data.train.take(rows) for rows in seed_split(data, seed))
-    return make_given(data.task, train, valid, seed)

@@ -33,6 +33,7 @@ SHORTEST = 64
 """Shorter inputs are padded to this, so that something is left after three convolutions."""
 
 _LETTERS = 6  # A, C, G, T, any other, and padding
+_ROWS = 1024  # of a prediction at a time
 
 Floats = NDArray[np.float64]
 
@@ -80,11 +81,6 @@ class Cnn(nn.Module):
             x = F.max_pool1d(F.relu(norm(F.conv1d(x, weight, convolution.bias))), 2)
         return self.out(self.hidden(x.flatten(1)))
 
-    def score(self, letters: Tensor) -> Tensor:
-        """Scores as they are predicted."""
-        scores: Tensor = self(letters)
-        return scores
-
 
 def _uniforms(seed: int, index: int, like: Tensor) -> Tensor:
     return torch.from_numpy(uniforms(seed, Purpose.INIT, index, like.numel())).reshape(like.shape)
@@ -110,29 +106,27 @@ class CnnShape(NamedTuple):
 class CnnPredictor:
     """A fitted network as a function of examples."""
 
-    form: ClassVar[Literal["cnn", "motif-cnn"]] = "cnn"
-    padding: ClassVar[int] = _LETTERS - 1
-    at_once: ClassVar[int] = 1024
+    form: ClassVar[Literal["cnn"]] = "cnn"
 
-    def __init__(self, network: Any, shape: CnnShape) -> None:
+    def __init__(self, network: Cnn, shape: CnnShape) -> None:
         self.network, self.shape = network, shape
 
     def __call__(self, examples: Examples) -> Floats:
         """Predictions as `metrics` reads them."""
-        return self.predict(examples.sequences, self.at_once)
+        return self.predict(examples.sequences, _ROWS)
 
     def predict(self, sequences: list[bytes], rows: int) -> Floats:
         """The same for sequences, so many at a time, which changes the last bits."""
         shape, network, z = self.shape, self.network.eval(), self.encode(sequences)
         with torch.no_grad():
-            scores = [network.score(z[i : i + rows].long()) for i in range(0, len(z), rows)]
+            scores = [network(z[i : i + rows].long()) for i in range(0, len(z), rows)]
         found = torch.cat([torch.zeros(0, shape.n_out), *scores]).double()
         return probabilities(shape.kind, found.numpy(), (shape.mean, shape.scale))
 
     def encode(self, sequences: list[bytes]) -> Tensor:
         """The letters of sequences, (n, length) uint8."""
         cut = [s[: self.shape.max_length] for s in sequences]
-        return encode_letters(cut, self.shape.length, self.padding)
+        return encode_letters(cut, self.shape.length)
 
     @property
     def longest(self) -> int:
@@ -166,35 +160,18 @@ def fit_cnn(
     network = Cnn(length, n_out, seed)
     shape = CnnShape(kind, n_out, length, max_length, *measure_scale(kind, train.labels))
     predict = CnnPredictor(network, shape)
-    x = predict.encode(train.sequences)
-    keep_best_epoch(
-        predict, torch.optim.Adam(network.parameters(), lr=RATE), train, valid, seed,
-        score=lambda rows, epoch, step: network(x[rows].long()), loss=loss, epochs=EPOCHS,
-        batch=BATCH,
-    )  # fmt: skip
-    return predict
-
-
-def keep_best_epoch(
-    predict: CnnPredictor, optimizer: torch.optim.Optimizer, train: Examples, valid: Examples,
-    seed: int, *, score: Callable[[Tensor, int, int], Tensor],
-    loss: Callable[[NDArray[np.generic], Floats], float], epochs: int, batch: int,
-) -> None:  # fmt: skip
-    """Train the network of `predict`; it is left at the epoch with the least `loss` on `valid`.
-
-    `score(rows, epoch, step)` is what it says of these rows of train at a step of an epoch.
-    """
-    network, labels = predict.network, torch.from_numpy(train.labels)
+    x, labels = predict.encode(train.sequences), torch.from_numpy(train.labels)
+    optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
     best: tuple[float, dict[str, Tensor]] | None = None
-    for epoch in range(epochs):
+    for epoch in range(EPOCHS):
         network.train()
         order = np.argsort(uniforms(seed, Purpose.FINETUNE_ORDER, epoch, train.n), kind="stable")
-        for step, start in enumerate(range(0, train.n, batch)):
-            rows = torch.from_numpy(order[start : start + batch])
+        for start in range(0, train.n, BATCH):
+            rows = torch.from_numpy(order[start : start + BATCH])
             if len(rows) < 2 and train.n > 1:  # a batch norm of one is undefined
                 continue
             optimizer.zero_grad()
-            _train_loss(predict.shape, score(rows, epoch, step), labels[rows]).backward()
+            _train_loss(shape, network(x[rows].long()), labels[rows]).backward()
             optimizer.step()
         value = loss(valid.labels, predict(valid))
         if best is None or value < best[0]:
@@ -202,14 +179,15 @@ def keep_best_epoch(
     if best is not None:
         network.load_state_dict(best[1])
     network.eval()
+    return predict
 
 
-def encode_letters(sequences: list[bytes], length: int, padding: int = _LETTERS - 1) -> Tensor:
+def encode_letters(sequences: list[bytes], length: int) -> Tensor:
     """(n, length) letters as uint8: 0 to 3 for A, C, G, T, 4 for any other, padding on the right.
 
     Longer sequences are cut.
     """
-    found = np.full((len(sequences), length), padding, np.uint8)
+    found = np.full((len(sequences), length), _LETTERS - 1, np.uint8)
     for row, sequence in zip(found, sequences, strict=True):
         cut = sequence[:length]
         row[: len(cut)] = LETTER_CODES[np.frombuffer(cut, np.uint8)]

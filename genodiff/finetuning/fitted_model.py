@@ -22,11 +22,9 @@ from genodiff.backbones.backbone import BackboneSettings
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.finetuning.batches import EncodedPart, Encoder, SentenceEncoder, encode, split_passes
 from genodiff.finetuning.cnn import CnnPredictor
-from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fit import count_outputs, probabilities
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
-from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictions import make_frame
 from genodiff.finetuning.predictor_files import PredictorCard, read_predictor
 from genodiff.finetuning.unit import MODEL
@@ -160,12 +158,8 @@ def read_fitted(folder: Path, *, device: str = "cpu") -> FittedModel:
 def _build(folder: Path, card: PredictorCard, tensors: dict[str, Tensor], device: str) -> _Scores:
     if card.form == "cnn":
         return _CnnScores(CnnPredictor.of(card.about, tensors))
-    if card.form == "motif-cnn":
-        return _CnnScores(MotifPredictor.of(card.about, tensors))
     if card.form == "kmer-lr":
         return _KmerScores(KmerPredictor.of(card.about, tensors))
-    if card.form == "features":
-        return _KmerScores(FeaturePredictor.of(card.about, tensors))
     classifier, encoder = _build_classifier(folder, card)
     fill_module(classifier, tensors)
     return _NetworkScores(card, classifier.to(device).eval(), encoder)
@@ -233,7 +227,7 @@ class _NetworkScores:
 class _CnnScores:
     """A convolutional baseline."""
 
-    def __init__(self, predictor: CnnPredictor | MotifPredictor) -> None:
+    def __init__(self, predictor: CnnPredictor) -> None:
         self.network: Any = predictor.network
         self.predictor = predictor
 
@@ -242,11 +236,11 @@ class _CnnScores:
 
 
 class _KmerScores:
-    """A rule on k-mers, which reads each row by itself."""
+    """A regression on k-mers, which reads each row by itself."""
 
     network: None = None
 
-    def __init__(self, predictor: KmerPredictor | FeaturePredictor) -> None:
+    def __init__(self, predictor: KmerPredictor) -> None:
         self.predictor = predictor
 
     def __call__(self, sequences: list[bytes], batch_size: int) -> Floats:

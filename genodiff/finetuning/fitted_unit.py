@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetuning.adapters.adapter import adapted_weights
-from genodiff.finetuning.baselines import find_choice, fit_baseline, fit_chosen
+from genodiff.finetuning.baselines import fit_baseline
 from genodiff.finetuning.batches import EncodedPart, Encoder, count_texts, encode
 from genodiff.finetuning.cnn import CnnPredictor
-from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fit import (
     FitOptions,
     FitResult,
@@ -33,7 +32,6 @@ from genodiff.finetuning.fit_state import STATE, WorkClock
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
 from genodiff.finetuning.model_words import BASELINES
-from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictor_files import KeptFit
 from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.unit import FITTED, MODEL, Unit
@@ -138,7 +136,7 @@ def _fit_baseline_once(
     if key not in _undrawn:
         _undrawn.clear()
         train, valid = data.train.take(rows), data.train.take(valid_rows)
-        fitted = _fit_baseline(unit, data, train, valid, out)
+        fitted = _fit_baseline(unit, data.task, train, valid)
         if BASELINES[str(unit.model.preset)].is_drawn:
             return fitted
         _undrawn[key] = fitted
@@ -146,18 +144,11 @@ def _fit_baseline_once(
     return known._replace(found=dict(known.found))
 
 
-def _fit_baseline(
-    unit: Unit, data: TaskData, train: Examples, valid: Examples, out: Path
-) -> FittedUnit:
+def _fit_baseline(unit: Unit, task: Task, train: Examples, valid: Examples) -> FittedUnit:
     if unit.model.preset is None:
         raise GenodiffError(f"no baseline '{unit.model.name}' here")
-    task, name = data.task, unit.model.preset
-    chosen = find_choice(unit, data, out) if BASELINES[name].is_tuned else None
     clock = WorkClock()
-    if chosen is None:
-        predict = fit_baseline(name, task, train, valid, unit.seed)
-    else:
-        predict = fit_chosen(name, chosen["options"], task, train, valid, unit.seed)
+    predict = fit_baseline(unit.model.preset, task, train, valid, unit.seed)
     found: dict[str, Any] = {
         "valid": measure(task.metrics[0], task.kind, valid.labels, predict(valid)),
         "seconds": clock.seconds,
@@ -166,12 +157,8 @@ def _fit_baseline(
         "cut_train": 0,
         "max_length": None,
     }
-    if chosen is not None:
-        found |= {"choices": [chosen], "choice_seconds": chosen["seconds"]}
-    if not isinstance(predict, CnnPredictor | KmerPredictor | FeaturePredictor | MotifPredictor):
+    if not isinstance(predict, CnnPredictor | KmerPredictor):
         return FittedUnit(predict, found)
-    if chosen is not None:
-        found["parameters"] = sum(tensor.numel() for tensor in predict.tensors().values())
     kept = KeptFit(predict.form, predict.tensors(), predict.about(), max_length=predict.longest)
     return FittedUnit(predict, found, keep=lambda: kept)
 

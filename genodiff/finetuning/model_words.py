@@ -10,7 +10,6 @@ from genodiff.runs.run_paths import list_ready_models, locate
 
 SCRATCH = "scratch"
 EVERY_BASELINE = "baselines"
-EVERY_TUNED = "tuned-baselines"
 
 
 class Baseline(NamedTuple):
@@ -21,8 +20,6 @@ class Baseline(NamedTuple):
 
     fit: str | Callable[[Any], Any]
     domains: tuple[DomainName, ...] = (DNA.name,)
-    is_tuned: bool = False
-    """Its settings are chosen by validation."""
     is_drawn: bool = False
     """Its fit draws from the seed. Another is the same for all seeds on the same rows."""
     is_kept: bool = False
@@ -40,18 +37,12 @@ BASELINES.add("kmer-lr", Baseline(f"{_IN}:fit_kmer_lr", is_kept=True))
 BASELINES.add("cnn", Baseline(f"{_IN}:fit_network", is_drawn=True, is_kept=True))
 for _name in ("lookup-same", "lookup-overlap"):
     BASELINES.add(_name, Baseline(f"{_IN}:fit_lookup", needs_places=True))
-for _name in ("kmer-tuned", "gkm-svm", "pos-kmer-lr", "pos-kmer-gb"):
-    _kept = _name != "pos-kmer-gb"
-    BASELINES.add(_name, Baseline(f"{_IN}:fit_by_choice", is_tuned=True, is_kept=_kept))
-BASELINES.add(
-    "cnn-tuned", Baseline(f"{_IN}:fit_by_choice", is_tuned=True, is_drawn=True, is_kept=True)
-)
 for _name in ("bow-lr", "char-lr"):
     BASELINES.add(_name, Baseline(f"{_IN}:fit_words", (TEXT.name,)))
 
 
 def list_baselines(domain: DomainName | None = None, **wanted: bool) -> tuple[str, ...]:
-    """The baselines, of a domain, that are as `wanted`: `is_tuned=True`, for example."""
+    """The baselines, of a domain, that are as `wanted`: `is_kept=True`, for example."""
     return tuple(
         name
         for name, one in BASELINES.items()
@@ -63,24 +54,20 @@ def list_baselines(domain: DomainName | None = None, **wanted: bool) -> tuple[st
 def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[str | None, str]]:
     """The (name, word) pairs that are meant: NAME=WORD has a name.
 
-    `baselines` means all that need no choice of settings, `tuned-baselines` those that do.
-    Raises `UsageError` for a word that is neither a baseline, nor scratch, nor a path.
+    `baselines` means all baselines. Raises `UsageError` for a word that is neither a baseline, nor
+    scratch, nor a path.
     """
     found: list[tuple[str | None, str]] = []
     for word in words:
-        if word in (EVERY_BASELINE, EVERY_TUNED):
-            tuned = word == EVERY_TUNED
-            meant = [name for name in baselines if BASELINES[name].is_tuned == tuned]
-            if not meant:
-                raise UsageError(f"no {word} for such data", fix=f"give --model {EVERY_BASELINE}")
-            found += [(None, name) for name in meant]
+        if word == EVERY_BASELINE:
+            found += [(None, name) for name in baselines]
             continue
         name, equals, rest = word.partition("=")
         named = bool(equals) and "/" not in name and bool(rest)
         found.append((name, rest) if named else (None, word))
     for _, word in found:
         if is_path(word, baselines) and "/" not in word and not locate(word, there=False).exists():
-            known = [*baselines, SCRATCH, EVERY_BASELINE, EVERY_TUNED, *list_ready_models()]
+            known = [*baselines, SCRATCH, EVERY_BASELINE, *list_ready_models()]
             what = f"no model '{word}': neither a path, a pretrained model nor a baseline"
             raise UsageError(f"{what}; {did_you_mean(word, known)}")
     if not found:

@@ -8,9 +8,8 @@
 So a folder with `predictor.json` is complete. It needs nothing outside itself, not the checkpoint
 that the fit began from either. Nothing in it is a pickle.
 
-Forms: `network` (network and head), `cnn`, `kmer-lr`,
-`features` (a linear rule on features of sequences), `motif-cnn`. Other baselines are not kept: a
-tree, a dictionary of words and a table of intervals have no safe format.
+Forms: `network` (network and head), `cnn`, `kmer-lr`. Other baselines are not kept: a tree, a
+dictionary of words and a table of intervals have no safe format.
 
 The model card (README.md) of a fine-tuned model that is kept.
 """
@@ -160,7 +159,7 @@ def _limits(card: PredictorCard) -> str:
     return "## Limits\n\n" + "\n".join(lines)
 
 
-Form = Literal["network", "cnn", "kmer-lr", "features", "motif-cnn"]
+Form = Literal["network", "cnn", "kmer-lr"]
 
 
 class KeptFit(NamedTuple):

@@ -18,7 +18,7 @@ from tests.tiny_run import write_run
 @pytest.fixture(scope="module")
 def unit_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
-    (model,) = parse_models([f"ours={write_run(folder)}"], list_baselines("dna", is_tuned=False))
+    (model,) = parse_models([f"ours={write_run(folder)}"], list_baselines("dna"))
     settings = FitSettings.parse({"epochs": 1, "batch_size": 16, "lr": 1e-2, "rc": "conjoin"})
     unit = Unit(
         suite="own", task="motif", split="official", data="x", model=model, settings=settings,

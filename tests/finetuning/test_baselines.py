@@ -12,12 +12,18 @@ from sklearn.tree import DecisionTreeClassifier
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
-from genodiff.finetuning.baselines import fit_baseline, fit_predict, list_allowed_baselines
+from genodiff.finetuning.baselines import fit_baseline, list_allowed_baselines
 from genodiff.finetuning.cnn import Cnn, encode_letters, fit_cnn
 from genodiff.finetuning.kmer_regression import kmer_features
+from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.model_words import list_baselines
+from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.scored_unit import run_unit
+from genodiff.finetuning.unit import Unit
 from genodiff.tasks.examples import Coordinates, Examples
+from genodiff.tasks.metrics import Floats
 from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData
 from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup
 from tests.labelled_files import random_dna
 
@@ -46,6 +52,13 @@ def motif_examples(n: int, kind: str = "binary", seed: int = 1) -> tuple[Task, E
         labels = labels * 10.0 + 3
     task = Task(suite="own", name="motif", kind=kind, classes=classes, max_length=60)  # type: ignore[arg-type]
     return task, Examples(sequences, labels, [str(i) for i in range(n)])
+
+
+def fit_predict(
+    name: str, task: Task, train: Examples, valid: Examples, test: Examples, seed: int
+) -> Floats:
+    """Predictions of a baseline for `test`."""
+    return fit_baseline(name, task, train, valid, seed)(test)
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
@@ -222,3 +235,27 @@ def test_what_cannot_be_fitted_says_why():
         fit_baseline("kmer", task, data, data, 1)
     with pytest.raises(DataError, match="needs coordinates"):
         fit_baseline("lookup-same", task, data, data, 1)
+
+
+@pytest.mark.parametrize(("name", "fits"), [("kmer-lr", 1), ("majority", 1), ("cnn", 3)])
+@pytest.mark.parametrize("published", [True, False])
+def test_what_draws_nothing_is_fitted_once_for_all_seeds_with_the_same_rows(
+    name, fits, published, tmp_path, monkeypatch
+):
+    (task, train), made = motif_examples(120), list[int]()
+    data = TaskData(task, train, motif_examples(30, seed=4)[1], "official")
+    if published:
+        data = data._replace(valid_index=np.arange(12))
+
+    def count(*given: object, **more: object) -> object:
+        made.append(1)
+        return fit_baseline(*given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("genodiff.finetuning.fitted_unit.fit_baseline", count)
+    model = ModelSpec(name=name, kind="baseline", preset=name)
+    about = dict(suite="own", task=task.name, split="official", data="d", settings=FitSettings())
+    rows = [run_unit(Unit(**about, model=model, seed=s), data, tmp_path) for s in (1, 2, 3)]  # type: ignore[arg-type]
+    assert len(made) == (fits if published else 3)  # without a published part, rows differ by seed
+    assert [row["seed"] for row in rows] == [1, 2, 3]
+    if fits == 1 and published:
+        assert len({row["seconds"] for row in rows}) == 1

@@ -2,10 +2,19 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.choosing import LEAST_STEPS, Choice, choose_candidate, find_shares
+from genodiff.finetuning.choosing import (
+    LEAST_STEPS,
+    Choice,
+    choose_candidate,
+    find_shares,
+    list_choosing_seeds,
+)
+from genodiff.tasks.task import TaskData
+from tests.finetuning.test_baselines import motif_examples
 
 SHARES = (0.25, 1.0)
 
@@ -56,3 +65,11 @@ def test_short_fits_are_tried_at_larger_shares(steps):
     assert (steps > LEAST_STEPS[0]) == (shares[0] < 1)
     if steps >= 10_000:
         assert shares == (0.1, 0.35)
+
+
+def test_more_seeds_choose_where_a_seed_has_few_validation_examples():
+    task, train = motif_examples(120)  # 12 of them validate
+    data = TaskData(task, train, train, "official")
+    assert list(list_choosing_seeds(data, 1)) == [1, 2, 3, 4, 5]
+    assert list(list_choosing_seeds(data._replace(valid_index=np.arange(12)), 1)) == [1]
+    assert list(list_choosing_seeds(data._replace(train=motif_examples(1_000)[1]), 1)) == [1]

@@ -45,7 +45,7 @@ def home(tmp_path_factory):
 
 def unit_of(home: Path, word: str, *, seed: int = 1, **settings: object) -> Unit:
     path = {"run": f"ours={home / 'run'}", "dit": str(home / "dit")}.get(word, word)
-    (model,) = parse_models([path], list_baselines("dna", is_tuned=False))
+    (model,) = parse_models([path], list_baselines("dna"))
     if model.kind == "baseline":
         own = FitSettings()
     else:

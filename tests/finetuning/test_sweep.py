@@ -28,7 +28,7 @@ from tests.commands import SERVER
 from tests.finetuning.motif_task import examples
 from tests.tiny_run import write_run
 
-BASELINES = list_baselines("dna", is_tuned=False)
+BASELINES = list_baselines("dna")
 
 OVER = {"epochs": 2, "batch_size": 16, "lr": 1e-2}
 
