@@ -7,10 +7,9 @@ that stand further down in a table of labels are not known to its plan.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import islice
 from pathlib import Path
 
 from genodiff.io.input_file import InputFile, open_input
@@ -95,14 +94,25 @@ def find_share(shown: str) -> float:
 
 
 def count_letters(path: str | Path) -> int:
-    """About how many bytes a file has, decompressed, by its first blocks and its size."""
-    with open_input(path) as source:
-        letters = sum(map(len, islice(source.blocks(), 2)))
-        return round(letters * source.stat.st_size / max(1, source.size))
+    """About how many bytes a file has, decompressed, by its beginning and its size."""
+    return _extrapolate(path, len)
 
 
 def count_lines(path: str | Path) -> int:
-    """About how many lines a text file has, by its first blocks and its size."""
+    """About how many lines a text file has, by its beginning and its size."""
+    return _extrapolate(path, lambda block: block.count(b"\n"))
+
+
+def _extrapolate(path: str | Path, count: Callable[[bytes], int]) -> int:
+    """What `count` tells of the bytes that the first read of a file gives, for all of the file.
+
+    A compressed file is read ahead of its text: a few blocks of text are not of all that was read.
+    """
     with open_input(path) as source:
-        newlines = sum(block.count(b"\n") for block in islice(source.blocks(), 2))
-        return round(newlines * source.stat.st_size / max(1, source.size))
+        found, taken = 0, 0
+        for block in source.blocks():
+            taken = taken or source.size
+            if source.size > taken:
+                break
+            found += count(block)
+        return round(found * source.stat.st_size / max(1, taken))
