@@ -71,7 +71,8 @@ def take_last(states: Iterable[Tensor]) -> Tensor:
 class InitialValues:
     """The initial values of a network's parameters.
 
-    The i-th tensor that is asked for depends on (seed, i) alone.
+    The i-th tensor that is asked for depends on (seed, i) alone. On the meta device it has a shape
+    only.
     """
 
     def __init__(self, seed: int) -> None:
@@ -80,6 +81,8 @@ class InitialValues:
     def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Float[Tensor, "..."]:
         """Uniform in [low, high), float64."""
         self.index += 1
+        if torch.get_default_device().type == "meta":
+            return torch.empty(shape)
         u = torch.from_numpy(uniforms(self.seed, Purpose.INIT, self.index, prod(shape)))
         return (low + (high - low) * u).reshape(shape)
 

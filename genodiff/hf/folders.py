@@ -16,23 +16,23 @@ from transformers.utils import cached_file
 
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
 from genodiff.errors import CheckpointError
-from genodiff.hub.caduceus_layout import make_published_state
-from genodiff.hub.caduceus_names import (
+from genodiff.hub.caduceus import (
     from_published,
+    make_published_state,
     map_names,
     map_state_names,
     read_published_complement,
 )
 from genodiff.hub.export import find_origin
-from genodiff.hub.mixer_names import reshape_as_published
-from genodiff.hub.published_config import judge_config
 from genodiff.hub.published_network import (
     BELONG,
     CONFIG,
     blame_file,
     find_culprit,
+    judge_config,
     make_stand_ins,
 )
+from genodiff.hub.tensor_names import reshape_as_published
 from genodiff.hub.weight_files import (
     BIN,
     SAFETENSORS,

@@ -34,7 +34,7 @@ from genodiff.hf.published_tree import (
     StrandEmbedding,
     StrandHead,
 )
-from genodiff.hub.caduceus_names import read_published_settings
+from genodiff.hub.caduceus import read_published_settings
 
 IGNORED = -100
 """The label that no loss counts, besides `config.pad_token_id` where it is set."""

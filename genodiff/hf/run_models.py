@@ -7,7 +7,7 @@ from genodiff.errors import UsageError
 from genodiff.hf.configuration import CaduceusConfig
 from genodiff.hf.models import CaduceusForMaskedLM
 from genodiff.hf.tokenizer import CaduceusTokenizer
-from genodiff.hub.caduceus_layout import MASKED_LM, make_published_state
+from genodiff.hub.caduceus import MASKED_LM, make_published_state
 from genodiff.hub.export import find_origin, make_config
 from genodiff.runs.model import collect_tensors, load_model
 

@@ -1,7 +1,7 @@
 """Networks that others published, as runs of ours, and back.
 
     source         `source.py`: a folder in its own format
-    names          `caduceus_names.py`, `mdlm_names.py`: their tensors, our names
+    names          `tensor_names.py`: tables of their names and ours, read both ways
     network        `published_network.py`: settings and tensors, judged
     run            `adopt.py`: a run folder made of it
     export         `export.py`: a folder that other programs read

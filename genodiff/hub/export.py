@@ -22,11 +22,9 @@ import torch
 from torch import Tensor
 
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
-from genodiff.backbones.dimamba import DiMambaSettings
-from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE, read_diffusion
-from genodiff.hub.caduceus_layout import (
+from genodiff.hub.caduceus import (
     BARE,
     CLASSIFIER,
     MASKED_LM,
@@ -34,11 +32,12 @@ from genodiff.hub.caduceus_layout import (
     make_published_config,
     make_published_state,
 )
-from genodiff.hub.mdlm import has_mdlm_layout, publish_mdlm
+from genodiff.hub.mdlm_layout import MdlmSettings, make_mdlm_config, to_published_mdlm
 from genodiff.hub.model_card import format_card
 from genodiff.hub.probe import compute_probe_logits
 from genodiff.hub.published_network import CONFIG
 from genodiff.hub.source import read_source
+from genodiff.hub.tensor_names import order_rows
 from genodiff.hub.vocabulary import (
     PublishedVocabulary,
     find_vocabulary,
@@ -134,7 +133,7 @@ def export_model(
 
 def choose_layout(model: TrainedModel) -> str:
     """The published layout of a network's kind: "mdlm" or "caduceus"."""
-    return "mdlm" if has_mdlm_layout(model.config.backbone) else "caduceus"
+    return "mdlm" if isinstance(model.config.backbone, MdlmSettings) else "caduceus"
 
 
 def _halve(model: TrainedModel) -> TrainedModel:
@@ -274,20 +273,17 @@ def make_config(
 
 def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:
     settings = model.config.backbone
-    if not isinstance(settings, DiTSettings | DiMambaSettings):
+    if not isinstance(settings, MdlmSettings):
         raise UsageError(
             f"a network of the kind {settings.kind} cannot be written in the layout mdlm",
             file=model.run,
             fix="leave out --format",
         )
     origin = find_origin(model)
-    config, state = publish_mdlm(
-        settings,
-        collect_tensors(model.backbone),
-        origin.vocabulary,
-        origin.config,
-        model.config.data.seq_len,
-    )
+    length = model.config.data.seq_len
+    config = dict(origin.config) or make_mdlm_config(settings, origin.vocabulary.size, length)
+    moved = order_rows(collect_tensors(model.backbone), origin.vocabulary.outwards)
+    state = {name: x.contiguous() for name, x in to_published_mdlm(settings, moved).items()}
     atomic.write_bytes(
         folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"})
     )

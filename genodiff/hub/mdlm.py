@@ -14,19 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.data.file_tokenizer import FileTokenizer
 from genodiff.data.tokenizer_sources import open_tokenizer
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Opaque, Stored
-from genodiff.hub.mdlm_config import TABLE, MdlmSettings, find_prefix, make_mdlm_config
-from genodiff.hub.mdlm_names import (
+from genodiff.hub.mdlm_layout import (
+    TABLE,
+    MdlmSettings,
+    find_prefix,
     from_published_mdlm,
-    list_parameters,
     make_rotary_table,
     map_mdlm_names,
-    to_published_mdlm,
 )
 from genodiff.hub.published_network import (
     BELONG,
@@ -39,13 +38,13 @@ from genodiff.hub.published_network import (
     make_stand_ins,
     read_listed_tokens,
 )
+from genodiff.hub.tensor_names import list_parameters, order_rows
 from genodiff.hub.vocabulary import PublishedVocabulary, find_vocabulary, make_text_vocabulary
 from genodiff.hub.weight_files import Weights, stamp_file
 
 _log = logging.getLogger("genodiff")
 _BUFFER = re.compile(r"(^|\.)mask_index$|complement_map$")
 _NOT_OURS = re.compile(rf"(^|\.)(noise|ema|teacher)\.|{_BUFFER.pattern}")
-_INDEX = re.compile(r"\.(?:blocks|layers)\.([0-9]+)\.")
 _READ = ("backbone", "time_conditioning", "parameterization", "vocab_size")
 _DEEPEST = 12
 _LARGEST_TABLE_ERROR = 1e-5
@@ -71,7 +70,6 @@ def read_mdlm(
     file = find_culprit(weights, config_file or weights.files[0])
     names = [name for name in weights.entries if not _NOT_OURS.search(name)]
     unused = find_unused(weights, (*names, *filter(_BUFFER.search, weights.entries)))
-    _judge_depth(weights, names)
     if config_file is None:
         config = read_hyper_parameters(weights.extra)
     shapes = make_stand_ins(weights, names)
@@ -90,42 +88,12 @@ def read_mdlm(
     read = [
         stamp_file(f) for f in ([config_file] if config_file is not None else []) + weights.files
     ]
-    ready = {
-        name: order_rows_as_ours(name, x, vocabulary, rows).float().contiguous()
-        for name, x in tensors.items()
-    }
+    moved = order_rows(tensors, vocabulary.inwards)
+    ready = {name: x.float().contiguous() for name, x in moved.items()}
     length = config.get("model_length") or (config.get("model") or {}).get("length")
     return PublishedNetwork(
         "mdlm", settings, ready, vocabulary, config, None, read, path, length, kind, files, unused
     )
-
-
-def order_rows_as_ours(name: str, x: Tensor, vocabulary: PublishedVocabulary, rows: int) -> Tensor:
-    """A tensor with its rows of tokens in the order of our ids; spare rows stay at the end."""
-    if name not in ("embedding", "head", "head_bias"):
-        return x
-    return torch.cat([vocabulary.inwards(x[:rows]), x[rows:]])
-
-
-def order_rows_as_published(name: str, x: Tensor, vocabulary: PublishedVocabulary) -> Tensor:
-    """The way back."""
-    if name not in ("embedding", "head", "head_bias"):
-        return x
-    n = vocabulary.alphabet.padded_size
-    return torch.cat([vocabulary.outwards(x[:n]), x[n:]])
-
-
-def _judge_depth(weights: Weights, names: list[str]) -> None:
-    deepest = max(
-        (int(found[1]) for found in map(_INDEX.search, names) if found and len(found[1]) < 9),
-        default=0,
-    )
-    if deepest > len(names) or any(
-        found and len(found[1]) >= 9 for found in map(_INDEX.search, names)
-    ):
-        raise CheckpointError(
-            "names a layer that it cannot have: corrupt", file=weights.files[0], fix=BELONG
-        )
 
 
 def _vocabulary(
@@ -276,21 +244,3 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return [to_plain(v, depth + 1) for v in value]
     return value if isinstance(value, int | float | str | bool | None) else None
-
-
-def publish_mdlm(
-    settings: MdlmSettings,
-    tensors: Mapping[str, Tensor],
-    vocabulary: PublishedVocabulary,
-    given: Mapping[str, Any],
-    length: int,
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Config and tensors of a published folder."""
-    rows = {name: order_rows_as_published(name, x, vocabulary) for name, x in tensors.items()}
-    config = dict(given) or make_mdlm_config(settings, vocabulary.size, length)
-    return config, {name: x.contiguous() for name, x in to_published_mdlm(settings, rows).items()}
-
-
-def has_mdlm_layout(settings: Any) -> bool:
-    """Whether networks of these settings have a layout of the MDLM family."""
-    return isinstance(settings, DiTSettings | DiMambaSettings)

@@ -10,8 +10,13 @@ from typing import Any
 from genodiff.errors import CheckpointError
 from genodiff.hub.caduceus import is_caduceus, read_caduceus
 from genodiff.hub.mdlm import is_mdlm, read_mdlm
-from genodiff.hub.published_config import judge_config, read_letters
-from genodiff.hub.published_network import BELONG, CONFIG, PublishedNetwork
+from genodiff.hub.published_network import (
+    BELONG,
+    CONFIG,
+    PublishedNetwork,
+    judge_config,
+    read_letters,
+)
 from genodiff.hub.vocabulary import find_vocabulary
 from genodiff.hub.weight_files import (
     Weights,

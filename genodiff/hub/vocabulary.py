@@ -28,11 +28,14 @@ class PublishedVocabulary(NamedTuple):
     size: int  # published rows, padding included
 
     def inwards(self, table: Tensor) -> Tensor:
-        """A published table (size, ...) in the order of our rows; rows that nobody has are zero."""
+        """A published table (size, ...) in the order of our rows; rows that nobody has are zero.
+
+        Spare rows, beyond those of the tokens, stay at the end: here and on the way back.
+        """
         source = torch.tensor(self.rows)
         ours = table[source.clamp(min=0)]
         ours[source < 0] = 0
-        return ours
+        return torch.cat([ours, table[self.size :]])
 
     def outwards(self, table: Tensor) -> Tensor:
         """The published table of one of ours.
@@ -43,7 +46,7 @@ class PublishedVocabulary(NamedTuple):
         for ours in reversed(range(len(self.rows))):
             if self.rows[ours] >= 0:
                 theirs[self.rows[ours]] = table[ours]
-        return theirs
+        return torch.cat([theirs, table[len(self.rows) :]])
 
     def complement(self) -> tuple[int, ...] | None:
         """Our complement in published ids."""

@@ -12,8 +12,7 @@ from tiny_run import write_run
 import genodiff
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
-from genodiff.hub.mdlm_config import make_mdlm_config
-from genodiff.hub.mdlm_names import to_published_mdlm
+from genodiff.hub.mdlm_layout import make_mdlm_config, to_published_mdlm
 from genodiff.runs.resolve import resolve_config
 from genodiff.training.run import train
 from tests.commands import exit_code

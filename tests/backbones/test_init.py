@@ -10,8 +10,8 @@ import torch
 from tiny_networks import COMPLEMENT
 
 from genodiff.backbones.backbone import PRESETS, InitialValues
-from genodiff.hub.caduceus_names import map_names
-from genodiff.hub.mixer_names import reshape_as_published
+from genodiff.hub.caduceus import map_names
+from genodiff.hub.tensor_names import reshape_as_published
 
 
 def test_every_tensor_is_distributed_as_the_references(shared):

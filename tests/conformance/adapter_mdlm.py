@@ -17,9 +17,8 @@ from genodiff.backbones.backbone import InitialValues
 from genodiff.backbones.conditioning import NoiseLevel, make_sinusoid
 from genodiff.backbones.dimamba import DiMamba
 from genodiff.backbones.dit import DiT
-from genodiff.hub.mdlm_config import find_prefix
-from genodiff.hub.mdlm_names import from_published_mdlm, map_mdlm_names
-from genodiff.hub.mixer_names import reshape_as_published
+from genodiff.hub.mdlm_layout import find_prefix, from_published_mdlm, map_mdlm_names
+from genodiff.hub.tensor_names import reshape_as_published
 
 Case = SimpleNamespace
 Tensors = dict[str, Tensor]

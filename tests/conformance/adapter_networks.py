@@ -18,8 +18,8 @@ from genodiff.backbones.backbone import InitialValues, Norm
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.kinds.caduceus import CaduceusSettings
 from genodiff.backbones.mamba import Mamba
-from genodiff.hub.caduceus_names import from_published, map_state_names, read_published_complement
-from genodiff.hub.mixer_names import reshape_as_published
+from genodiff.hub.caduceus import from_published, map_state_names, read_published_complement
+from genodiff.hub.tensor_names import reshape_as_published
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.scan import selective_scan
 

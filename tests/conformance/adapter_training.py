@@ -19,8 +19,8 @@ from genodiff.diffusion.masked import MaskedDiffusion, times
 from genodiff.diffusion.objectives.mdlm import log_mask_chance
 from genodiff.diffusion.objectives.sedd import score_entropy
 from genodiff.diffusion.schedule import LogLinear
-from genodiff.hub.mdlm_config import find_prefix
-from genodiff.hub.mixer_names import reshape_as_published
+from genodiff.hub.mdlm_layout import find_prefix
+from genodiff.hub.tensor_names import reshape_as_published
 from genodiff.runs.sections import OptimSettings
 from genodiff.training.optimizer import WeightAverage, adamw
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import Caduceus
-from genodiff.hub.caduceus_names import map_names, read_published_settings
-from genodiff.hub.mixer_names import reshape_as_published
+from genodiff.hub.caduceus import map_names, read_published_settings
+from genodiff.hub.tensor_names import reshape_as_published
 from tests.commands import exit_code
 
 COMPLEMENT = DNA.complement or ()

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.errors import CheckpointError
-from genodiff.hub.caduceus_names import (
+from genodiff.hub.caduceus import (
     from_published,
     map_names,
     read_published_complement,
     read_published_settings,
 )
-from genodiff.hub.mixer_names import reshape_as_published
+from genodiff.hub.tensor_names import reshape_as_published
 
 CONFIG: dict[str, Any] = {
     "d_model": 12, "n_layer": 2, "vocab_size": 12, "rcps": True, "fused_add_norm": True,

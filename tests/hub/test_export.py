@@ -25,7 +25,7 @@ from tiny_run import NETWORK, genome_text, save_run, write_run
 import genodiff
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import adopt_network
-from genodiff.hub.caduceus_layout import exchange_form
+from genodiff.hub.caduceus import exchange_form
 from genodiff.hub.export import export_model
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model

@@ -21,8 +21,7 @@ from genodiff.errors import CheckpointError
 from genodiff.hub.adopt import adopt_network
 from genodiff.hub.export import export_model
 from genodiff.hub.mdlm import read_hyper_parameters
-from genodiff.hub.mdlm_config import make_mdlm_config
-from genodiff.hub.mdlm_names import map_mdlm_names, to_published_mdlm
+from genodiff.hub.mdlm_layout import make_mdlm_config, map_mdlm_names, to_published_mdlm
 from genodiff.hub.source import read_source
 from genodiff.hub.weight_files import open_weights
 from genodiff.runs.model import load_model
@@ -183,7 +182,7 @@ def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path):
         CheckpointError, match=rf"{len(shadow) - 1} averages for {len(shadow)} parameters.*--raw"
     ):
         read_source(path)
-    lightning(path, raw, raw, ema={"shadow_params": [shadow[1], shadow[0], *shadow[2:]]})
+    lightning(path, raw, raw, ema={"shadow_params": [*shadow[2::-1], *shadow[3:]]})
     with pytest.raises(
         CheckpointError, match=r"the average in the place of 'backbone\.\S+' has the shape"
     ):

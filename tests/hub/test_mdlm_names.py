@@ -12,14 +12,17 @@ from tiny_networks import dimamba, dit
 from torch import Tensor
 
 from genodiff.errors import CheckpointError
-from genodiff.hub.mdlm_config import TABLE, find_mdlm_settings, find_prefix, make_mdlm_config
-from genodiff.hub.mdlm_names import (
+from genodiff.hub.mdlm_layout import (
+    TABLE,
+    find_mdlm_settings,
+    find_prefix,
     from_published_mdlm,
-    list_parameters,
+    make_mdlm_config,
     make_rotary_table,
     map_mdlm_names,
     to_published_mdlm,
 )
+from genodiff.hub.tensor_names import list_parameters
 
 DITS: list[dict[str, Any]] = [{}, {"time_conditioning": True, "n_classes": 3}]
 DIMAMBAS: list[dict[str, Any]] = [

@@ -4,28 +4,39 @@ Names and shapes give the network and all its sizes. A config adds what shapes c
 where there is no rotary table, time conditioning, how the condition is used. It must not
 contradict the shapes. Configs come in three forms: flat (Hugging Face: hidden_dim, n_blocks),
 nested (`model: {hidden_size, ...}`, as trained), and none (a Lightning checkpoint by itself).
-
-Source: https://github.com/kuleshov-group/mdlm and discrete-diffusion-guidance (Apache-2.0), by
-their tensors; our own code.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError
-from genodiff.hub.mixer_names import BELONG
+from genodiff.hub.tensor_names import (
+    BELONG,
+    DIMAMBA,
+    DIT,
+    DIT_EMBEDDING,
+    TABLE,
+    WORDS,
+    judge_depth,
+    reshape_as_published,
+    take_tensors,
+    translate_names,
+)
 
-TABLE = "rotary_emb.inv_freq"
-"""A buffer of published DiTs: the frequencies of their rotary positions, 10000^(−2m/h)."""
-
-DIT_EMBEDDING, WORDS = "vocab_embed.embedding", "embeddings.word_embeddings.weight"
 STEMS = ("model.bimamba.backbone.", "model.backbone.")  # a language model, a classifier
 
 _HARD_CODED_DROPOUT = 0.1  # of DiMamba with adaLN, whatever its config says
+
+_SIZES = (
+    ("hidden_dim", "d_model"), ("hidden_size", "d_model"), ("n_blocks", "n_layer"),
+    ("cond_dim", "d_cond"),
+)  # fmt: skip
+"""Keys of a config, and the settings that must agree with them."""
 
 MdlmSettings = DiTSettings | DiMambaSettings
 
@@ -39,6 +50,56 @@ def find_prefix(names: Iterable[str]) -> str | None:
             stem = name[: -len(WORDS)]
             return next((stem[: -len(end)] for end in STEMS if stem.endswith(end)), None)
     return None
+
+
+def from_published_mdlm(
+    state: Mapping[str, Tensor], config: Mapping[str, Any] | None = None
+) -> tuple[MdlmSettings, dict[str, Tensor]]:
+    """Settings and state dict of the same network here, float32 or wider.
+
+    The rotary table is not taken but made: compare it with `make_rotary_table`. A DiMamba without a
+    condition has a map of the noise level that nothing reads; it is left out. Raises
+    `CheckpointError` for a missing, foreign or misshapen tensor.
+    """
+    settings = find_mdlm_settings(state, config)
+    prefix = find_prefix(state) or ""
+    names = map_mdlm_names(settings, prefix, classifier=f"{prefix}{STEMS[1]}{WORDS}" in state)
+    unread: tuple[str, ...] = (TABLE,)
+    if isinstance(settings, DiMambaSettings) and settings.conditioning == "none":
+        unread += tuple(name for name in state if name.startswith(f"{prefix}sigma_map."))
+    taken = {name: x for name, x in state.items() if not name.endswith(unread)}
+    rows = len(state[names["embedding"]]) - getattr(settings, "spare_rows", 0)
+    return settings, take_tensors(taken, names, settings, rows)
+
+
+def to_published_mdlm(
+    settings: MdlmSettings, tensors: Mapping[str, Tensor], prefix: str = "backbone."
+) -> dict[str, Tensor]:
+    """The tensors of a published file, tied ones left out, a DiT's rotary table put in."""
+    found = {
+        theirs: reshape_as_published(theirs, tensors[here])
+        for here, theirs in map_mdlm_names(settings, prefix).items()
+    }
+    if isinstance(settings, DiTSettings):
+        found[prefix + TABLE] = make_rotary_table(settings)
+    return found
+
+
+def map_mdlm_names(
+    settings: MdlmSettings, prefix: str = "backbone.", *, classifier: bool = False
+) -> dict[str, str]:
+    """Parameter name here → published name.
+
+    `classifier`: a DiMamba that scores sequences; it has no head of tokens (`tie_head`).
+    """
+    rows = DIT if isinstance(settings, DiTSettings) else DIMAMBA
+    return translate_names(settings, rows, prefix=prefix, stem=STEMS[classifier])
+
+
+def make_rotary_table(settings: DiTSettings) -> Tensor:
+    """The frequencies that a published DiT of this shape carries, float32."""
+    width = settings.d_model // settings.n_head
+    return 1.0 / (10_000.0 ** (torch.arange(0, width, 2, dtype=torch.float32) / width))
 
 
 def find_mdlm_settings(
@@ -58,6 +119,9 @@ def find_mdlm_settings(
     told = dict(config or {})
     told |= dict(told.get("model") or told.get("classifier_model") or {})
     found = _dit(shapes, told) if DIT_EMBEDDING in shapes else _dimamba(shapes, told)
+    for key, ours in _SIZES:
+        if key != "cond_dim" or found["kind"] == "dit":
+            _agree(key, told.get(key), found[ours])
     return (DiTSettings if found["kind"] == "dit" else DiMambaSettings).parse(
         found, error=CheckpointError
     )
@@ -119,23 +183,13 @@ def _dit(shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any]) -> dict
         raise CheckpointError(
             "does not state its number of heads", fix="put the published config beside the weights"
         )
-    n_layer = _count(shapes, "blocks.")
-    d_cond = _side(shapes, "sigma_map.mlp.0.weight", 0)
-    for key, found in (
-        ("hidden_dim", d),
-        ("hidden_size", d),
-        ("n_blocks", n_layer),
-        ("cond_dim", d_cond),
-    ):
-        _agree(key, told.get(key), found)
     _agree("vocab_size", told.get("vocab_size"), shapes[DIT_EMBEDDING][0])
     return {
-        "kind": "dit", "d_model": d, "n_layer": n_layer, "n_head": heads, "d_cond": d_cond,
-        "norm": "layer", "adaln": True,
+        "kind": "dit", "d_model": d, "n_layer": _count(shapes, "blocks."), "n_head": heads,
+        "d_cond": _side(shapes, "sigma_map.mlp.0.weight", 0), "norm": "layer", "adaln": True,
         "mlp_ratio": max(1, _side(shapes, "blocks.0.mlp.0.weight", 0) // d),
-        "dropout": told.get("dropout") or 0.0,
+        "dropout": told.get("dropout") or 0.0, "n_classes": _classes(shapes),
         "time_conditioning": bool(told.get("time_conditioning", False)),
-        "n_classes": _classes(shapes),
     }  # fmt: skip
 
 
@@ -145,14 +199,8 @@ def _dimamba(shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any]) -> 
     n_layer, first = _count(shapes, f"{stem}layers."), f"{stem}layers.0.mixer.mamba_fwd."
     d_cond = _side(shapes, "sigma_map.mlp.0.weight", 0)
     conditioning = _conditioning(shapes, told, stem, width > d, d_cond == d)
-    for key, found in (("hidden_size", d), ("n_blocks", n_layer)):
-        _agree(key, told.get(key), found)
-    e, state = _side(shapes, f"{first}A_log", 0), _side(shapes, f"{first}A_log", 1)
     rank = _side(shapes, f"{first}dt_proj.weight", 1)
-    back = f"{stem}layers.0.mixer.mamba_rev."
-    tied = bool(told.get("bidirectional_weight_tie", True))
-    head = "model.lm_head.weight"
-    tie_head = bool(told.get("tie_word_embeddings", head not in shapes)) or stem == STEMS[1]
+    headless = told.get("tie_word_embeddings", "model.lm_head.weight" not in shapes)
     return {
         "kind": "dimamba", "d_model": d, "n_layer": n_layer, "conditioning": conditioning,
         "n_classes": _classes(shapes),
@@ -160,15 +208,17 @@ def _dimamba(shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any]) -> 
         "residual": conditioning == "adaln",
         "time_conditioning": conditioning != "none" and bool(told.get("time_conditioning", False)),
         "dropout": _HARD_CODED_DROPOUT if conditioning == "adaln" else 0.0,
-        "d_state": state, "d_conv": _side(shapes, f"{first}conv1d.weight", -1), "expand": max(1,
-        e // width),
+        "d_state": _side(shapes, f"{first}A_log", 1),
+        "d_conv": _side(shapes, f"{first}conv1d.weight", -1),
+        "expand": max(1, _side(shapes, f"{first}A_log", 0) // width),
         "dt_rank": "auto" if rank == -(-width // 16) else rank,
-        "bidirectional": f"{back}A_log" in shapes,
+        "bidirectional": f"{stem}layers.0.mixer.mamba_rev.A_log" in shapes,
         "bidirectional_strategy": told.get("bidirectional_strategy") or "add",
-        "tie_directions": tied,
+        "tie_directions": bool(told.get("bidirectional_weight_tie", True)),
         "norm": "layer" if f"{stem}norm_f.bias" in shapes else "rms",
         "conv_bias": f"{first}conv1d.bias" in shapes,
-        "proj_bias": f"{first}in_proj.bias" in shapes, "tie_head": tie_head,
+        "proj_bias": f"{first}in_proj.bias" in shapes,
+        "tie_head": bool(headless) or stem == STEMS[1],
         "spare_rows": width - d if conditioning == "concat" else 0,
     }  # fmt: skip
 
@@ -204,22 +254,17 @@ def _conditioning(
 
 
 def _side(shapes: Mapping[str, tuple[int, ...]], name: str, axis: int) -> int:
-    if name not in shapes:
-        raise CheckpointError(f"lacks '{name}'", fix=BELONG)
-    if len(shapes[name]) <= max(axis, 0):
-        raise CheckpointError(
-            f"'{name}' has the shape {shapes[name]}, which is invalid for this tensor", fix=BELONG
-        )
+    if len(shapes.get(name, ())) <= max(axis, 0):
+        fault = f"has an invalid '{name}' {shapes[name]}" if name in shapes else f"lacks '{name}'"
+        raise CheckpointError(fault, fix=BELONG)
     return shapes[name][axis]
 
 
-def _count(shapes: Iterable[str], stem: str) -> int:
-    found = {
-        int(part)
-        for name in shapes
-        if name.startswith(stem) and (part := name[len(stem) :].split(".")[0]).isdecimal()
-    }
-    return 1 + max(found, default=-1)
+def _count(shapes: Mapping[str, tuple[int, ...]], stem: str) -> int:
+    parts = {name[len(stem) :].split(".")[0] for name in shapes if name.startswith(stem)}
+    found = 1 + max((int(n) for n in parts if n.isdecimal() and len(n) < 99), default=-1)
+    judge_depth(found, shapes)
+    return found
 
 
 def _classes(shapes: Mapping[str, tuple[int, ...]]) -> int:
