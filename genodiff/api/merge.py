@@ -22,7 +22,7 @@ from genodiff.jobs.verbs import verb
 from genodiff.maps.track_format import HOLDS
 
 _MERGED: dict[object, str] = {
-    HOLDS: "genodiff.maps.track_folder:merge_tracks",
+    HOLDS: "genodiff.maps.tracks:merge_tracks",
     ALIGNED: "genodiff.conservation.align_job:merge_alignment",
     CONSTRAINT: "genodiff.conservation.job:merge_constraint",
     LABELS: "genodiff.finetuning.base_predict_job:merge_bases",
@@ -97,8 +97,8 @@ class MergeRequest(Request[dict[str, Any]]):
 
 
 def _merge_embeddings(parts: list[ShardFile], target: str) -> dict[str, Any]:
+    from genodiff.embedding.embedding_files import join_embeddings
     from genodiff.embedding.embedding_format import find_embedding_format
-    from genodiff.embedding.embedding_merge import join_embeddings
     from genodiff.io import atomic
     from genodiff.jobs.shards import describe_merge
 

@@ -6,6 +6,7 @@ it is now. A store (`data/store.py`) holds ids for the network. A `Genome` gives
 user wrote them, from the user's own file where it can be read in place.
 """
 
+import logging
 import os
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple, Self
 import pyfaidx
 
 from genodiff.errors import DataError
+from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.fasta_index import (
     ContigPlace,
     FastaIndex,
@@ -22,9 +24,74 @@ from genodiff.io.fasta_index import (
     open_index,
     stamp_file,
 )
-from genodiff.io.genome_head import GenomeHead
-from genodiff.io.planning import is_planning
+from genodiff.io.input_file import open_input
+from genodiff.io.planning import is_cut, is_planning
 from genodiff.io.regions import read_round, say_linear, says_circular, suggest_contig
+
+_log = logging.getLogger("genodiff")
+
+
+class _OpenContigs(dict[str, int]):
+    """Contigs of a genome of which only the first are known: any other name is one of the rest."""
+
+    rest = 0
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and ":" not in name)
+
+    def __missing__(self, name: str) -> int:
+        return self.rest
+
+    def get(self, name: str, default: object = None) -> int:  # type: ignore[override]
+        """The length of any contig."""
+        return self[name]
+
+
+class GenomeHead:
+    """The first contigs of a FASTA in memory; the last one that was read stands for all the rest.
+
+    `share` is the part of the file that was read.
+    """
+
+    def __init__(self, path: str) -> None:
+        letters: dict[str, list[bytes]] = {}
+        self.descriptions: dict[str, str] = {}
+        with open_input(path) as source:
+            size, name = source.stat.st_size, ""
+            for event in scan_fasta(source):
+                if isinstance(event, Header):
+                    name = event.name
+                    letters[name] = []
+                    self.descriptions |= {name: event.description} if event.description else {}
+                else:
+                    letters[name].append(event.letters())
+                    if is_cut(source):
+                        break
+            self.share = min(1.0, source.size / size) if size else 1.0
+        self.letters = {one: b"".join(pieces) for one, pieces in letters.items()}
+        self.contigs: dict[str, int] = {one: len(read) for one, read in self.letters.items()}
+        if self.share < 1:
+            rest = round(sum(self.contigs.values()) * (1 / self.share - 1))
+            self.contigs[name] += rest
+            self.contigs = opened = _OpenContigs(self.contigs)
+            opened.rest = rest
+            _log.warning(
+                "%s has no index yet: the plan reads %d %% of it; the rest counts as %s",
+                path, max(1, round(100 * self.share)), name,
+            )  # fmt: skip
+
+    def holds(self, contig: str, end: int) -> bool:
+        """Whether contig[:end] was read."""
+        return end <= len(self.letters.get(contig, b""))
+
+    def fetch(self, contig: str, start: int, end: int) -> bytes:
+        """The letters of contig[start:end]; where they were not read, others in their place."""
+        if self.holds(contig, end):
+            return self.letters[contig][start:end]
+        longest = max(self.letters.values(), key=len)
+        at = start % max(1, len(longest) - (end - start))
+        return longest[at : at + end - start].ljust(end - start, b"N")
+
 
 _AHEAD = 1 << 14  # letters that a small request reads at once: neighbours are asked for next
 

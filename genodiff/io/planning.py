@@ -1,7 +1,7 @@
 """What a plan reads: the beginning of a large file, from which the rest is forecast by its size.
 
 While a block of `planning` runs, nothing is written for later: a genome without an index is held
-in memory as far as `genome_head` goes, of variants the first `VARIANTS` are read, of annotation,
+in memory as far as `GenomeHead` goes, of variants the first `VARIANTS` are read, of annotation,
 intervals and tables the first `TEXT_BYTES`, and of a folder of files the first `FILES`. Classes
 that stand further down in a table of labels are not known to its plan.
 """

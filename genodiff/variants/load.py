@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.io import atomic
-from genodiff.io.haplotypes import read_genotype
+from genodiff.io.phasing import read_genotype
 from genodiff.io.variants import Allele
 from genodiff.variants.consequences import Consequences
 from genodiff.variants.request import LOAD_COLUMNS

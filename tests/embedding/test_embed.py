@@ -20,8 +20,7 @@ from tiny_run import NETWORK, genome_text, save_run, write_run
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.embedding.embed import Window, cut_windows, embed, make_reading
-from genodiff.embedding.embedding_files import Kept, Written, write_kept
-from genodiff.embedding.embedding_merge import join_embeddings
+from genodiff.embedding.embedding_files import Kept, Written, join_embeddings, write_kept
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config

@@ -10,8 +10,7 @@ import pytest
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
-from genodiff.io.haplotypes import read_genotype
-from genodiff.io.phasing import PhasedHaplotype, RecordPhaser
+from genodiff.io.phasing import PhasedHaplotype, RecordPhaser, read_genotype
 from genodiff.io.variants import (
     BASES,
     Allele,

@@ -17,7 +17,6 @@ from genodiff.errors import UsageError
 from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval, list_intervals
 from genodiff.maps.track_files import FORMATS, TrackContent, write_format
-from genodiff.maps.track_folder import _draw
 from genodiff.maps.track_format import (
     MOST_DRAWN,
     check_hub_options,
@@ -33,6 +32,7 @@ from genodiff.maps.track_hub import (
 )
 from genodiff.maps.track_reader import TrackReading, TrackRun, read_pieces
 from genodiff.maps.track_values import TRACKS, BaseTracks, count_tracks, join_intervals
+from genodiff.maps.tracks import _draw
 from genodiff.scoring.variant_windows import HeldContigs
 from tests.hub_check import check_hub
 from tests.scoring.test_variant_scores import make_chain, make_reader
