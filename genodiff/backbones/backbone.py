@@ -46,10 +46,7 @@ class Norm(nn.Module):
         return F.layer_norm(x, weight.shape, weight, bias, self.eps)
 
     def add(
-        self,
-        x: Float[Tensor, "*shape D"],
-        added: Float[Tensor, "*shape D"],
-        mirrored: bool = False,
+        self, x: Float[Tensor, "*shape D"], added: Float[Tensor, "*shape D"], mirrored: bool = False
     ) -> tuple[Float[Tensor, "*shape D"], Float[Tensor, "*shape D"]]:
         """x + added, and its norm; on a GPU one kernel."""
         if self.kind == "rms":

@@ -193,10 +193,7 @@ class Mamba(nn.Module):
 
         Each direction reads its own side of it: W_out is linear, so their sum is that of one call.
         """
-        sides = (
-            (h[:, : at + 1], self.ahead, False, -1),
-            (h[:, at:], self.back, True, 0),
-        )
+        sides = ((h[:, : at + 1], self.ahead, False, -1), (h[:, at:], self.back, True, 0))
         found = [
             mixer(
                 side.contiguous(), self.in_proj.weight, self.in_proj.bias, self.out_proj.weight,

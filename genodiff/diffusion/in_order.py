@@ -15,10 +15,7 @@ When = Callable[[Int[Tensor, " A"], Int[Tensor, " A"]], Float[Tensor, " A"]]
 
 
 def fill_in_order(
-    filling: Filling,
-    order: Int[Tensor, "B L"],
-    when: When | None = None,
-    at_once: int = 1,
+    filling: Filling, order: Int[Tensor, "B L"], when: When | None = None, at_once: int = 1
 ) -> Sampled:
     """Each row's masks in its `order`, which begins with its masked positions.
 

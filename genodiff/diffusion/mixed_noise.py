@@ -126,11 +126,7 @@ class MixedNoise:
         return torch.cat([letters, log_noise[..., -1:].expand(*letters.shape[:-1], 1)], -1)
 
     def log_reverse(
-        self,
-        log_x: Float[Tensor, "*S K"],
-        state: Int[Tensor, "*S"],
-        share_t: float,
-        share_s: float,
+        self, log_x: Float[Tensor, "*S K"], state: Int[Tensor, "*S"], share_t: float, share_s: float
     ) -> Float[Tensor, "*S N"]:
         """log q(z_s | z_t = state, x), not normalised; shares are 1 - k, of s below that of t."""
         kept = (1 - share_t) / (1 - share_s)

@@ -132,21 +132,11 @@ class Objective(ABC):
         return 1
 
     @abstractmethod
-    def loss(
-        self,
-        denoiser: Denoiser,
-        clean: Clean,
-        draws: Draws,
-    ) -> LossTerms:
+    def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
         """What training minimises, from so many `evaluations` of the network."""
 
     @abstractmethod
-    def bound(
-        self,
-        denoiser: Denoiser,
-        clean: Clean,
-        draws: Draws,
-    ) -> WindowBound:
+    def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
         """Unbiased estimates of each window's figure, without gradients."""
 
 

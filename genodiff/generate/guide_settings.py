@@ -31,8 +31,7 @@ class GuideSettings:
     form: Annotated[
         Form | None,
         Option(
-            "Input of the function [one-hot for a torch module, else strings].",
-            ("--oracle-input",),
+            "Input of the function [one-hot for a torch module, else strings].", ("--oracle-input",)
         ),
     ] = None
     label: Annotated[
@@ -48,8 +47,7 @@ class GuideSettings:
         ),
     ] = None
     strength: Annotated[
-        float,
-        Option("Strength (default 1); 0 is the sampler without guidance, bit for bit."),
+        float, Option("Strength (default 1); 0 is the sampler without guidance, bit for bit.")
     ] = 1.0
     conditional: Annotated[
         str | Path | None, Option("For cfg: the run with the desired distribution, or use --label.")
@@ -57,8 +55,7 @@ class GuideSettings:
     options: Annotated[
         Mapping[str, float],
         Option(
-            "Setting of the guidance, such as particles=32; one or several.",
-            ("--guidance-option",),
+            "Setting of the guidance, such as particles=32; one or several.", ("--guidance-option",)
         ),
     ] = field(default_factory=dict)
     max_calls: Annotated[

@@ -102,11 +102,7 @@ class DrawRequest(FileRequest):
     ] = 60
     sidecar: Annotated[
         str | Path | None,
-        Option(
-            "Path of the sidecar (default: OUT.json).",
-            or_stream=True,
-            decides="nothing",
-        ),
+        Option("Path of the sidecar (default: OUT.json).", or_stream=True, decides="nothing"),
     ] = None
     label: Annotated[
         str | None,

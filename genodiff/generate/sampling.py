@@ -51,10 +51,7 @@ class Sampling(Options):
     ] = None
     sampler_options: Annotated[
         Mapping[str, float] | None,
-        Option(
-            "Setting of the sampler, such as eta=0.1; one or several.",
-            ("--sampler-option",),
-        ),
+        Option("Setting of the sampler, such as eta=0.1; one or several.", ("--sampler-option",)),
     ] = None
     steps: Annotated[
         int | Literal["auto"] | None,

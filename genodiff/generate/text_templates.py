@@ -69,9 +69,7 @@ def parse_template(text: str, file: str | None = None) -> TextTemplate:
             parts.append(part)
     if not any(isinstance(part, int) for part in parts):
         raise DataError(
-            "has no gap to fill",
-            file=file,
-            fix="write [[20]] where 20 tokens are to be filled in",
+            "has no gap to fill", file=file, fix="write [[20]] where 20 tokens are to be filled in"
         )
     return TextTemplate(tuple(parts))
 

@@ -26,12 +26,7 @@ from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import describe_session, write_provenance
-from genodiff.runs.model import (
-    TrainedModel,
-    build_backbone,
-    fill_module,
-    load_model,
-)
+from genodiff.runs.model import TrainedModel, build_backbone, fill_module, load_model
 from genodiff.runs.resolve import CONFIG, resolve_config
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.runs.tokenizer_files import write_tokenizer

@@ -12,12 +12,7 @@ from genodiff.hub.source import read_source
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import collect_tensors, fill_module, load_model
-from genodiff.runs.resolve import (
-    CONFIG,
-    expand_names,
-    merge_settings,
-    read_config,
-)
+from genodiff.runs.resolve import CONFIG, expand_names, merge_settings, read_config
 from genodiff.runs.run_paths import is_no_network, locate
 from genodiff.runs.sealed_files import sha256_tensors
 from genodiff.training.start import WarmStart

@@ -161,12 +161,7 @@ def _name_annotation(
 
 
 def _row(
-    path: str | Path,
-    number: int,
-    fields: list[str],
-    contigs: dict[str, int] | None,
-    *,
-    first: bool,
+    path: str | Path, number: int, fields: list[str], contigs: dict[str, int] | None, *, first: bool
 ) -> _Row:
     if len(fields) < 3:
         raise _too_few(path, number, "\t".join(fields))

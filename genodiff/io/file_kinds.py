@@ -16,13 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from genodiff.errors import MachineError
-from genodiff.io.diagnosis import (
-    Diagnosis,
-    find_binary_format,
-    find_page,
-    find_stand_in,
-    is_pickle,
-)
+from genodiff.io.diagnosis import Diagnosis, find_binary_format, find_page, find_stand_in, is_pickle
 from genodiff.io.text_formats import HEAD, find_other_format
 
 ERRORS = "backslashreplace"

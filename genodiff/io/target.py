@@ -255,9 +255,7 @@ def _check_parent(path: str) -> None:
 
 def _denied(path: str) -> MachineError:
     return MachineError(
-        "cannot be written: permission denied",
-        file=path,
-        fix="choose a path that you may write to",
+        "cannot be written: permission denied", file=path, fix="choose a path that you may write to"
     )
 
 

@@ -18,16 +18,12 @@ from genodiff.jobs.request import Option, Request, find_named, list_fields
 from genodiff.runs.run_paths import locate
 
 Device = Annotated[
-    str,
-    Option("Device: auto, cpu or cuda.", on_line=False, is_general=True, decides="nothing"),
+    str, Option("Device: auto, cpu or cuda.", on_line=False, is_general=True, decides="nothing")
 ]
 Plan = Annotated[
     bool, Option("Print the plan without running.", is_general=True, decides="nothing")
 ]
-Force = Annotated[
-    bool,
-    Option("Overwrite existing files.", is_general=True, decides="nothing"),
-]
+Force = Annotated[bool, Option("Overwrite existing files.", is_general=True, decides="nothing")]
 Margin = Annotated[
     float | None,
     Option("Call two models equivalent if their difference is shown to be within this margin."),
@@ -64,8 +60,7 @@ MapSequences = Annotated[
 ]
 Context = Annotated[int | None, Ge(2), Option("Bases of a window (default: the trained length).")]
 Unit = Annotated[
-    Literal["nats", "bits"],
-    Option("Unit of the output; 1 bit is 0.69 nats.", decides="output"),
+    Literal["nats", "bits"], Option("Unit of the output; 1 bit is 0.69 nats.", decides="output")
 ]
 Memory = Annotated[
     Literal["on", "off"] | None,
@@ -95,8 +90,7 @@ Block = Annotated[
 ]
 Seed = Annotated[int, Ge(0), Option("Random seed.", on_line=False)]
 JsonLines = Annotated[
-    bool,
-    Option("One JSON line on stdout for each row.", is_general=True, decides="output"),
+    bool, Option("One JSON line on stdout for each row.", is_general=True, decides="output")
 ]
 ShardWords = Annotated[
     str | None, Option("i/n: the i-th of n parts; `genodiff merge` combines them.")
@@ -160,8 +154,7 @@ class FileRequest(Request[dict[str, Any]]):
     out: Annotated[str | Path, Option("Output file; - for stdout.", OUT, decides="nothing")]
     device: Device = "auto"
     fresh: Annotated[
-        bool,
-        Option("Do not resume from OUT.partial.", is_general=True, decides="nothing"),
+        bool, Option("Do not resume from OUT.partial.", is_general=True, decides="nothing")
     ] = False
     plan: Plan = False
     force: Force = False

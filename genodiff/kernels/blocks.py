@@ -26,12 +26,7 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.block_pairs import read_before, separate
 from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.direction import (
-    DirectionState,
-    DirectionWeights,
-    join_weights,
-    split_weights,
-)
+from genodiff.kernels.direction import DirectionState, DirectionWeights, join_weights, split_weights
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.gemm import linear
 from genodiff.kernels.mixer import (

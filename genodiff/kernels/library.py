@@ -111,10 +111,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     "classes": (_structure("of ids likely share leave toward slow lods", "n K M block around"), ()),
     "segments": (_structure("scores drop ends count sums", "n"), ()),
     "kmers": (_structure("codes start at", "n k pieces"), ()),
-    "sampled": (
-        _structure("planes totals ends jumps at", "plane_bytes size k piece_bits"),
-        (),
-    ),
+    "sampled": (_structure("planes totals ends jumps at", "plane_bytes size k piece_bits"), ()),
     "chain": (_structure("tables begin first p due u error symbols told gains", "F most"), ()),
     "gate": (
         _structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l"),

@@ -36,11 +36,7 @@ class DependencyReader(MapReader):
     """How substitutions at one base move the odds of the others."""
 
     longest = LONGEST
-    forms = MapForms(
-        make_pair_frame,
-        stack_pairs,
-        "genodiff.reports.dependency_page:DEPENDENCIES",
-    )
+    forms = MapForms(make_pair_frame, stack_pairs, "genodiff.reports.dependency_page:DEPENDENCIES")
 
     def __init__(
         self,

@@ -152,11 +152,7 @@ class SaturationReader(MapReader):
     """Scores of every substitution, by a language model or by a fine-tuned one."""
 
     longest = LONGEST
-    forms = MapForms(
-        make_saturation_frame,
-        stack_saturation,
-        "genodiff.reports.ism_page:ISM",
-    )
+    forms = MapForms(make_saturation_frame, stack_saturation, "genodiff.reports.ism_page:ISM")
 
     def __init__(
         self,

@@ -78,11 +78,7 @@ def open_contigs(sequences: Sequences) -> Iterator[Contigs]:
 
 
 def list_map_regions(
-    genome: Contigs,
-    regions: Sequence[str] = (),
-    bed: str | Path | None = None,
-    *,
-    longest: int,
+    genome: Contigs, regions: Sequence[str] = (), bed: str | Path | None = None, *, longest: int
 ) -> list[MapRegion]:
     """The regions, in their order; each contig where neither `regions` nor `bed` is given.
 

@@ -185,12 +185,7 @@ def _connect(n: int, first: Rows, second: Rows) -> Rows:
 
 
 def _compare_exactly(
-    label: Rows,
-    first: Rows,
-    second: Rows,
-    share: NDArray[np.float64],
-    kmers: _Kmers,
-    least: float,
+    label: Rows, first: Rows, second: Rows, share: NDArray[np.float64], kmers: _Kmers, least: float
 ) -> Rows:
     """The components after the alike among the candidates have been joined too, nearest first."""
     parent = np.arange(label.max(initial=-1) + 1).tolist()

@@ -194,8 +194,7 @@ def load_suite(suite: str) -> Suite:
     files = list_suite_files()
     if suite not in files:
         raise UsageError(
-            f"no suite '{suite}'; {did_you_mean(suite, files)}",
-            fix="see `genodiff finetune list`",
+            f"no suite '{suite}'; {did_you_mean(suite, files)}", fix="see `genodiff finetune list`"
         )
     return _read_suite(files[suite])
 

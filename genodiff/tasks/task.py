@@ -23,13 +23,7 @@ from genodiff.io.cache import cache_dir
 from genodiff.io.planning import was_cut
 from genodiff.tasks.examples import Examples, Parts, count_classes
 from genodiff.tasks.resplit import draw_groups, resplit
-from genodiff.tasks.split_names import (
-    RESPLITS,
-    SPLITS,
-    THRESHOLD,
-    check_similarity,
-    name_split,
-)
+from genodiff.tasks.split_names import RESPLITS, SPLITS, THRESHOLD, check_similarity, name_split
 from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, load_suite
 
 PARTS = ("train", "test")

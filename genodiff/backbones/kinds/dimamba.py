@@ -32,8 +32,7 @@ class DiMambaSettings(BackboneSettings):
         default="adaln", description="how the condition reaches the blocks"
     )
     time_conditioning: bool = Field(
-        default=True,
-        description="condition on the noise level; otherwise on noise level 0 always",
+        default=True, description="condition on the noise level; otherwise on noise level 0 always"
     )
     d_cond: int = Field(
         default=128, ge=1, description="width of the condition; add uses d_model instead"
@@ -42,8 +41,7 @@ class DiMambaSettings(BackboneSettings):
         default=0, ge=0, description="number of classes, besides the unconditional one"
     )
     residual: bool = Field(
-        default=True,
-        description="residual blocks; false, without adaln: no residual, as published",
+        default=True, description="residual blocks; false, without adaln: no residual, as published"
     )
     d_state: int = Field(default=16, ge=1, description="states per channel")
     d_conv: int = Field(default=4, ge=1, description="width of the short convolution")

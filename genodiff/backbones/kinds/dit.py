@@ -35,21 +35,16 @@ class DiTSettings(BackboneSettings):
         default=True, description="rotary positions; without them attention ignores order"
     )
     qk_bias: bool = Field(
-        default=False,
-        description="biases of queries and keys that favour near positions",
+        default=False, description="biases of queries and keys that favour near positions"
     )
-    causal: bool = Field(
-        default=False,
-        description="causal attention, for autoregressive models",
-    )
+    causal: bool = Field(default=False, description="causal attention, for autoregressive models")
     norm: Literal["rms", "layer"] = "layer"
     norm_eps: float = Field(default=1e-5, gt=0)
     adaln: bool = Field(
         default=True, description="scale, shift and gate each block by the condition"
     )
     time_conditioning: bool = Field(
-        default=False,
-        description="condition on the noise level; otherwise on noise level 0 always",
+        default=False, description="condition on the noise level; otherwise on noise level 0 always"
     )
     d_cond: int = Field(default=128, ge=1, description="width of the condition")
     n_classes: int = Field(

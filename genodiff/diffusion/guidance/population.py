@@ -217,10 +217,7 @@ def _count_beam(
 
 
 @guidance(
-    "smc",
-    needs="reward",
-    calls=_count_smc,
-    particles=lambda particles=16.0, **rest: int(particles),
+    "smc", needs="reward", calls=_count_smc, particles=lambda particles=16.0, **rest: int(particles)
 )
 @torch.no_grad()
 def smc(

@@ -17,13 +17,7 @@ from torch import Tensor
 
 from genodiff.diffusion.loss import LossTerms, as_loss
 from genodiff.diffusion.masked import Clean, Denoiser
-from genodiff.diffusion.objective import (
-    OBJECTIVES,
-    Draws,
-    Objective,
-    WindowBound,
-    as_bound,
-)
+from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound, as_bound
 from genodiff.diffusion.sampler import Kind
 
 

@@ -80,10 +80,7 @@ class BlockDiffusion(Objective):
 
 
 def mask_blocks(
-    maskable: Bool[Tensor, "B L"],
-    t: Float[Tensor, " B"],
-    u: Float[Tensor, "B L"],
-    size: int,
+    maskable: Bool[Tensor, "B L"], t: Float[Tensor, " B"], u: Float[Tensor, "B L"], size: int
 ) -> tuple[Bool[Tensor, "B L"], Float[Tensor, "B L"]]:
     """Exactly k of each block's n maskable positions, and n / k at each position of the block.
 

@@ -38,13 +38,7 @@ from genodiff.diffusion.loss import (
     exact_count_loss,
 )
 from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, bell, counts
-from genodiff.diffusion.objective import (
-    OBJECTIVES,
-    Draws,
-    Objective,
-    WindowBound,
-    as_bound,
-)
+from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound, as_bound
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
 
@@ -158,11 +152,7 @@ class Mdlm(Objective):
         return as_bound(found.scale[:, None] * found.ce + reconstruction)
 
     def _costs(
-        self,
-        denoiser: Denoiser,
-        clean: Clean,
-        t: Float[Tensor, " B"],
-        u: Float[Tensor, "B L"],
+        self, denoiser: Denoiser, clean: Clean, t: Float[Tensor, " B"], u: Float[Tensor, "B L"]
     ) -> Float[Tensor, "B L"]:
         """Nats of each position, the reconstruction left out.
 
@@ -225,11 +215,7 @@ class Mdlm(Objective):
         return costs
 
     def _evaluate(
-        self,
-        denoiser: Denoiser,
-        clean: Clean,
-        masked: Bool[Tensor, "B L"],
-        t: Float[Tensor, " B"],
+        self, denoiser: Denoiser, clean: Clean, masked: Bool[Tensor, "B L"], t: Float[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B L"], Float[Tensor, "B L"]]:
         """`_nll` of one evaluation of the network, told the times t."""
         xt = self.diffusion.mask(clean.x0, masked)

@@ -24,13 +24,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.loss import (
-    LossTerms,
-    as_loss,
-    count_and_scale,
-    count_time,
-    masked_cost,
-)
+from genodiff.diffusion.loss import LossTerms, as_loss, count_and_scale, count_time, masked_cost
 from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, counts, exact_count_mask
 from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound
 from genodiff.diffusion.sampler import Kind
@@ -91,11 +85,7 @@ class Sedd(Objective):
         return WindowBound(entropy.double(), scale, k.double() / clean.n.clamp(min=1))
 
     def _entropy(
-        self,
-        denoiser: Denoiser,
-        clean: Clean,
-        masked: Bool[Tensor, "B L"],
-        t: Float[Tensor, " B"],
+        self, denoiser: Denoiser, clean: Clean, masked: Bool[Tensor, "B L"], t: Float[Tensor, " B"]
     ) -> Float[Tensor, "B L"]:
         diffusion, cost = self.diffusion, partial(score_entropy, self.diffusion)
         xt = diffusion.mask(clean.x0, masked)

@@ -23,12 +23,7 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.direction import ScanInputs, split_weights
 from genodiff.kernels.triton.launch import kernels, use_device
-from genodiff.kernels.triton.scan import (
-    compute_states,
-    pack_channels,
-    scan_backward,
-    scan_forward,
-)
+from genodiff.kernels.triton.scan import compute_states, pack_channels, scan_backward, scan_forward
 from genodiff.kernels.triton.weights import (
     PackedWeights,
     WeightGradients,

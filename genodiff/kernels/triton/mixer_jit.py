@@ -220,9 +220,7 @@ def gate_backward(
     for which in tl.static_range(DIRECTIONS):
         to = (which * rows + row) * L + _turn(t, L, (ways >> which) & 1)
         tl.store(
-            gy + to[:, None] * E + e[None, :],
-            (g_ * z_ * s).to(gy.dtype.element_ty),
-            mask=mask,
+            gy + to[:, None] * E + e[None, :], (g_ * z_ * s).to(gy.dtype.element_ty), mask=mask
         )
     tl.store(
         gz + place[:, None] * gz_l + e[None, :],

@@ -212,16 +212,7 @@ def scan_backward(
             SUMS="plain" if go.k.interpreted else go.kind["SUMS"], **go.options("scan_backward"),
         )  # fmt: skip
         dB, dC = go.unstaged(dbc, to or (torch.empty_like(B), torch.empty_like(C)))
-    return Gradients(
-        du,
-        ddelta,
-        dA,
-        dB,
-        dC,
-        dD,
-        dbias,
-        carry[:, 0],
-    )
+    return Gradients(du, ddelta, dA, dB, dC, dD, dbias, carry[:, 0])
 
 
 def scale_rates(A: Tensor) -> Tensor:
