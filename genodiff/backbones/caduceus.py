@@ -148,7 +148,6 @@ class Caduceus(Backbone):
 
     @property
     def d_out(self) -> int:
-        """The width of `features`."""
         return self.settings.d_model * (2 if self.paired else 1)
 
     def forward(

@@ -84,7 +84,6 @@ class DiMamba(Backbone):
 
     @property
     def d_out(self) -> int:
-        """The width of `features`."""
         return self.settings.width
 
     @property
@@ -126,7 +125,6 @@ class DiMamba(Backbone):
         *,
         labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B L {self.d_out}"]:
-        """What the head reads."""
         return take_last(self._stream(xt, sigma, lengths, labels))
 
     def hidden_states(

@@ -150,7 +150,6 @@ class DiT(Backbone):
         *,
         labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B L {self.d_out}"]:
-        """What the head reads."""
         return take_last(self._stream(xt, sigma, lengths, segments, labels))
 
     def hidden_states(

@@ -73,7 +73,6 @@ class _Truth:
         logits: Float[Tensor, "*positions V"],
         sigma: Float[Tensor, " A"],
     ) -> None:
-        """Put the true tokens in the place of those that were drawn."""
         filling.x[rows] = torch.where(filling.is_masked(rows), filling.x[rows], self.x0[rows])
 
 

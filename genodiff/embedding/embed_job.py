@@ -142,7 +142,6 @@ def embed_sequences(asked: HeldEmbeddingRequest, holder: ModelHolder) -> Any:
 
 
 def _reads_genome(asked: EmbedFields) -> bool:
-    """Whether the windows are parts of a file of contigs."""
     given = asked.sequences
     return is_file(given) and str(given) != "-" and bool(asked.bed is not None or asked.region)
 

@@ -68,7 +68,6 @@ class _Source(NamedTuple):
 
     @property
     def unpooled(self) -> bool:
-        """Whether a row is of many bases."""
         return self.how.pool == "none"
 
 

@@ -142,5 +142,4 @@ class EmbedRequest(EmbedFields, FileRequest):
         return None if self.shard is None else parse_shard(self.shard)
 
     def summarise(self, told: Mapping[str, Any]) -> str:
-        """What was written, in a line."""
         return f"{format_count(told['windows'], 'window')}, {format_count(told['bases'], 'base')}"

@@ -151,11 +151,9 @@ class DrawRequest(FileRequest):
         return "-" if is_stream(str(self.out)) else f"{self.out}.json"
 
     def list_files(self) -> list[str]:
-        """All files that are written."""
         return [str(self.out), *(one for one in [self.sidecar_file] if one != "-")]
 
     def find_run(self) -> Path:
-        """The folder of the run, or of the one under runs/."""
         return find_only_run() if self.run is None else locate(self.run)
 
     def open_screener(self) -> Screener | None:

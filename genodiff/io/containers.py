@@ -70,7 +70,6 @@ def _frame_columns(held: Any) -> Columns | None:
 
 
 def _labels(held: Any) -> list[str] | None:
-    """The labels of a pandas index, if they are words."""
     labels = list(held.index)
     return labels if _are_words(labels) else None
 

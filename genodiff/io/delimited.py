@@ -210,7 +210,6 @@ def _join_lines(lines: Iterator[Line]) -> Iterator[Line]:
 
 
 def _is_open(text: str) -> bool:
-    """Whether a line ends within a value in quotes."""
     return '"' in text and _OPEN.search(_QUOTED.sub(r"\1", text)) is not None
 
 

@@ -37,7 +37,6 @@ class _OpenContigs(dict[str, int]):
         return self.rest
 
     def get(self, name: str, default: object = None) -> int:  # type: ignore[override]
-        """The length of any contig."""
         return self[name]
 
 

@@ -218,7 +218,6 @@ class FileRequest(Request[dict[str, Any]]):
         return answer
 
     def list_rows(self, answer: Any) -> Iterable[Any]:
-        """The answer, without the lines that are for people."""
         return [{key: value for key, value in answer.items() if key != "lines"}]
 
     def show(self, answer: Any) -> None:

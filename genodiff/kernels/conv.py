@@ -175,7 +175,6 @@ def causal_conv1d(
 
 
 def _blocks(x: Tensor) -> list[slice]:
-    """The blocks of time."""
     steps = max(64, _NUMBERS // max(x.shape[2], 1))
     return [slice(start, min(start + steps, x.shape[1])) for start in range(0, x.shape[1], steps)]
 

@@ -164,7 +164,6 @@ def _shape(x: ScanInputs, blocks: Blocks | None) -> dict[str, int]:
 
 
 def _name(x: ScanInputs) -> dict[str, Tensor | None]:
-    """The inputs as the library names them."""
     steps = x.delta._asdict() if isinstance(x.delta, LowRank) else {"delta": x.delta}
     return {name: of for name, of in x._asdict().items() if name != "delta"} | steps
 

@@ -198,7 +198,6 @@ class Operation:
         return next(i for i in self._candidates[name] if i.accepts(*arguments))
 
     def __call__(self, *arguments: Any) -> Any:
-        """The operation's result."""
         return self.choose(*arguments).run(*arguments)
 
 

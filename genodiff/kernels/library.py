@@ -202,7 +202,6 @@ def _find_openmp() -> ctypes.c_void_p | None:
 
 @cache
 def _share_openmp(library: Any) -> None:
-    """Let `library` run on torch's OpenMP."""
     if (found := _find_openmp()) is not None and hasattr(library, "genodiff_use_openmp"):
         library.genodiff_use_openmp(found)
 

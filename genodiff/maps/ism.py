@@ -229,7 +229,6 @@ class SaturationReader(MapReader):
 
     @property
     def _unit(self) -> str:
-        """The unit of the scores: of a regression that of its labels."""
         is_value = self._oracle is not None and self._oracle.is_regression
         return "label" if is_value else self._asked.unit
 

@@ -186,7 +186,6 @@ class IsmRequest(SaturationFields, MapFileRequest):
     work: ClassVar[str] = "genodiff.maps.ism:SaturationJob"
 
     def summarise(self, told: Mapping[str, Any]) -> str:
-        """What was written, in a line."""
         return f"{told['scored']:,} sites of {format_count(len(told['regions']), 'region')}"
 
 

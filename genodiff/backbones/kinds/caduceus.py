@@ -96,17 +96,14 @@ class CaduceusSettings(BackboneSettings):
 
     @property
     def reads_memory(self) -> bool:
-        """Whether the network is told what a memory of the training genome says of each base."""
         return self.recalls
 
     @property
     def reads_blocks(self) -> bool:
-        """Whether the network reads a block after its clean past (block diffusion)."""
         return self.bidirectional and not self.paired and not self.recalls
 
     @property
     def paired(self) -> bool:
-        """Whether both strands are read."""
         return self.strands == "paired"
 
     @property

@@ -99,7 +99,6 @@ class DiMambaSettings(BackboneSettings):
 
     @property
     def time_conditioned(self) -> bool:
-        """Whether the logits depend on sigma."""
         return self.time_conditioning
 
     @property

@@ -76,7 +76,6 @@ class DiTSettings(BackboneSettings):
 
     @property
     def time_conditioned(self) -> bool:
-        """Whether the logits depend on sigma."""
         return self.time_conditioning
 
     def build(

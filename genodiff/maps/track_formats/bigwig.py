@@ -16,7 +16,6 @@ class BigWig(TrackFormat):
     kind = "tracks"
 
     def check(self) -> None:
-        """See `import_bigwig`."""
         import_bigwig()
 
     def write(self, folder: Path, content: TrackContent) -> None:

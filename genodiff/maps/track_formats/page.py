@@ -13,5 +13,4 @@ class TrackPage(TrackFormat):
     kind = "page"
 
     def write(self, folder: Path, content: TrackContent) -> None:
-        """Draw it into `folder`."""
         content.draw(folder / f"tracks{self.suffix}")

@@ -13,7 +13,6 @@ class SvgPicture(TrackFormat):
     kind = "picture"
 
     def write(self, folder: Path, content: TrackContent) -> None:
-        """Draw it into `folder`."""
         content.draw(folder / f"tracks{self.suffix}")
 
 
