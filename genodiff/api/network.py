@@ -72,7 +72,7 @@ class Network(nn.Module):
         each row padded on the right: padding then has no effect. `sigma` (B,) is the noise level,
         for networks with time conditioning; None means clean. Hidden states are the embedding, then
         the residual of each layer, then the input of the head; they take a second pass. Raises
-        `UsageError` for ids of another shape or type.
+        `UsageError` for ids or lengths of another shape or type.
         """
         xt, lengths = self._judge(ids, lengths)
         logits: Tensor = self.backbone(xt, sigma, lengths)
@@ -112,4 +112,9 @@ class Network(nn.Module):
         if ids.ndim != 2:
             what = f"ids have the shape {tuple(ids.shape)}, not (batch, length)"
             raise UsageError(what, fix="give ids[None] for one sequence")
-        return ids.long(), None if lengths is None else lengths.long()
+        if lengths is None:
+            return ids.long(), None
+        if lengths.dtype.is_floating_point or lengths.shape != ids.shape[:1]:
+            what = f"lengths are {tuple(lengths.shape)} {lengths.dtype}, not a whole number a row"
+            raise UsageError(what, fix="give lengths (B,); a noise level is sigma=")
+        return ids.long(), lengths.long()

@@ -297,6 +297,9 @@ def test_ids_of_any_integer_type_give_the_same_logits(model):
         model.network(from_numpy[0])
     with pytest.raises(UsageError, match="not whole numbers"):
         model.network(from_numpy.float())
+    for wrong in (torch.zeros(2), torch.tensor([10, 5, 1])):  # a noise level in its place
+        with pytest.raises(UsageError, match="not a whole number a row"):
+            model.network(ids, wrong)
 
 
 def test_hidden_states_end_in_what_the_head_reads(model):
