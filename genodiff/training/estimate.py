@@ -22,6 +22,7 @@ from genodiff.runs.model import build_backbone, build_diffusion, build_objective
 from genodiff.training.footprint import count_footprint, measure_footprint, spread_tokens
 from genodiff.training.optimizer import adamw
 from genodiff.training.settle import settle_config
+from genodiff.training.teacher import SHOWN_EVERY
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
 
 _FILES = (
@@ -61,6 +62,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "tokens_per_step": tokens,
         "evaluations_per_step": evaluations,
+        "teacher": config.teacher,
         "steps": config.train.max_steps,
         "max_minutes": config.train.max_minutes,
         "tokens": None,
@@ -88,7 +90,8 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         found["genomes"] = plan_genomes(config.genomes, recipe, config.data.seq_len, share)
     if parameters <= _LARGEST:
         backbone = build_backbone(config, alphabet).to(device)
-        pace = evaluations * time_base(backbone, config, alphabet, device)
+        reads = evaluations + (config.teacher is not None) / SHOWN_EVERY
+        pace = reads * time_base(backbone, config, alphabet, device)
         found["seconds_per_step"] = pace * tokens
         footprint = measure_footprint(config, backbone, device)
         found["memory_bytes"] = footprint.count_bytes(rows)
@@ -145,7 +148,9 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
     )
     on_gpu, passes = found["gpu_memory_bytes"], found["passes"]
     threads = format_count(found["threads"], "thread")
-    where = f"on {found['device']} ({threads}), without validation and checkpoints"
+    left_out = "validation and checkpoints"
+    left_out = f"the teacher, {left_out}" if found["teacher"] else left_out
+    where = f"on {found['device']} ({threads}), without {left_out}"
     amounts = {
         "run folder": found["run"] + (f" (goes on from step {step})" if step else ""),
         "network": f"{found['preset'] or 'custom'}, {found['parameters']:,} parameters",

@@ -20,6 +20,7 @@ from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import DataError, UsageError
 from genodiff.io.value_tracks import write_bigwigs
+from genodiff.training.estimate import format_estimate
 from genodiff.training.module import batch_loss
 from genodiff.training.teacher import SHOWN_EVERY, Tutor
 
@@ -214,3 +215,11 @@ def test_a_network_without_a_teacher_says_nothing_of_what_it_sees(place):
         genodiff.load("yeast", device="cpu").score_variants(
             [("a", 10, "G", "C")], fasta=place / "genome.fa", method="wildtype"
         )
+
+
+def test_a_plan_says_what_a_teacher_adds(place):
+    given = {"bed": place / "bed.bed", "plan": True, "max_steps": 5, **TINY}
+    plan = genodiff.train(place / "genome.fa", teacher=place / "tracks", **given)
+    assert plan["teacher"] == str(place / "tracks")
+    assert "without the teacher, validation" in "\n".join(format_estimate(plan))
+    assert genodiff.train(place / "genome.fa", **given)["teacher"] is None
