@@ -7,6 +7,9 @@ from typing import Any
 
 import yaml
 
+from genodiff.conservation.request import ConstraintRequest
+from genodiff.jobs.request import list_fields
+
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
@@ -117,3 +120,20 @@ def test_the_release_is_pinned_holds_no_secret_and_publishes_tags_alone():
     assert all(given == {("contents", "read")} for given in rights.values())
     tried = PYPROJECT["tool"]["cibuildwheel"]["test-command"].partition("{project}/")[2]
     assert (ROOT / tried).is_file()
+
+
+def test_wrappers_name_this_version_and_flags_that_exist():
+    tool = (ROOT / "examples/galaxy/genodiff_constraint.xml").read_text()
+    assert f'<token name="@TOOL_VERSION@">{PROJECT["version"]}</token>' in tool
+    module = "examples/nextflow/modules/local/genodiff/constraint"
+    assert (
+        f"bioconda::genodiff={PROJECT['version']}"
+        in read_yaml(f"{module}/environment.yml")["dependencies"]
+    )
+    process = (ROOT / module / "main.nf").read_text()
+    outputs = re.findall(r"emit: (\w+)", process)
+    assert list(read_yaml(f"{module}/meta.yml")["output"]) == outputs
+    known = {f"--{one.name}" for one in list_fields(ConstraintRequest)} | {"--format", "--threads"}
+    commands = tool.split("genodiff constraint")[1].split("</command>")[0]
+    commands += process.split("genodiff constraint")[1].split("stub:")[0]
+    assert set(re.findall(r"--[a-z]+", commands)) <= known
