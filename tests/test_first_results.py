@@ -33,7 +33,7 @@ def test_the_first_commands_run_as_pasted(tmp_path, monkeypatch, capsys):
     rows = (tmp_path / "constraint" / "classes.tsv").read_text().splitlines()
     rates = {row.split("\t")[0]: row.split("\t") for row in rows if not row.startswith("#")}
     at = rates["class"].index("rate")
-    assert float(rates["codon position 2"][at]) < 0.5 < float(rates["intergenic"][at])
+    assert float(rates["codon_position_2"][at]) < 0.5 < float(rates["intergenic"][at])
     load = (tmp_path / "load.tsv").read_text().splitlines()
     assert sum("sample1" in one for one in load) >= 1
     scored = [x for x in (tmp_path / "scored.vcf").read_text().splitlines() if x[0] != "#"]

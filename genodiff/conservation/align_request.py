@@ -59,3 +59,10 @@ class AlignRequest(GenomeRequest):
         share = told["aligned"] / max(told["bases"], 1)
         counted = format_count(told["bases"], "base")
         return f"{counted}, {told['aligned']:,} aligned ({share:.1%})"
+
+    def name_next(self, told: Mapping[str, Any]) -> str:
+        """A command that reads the alignment."""
+        given = self.relatives[0]
+        if not isinstance(given, str | Path) or not Path(given).is_file():
+            return f"--relatives FASTA:{self.out} in any verb"
+        return f"genodiff constraint {self.genome} --relatives {given}:{self.out} -o constraint"

@@ -1,7 +1,7 @@
 """The class of each base by an annotation: codon position, UTR, intron, or intergenic.
 
 Where several transcripts lie over a base, coding goes before UTR, UTR before other exons, and those
-before introns; a base with two codon positions is `coding, several frames`. A fourfold site is a
+before introns; a base with two codon positions is `coding_several_frames`. A fourfold site is a
 third codon position at which every base gives the same amino acid, in each transcript over it.
 """
 
@@ -28,10 +28,12 @@ from genodiff.variants.consequences import Consequences
 from genodiff.variants.transcript_places import list_utrs
 
 CLASSES = (
-    "intergenic", "intron", "other exon", "3' UTR", "5' UTR", "coding, frame unknown",
-    "codon position 1", "codon position 2", "codon position 3", "coding, several frames",
-    "not annotated",
+    "intergenic", "intron", "other_exon", "three_prime_UTR", "five_prime_UTR",
+    "coding_frame_unknown", "codon_position_1", "codon_position_2", "codon_position_3",
+    "coding_several_frames", "not_annotated",
 )  # fmt: skip
+TOTALS = {"CDS": CLASSES[5:10], "exon": CLASSES[2:10]}
+"""Rows that sum several classes."""
 GENE_FIELDS = (
     "string name", "uint score", "char[1] strand", "uint thickStart", "uint thickEnd",
     "uint reserved", "int blockCount", "int[blockCount] blockSizes", "int[blockCount] chromStarts",

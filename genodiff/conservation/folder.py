@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genodiff.conservation.base_classes import CLASSES, GENE_FIELDS, BaseClasses
+from genodiff.conservation.base_classes import CLASSES, GENE_FIELDS, TOTALS, BaseClasses
 from genodiff.conservation.elements import (
     FIELDS,
     Element,
@@ -223,8 +223,8 @@ def count_constraint(run: ConstraintRun, rows: Rows, names: Sequence[str]) -> di
 def measure_classes(
     run: ConstraintRun, rows: Rows, elements: Sequence[Element], classes: BaseClasses
 ) -> list[dict[str, Any]]:
-    """For each class of `CLASSES` with bases: how many, how many are scored, in elements, and the
-    means of the tracks over those scored.
+    """For each class of `CLASSES` with bases, and each sum of `TOTALS`: how many, how many are
+    scored, in elements, and the means of the tracks over those scored.
     """
     n = len(CLASSES)
     bases, scored, inside = np.zeros((3, n), np.int64)
@@ -238,15 +238,15 @@ def measure_classes(
     for element in sorted(elements, key=lambda one: one.contig):
         labels = classes.read(element.contig, element.start, element.end)
         inside += np.bincount(labels, minlength=n)
-    means = (sums / np.maximum(scored, 1)[:, None]).round(4)
-    return [
-        {
-            "class": name, "bases": int(bases[i]), "scored": int(scored[i]),
-            "in_elements": int(inside[i]), **dict(zip(VALUES, means[i].tolist(), strict=True)),
-        }
-        for i, name in enumerate(CLASSES)
-        if bases[i]
-    ]  # fmt: skip
+    parts = {name: [name] for name in CLASSES} | TOTALS
+    found: list[dict[str, Any]] = []
+    for name, some in parts.items():
+        at = [CLASSES.index(one) for one in some]
+        n, there = int(bases[at].sum()), int(scored[at].sum())
+        means = (sums[at].sum(0) / max(there, 1)).round(4).tolist()
+        counts = {"bases": n, "scored": there, "in_elements": int(inside[at].sum())}
+        found.append({"class": name, **counts, **dict(zip(VALUES, means, strict=True))})
+    return [one for one in found if one["bases"]]
 
 
 def format_classes(rows: Sequence[Mapping[str, Any]]) -> str:

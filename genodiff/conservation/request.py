@@ -160,3 +160,7 @@ class ConstraintRequest(GenomeRequest):
                 f"rs takes only {format_count(n, 'value')}: rank bases by conserved or rate"
             )
         return ", ".join(parts)
+
+    def name_next(self, told: Mapping[str, Any]) -> str:
+        """The page."""
+        return f"open {str(self.out).rstrip('/')}/{PAGE}"

@@ -296,7 +296,20 @@ class RedesignRequest(DesignFields, DrawRequest):
         counts = {"design": len(told["records"]), "base": count("length")}
         counts |= {"filled base": filled} if (filled := count("filled")) else {}
         counts |= {"edit": count("edits"), "evaluation": told["evaluations"]}
-        return ", ".join(format_count(n, noun) for noun, n in counts.items())
+        said = ", ".join(format_count(n, noun) for noun, n in counts.items())
+        met = [str(one) for one in told["constraints"]]
+        more = f" and {len(met) - _MOST_NAMED} more" if len(met) > _MOST_NAMED else ""
+        said += f"; constraints met: {', '.join(met[:_MOST_NAMED])}{more}" if met else ""
+        parts = ["the model"] * (told["run"] != "none")
+        parts += ["the related genomes"] * bool(told.get("relatives"))
+        source = " and ".join(parts)
+        how = f"guided ({told['guidance']})" if "guidance" in told else "no score is optimised"
+        said += f"; bases drawn by their probability given {source}, {how}"
+        files = [one for one in (self.vcf_file, self.bed_file) if one not in (None, "-")]
+        return f"{said}; edits in {' and '.join(map(str, files))}" if files else said
+
+
+_MOST_NAMED = 4
 
 
 def _name(path: str | Path | None) -> str | None:

@@ -143,3 +143,11 @@ class EmbedRequest(EmbedFields, FileRequest):
 
     def summarise(self, told: Mapping[str, Any]) -> str:
         return f"{format_count(told['windows'], 'window')}, {format_count(told['bases'], 'base')}"
+
+    def name_next(self, told: Mapping[str, Any]) -> str:
+        """How Python reads the file."""
+        reader = {
+            ".npz": "numpy.load('{}')['embeddings']", ".parquet": "polars.read_parquet('{}')",
+            ".csv": "polars.read_csv('{}')", ".tsv": "polars.read_csv('{}', separator='\\t')",
+        }  # fmt: skip
+        return f"{reader[self.ending].format(self.out)} in Python" if self.ending in reader else ""

@@ -75,21 +75,21 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         "95 % interval",
         "perplexity",
     )
-    head.add_column("line − model", justify="right", no_wrap=True)
+    head.add_column("baseline − model", justify="right", no_wrap=True)
     notes = [_explain_sources(result, named), result["seen_in_training"]["note"]]
     notes.append(_name_relatives(result))
     head.caption, head.caption_justify = "\n".join(filter(None, notes)), "left"
     bits = result["bits_per_base"]
-    name = "model =" if result["figure"] == "exact" else "model ≤"
+    name = "model" if result["figure"] == "exact" else "model, at most"
     head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
     if result.get("without_memory") is not None:
         line = result["without_memory"]
         figures = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
-        head.add_row("without memory ≤", *figures, _gap(line["minus_model_bits"]))
+        head.add_row("without memory, at most", *figures, _gap(line["minus_model_bits"]))
     if result.get("order") is not None:
         line = result["order"]
         figures = f"{line['bits']:.4f}", _interval(line["ci95"]), f"{line['perplexity']:.4f}"
-        head.add_row(f"{line['name']} =", *figures, _gap(line["minus_model_bits"]))
+        head.add_row(f"{line['name']}, exact", *figures, _gap(line["minus_model_bits"]))
     if result["source_bits"] is not None:
         truth, gap = result["source_bits"], result["model_minus_source_bits"]
         head.add_row(
@@ -104,7 +104,7 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         head.add_row(markov_line(k).label, f"{line:.4f}", "", f"{2**line:.4f}", gap)
     for kind in LINES:
         if (line := result.get(kind.key)) is not None:
-            name = f"{kind.label}, {line['order']}" if "order" in line else kind.label
+            name = f"{kind.label}, order {line['order']}" if "order" in line else kind.label
             bits_and_perplexity = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
             head.add_row(name, *bits_and_perplexity, _gap(line["minus_model_bits"]))
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
@@ -130,7 +130,7 @@ def _explain_sources(result: dict[str, Any], named: str) -> str:
         return text
     source = Path(lines["source"]).name if lines["source"] else named
     whose = "" if lines["own"] else ", which the run was trained on"
-    return f"{text}; lines: train split of {source}{whose}, {lines['bases']:,} bases"
+    return f"{text}; baselines: train split of {source}{whose}, {lines['bases']:,} bases"
 
 
 def _draw_cases(result: dict[str, Any]) -> list[Table]:
@@ -174,7 +174,7 @@ def _draw_parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Ta
     lines = {name: find_best_line(part) for name, part in parts.items()}
     without = any(part.get("without_bits") is not None for part in parts.values())
     more: tuple[str, ...] = ("memory gains",) if without else ()
-    more += ("best line",) if any(lines.values()) else ()
+    more += ("best baseline",) if any(lines.values()) else ()
     table = _table(title, "bases", "bits per base", "95 % interval", *more)
     for name, part in list(parts.items())[:_MOST_CONTIGS]:
         line = lines[name]
@@ -206,7 +206,7 @@ def _size(result: dict[str, Any]) -> str:
 
 
 def _interval(ends: list[float] | None, form: str = ".4f") -> str:
-    return TOO_FEW if ends is None else f"{ends[0]:{form}} – {ends[1]:{form}}"
+    return f"{TOO_FEW} windows" if ends is None else f"{ends[0]:{form}} – {ends[1]:{form}}"
 
 
 def _gap(gap: dict[str, Any], sign: int = 1) -> str:
@@ -227,11 +227,10 @@ def _draw_text(result: dict[str, Any]) -> list[Table]:
         f"({result['tokenizer']}{'' if result['lossless'] else ', loses text'})"
     )
     columns = "bits/byte", "95 % interval", "perplexity/token", "95 % interval"
-    table = _table(title, *columns, "line − model, bits")
-    sign = "=" if result["figure"] == "exact" else "≤"
+    table = _table(title, *columns, "baseline − model, bits")
     bits, perplexity = f"{result['bits_per_byte']:.4f}", f"{result['perplexity']:,.2f}"
     table.add_row(
-        f"model {sign}",
+        "model" if result["figure"] == "exact" else "model, at most",
         bits,
         _interval(result["ci95_bits"], ".4f"),
         perplexity,

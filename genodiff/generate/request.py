@@ -328,3 +328,11 @@ class SampleRequest(SampleFields, DrawRequest):
         size = size if filled == positions else f"{filled:,} of {size} filled"
         calls = format_count(told["evaluations"], "evaluation")
         return f"{format_count(len(records), 'record')}, {size}, {calls}"
+
+    def name_next(self, told: Mapping[str, Any]) -> str:
+        """For new DNA, the comparison with real sequence."""
+        if told.get("domain", "dna") != "dna" or self.template or self.bed or self.region:
+            return ""
+        has_data = self.run is not None and Path(self.run).is_dir()
+        real = f"--model {self.run}" if has_data else "--real GENOME.fa"
+        return f"genodiff scorecard {self.out} {real}"

@@ -9,6 +9,7 @@ import copy
 import io
 import warnings
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,8 +50,8 @@ def format_genbank(
 ) -> bytes:
     """Format a sequence with features as one GenBank record.
 
-    `source`: a parsed record of the same length whose annotation is kept. Raises `DataError` for
-    another length.
+    `source`: a parsed record of the same length whose annotation is kept; without its date, today's
+    (UTC). Raises `DataError` for another length.
 
     >>> format_genbank("toy", "", b"ACGT", [Mark(1, 2, "variation", {"replace": "c"})]).split()[1]
     b'toy'
@@ -63,7 +64,9 @@ def format_genbank(
     record.letter_annotations = {}
     record.seq = Seq(sequence)
     record.description = description or (source.description if source is not None else name)
-    record.annotations = {"molecule_type": "DNA", "data_file_division": "SYN"} | record.annotations
+    today = datetime.now(UTC).date()
+    common = {"molecule_type": "DNA", "data_file_division": "SYN", "date": today}
+    record.annotations = common | record.annotations
     if circular or "topology" not in record.annotations:
         record.annotations["topology"] = "circular" if circular else "linear"
     added = [
@@ -79,20 +82,21 @@ def format_genbank(
 
 
 def mark_changes(before: bytes, after: bytes, start: int = 0) -> list[Mark]:
-    """Mark each run of changed bases, with the bases that it replaced.
+    """Mark each run of changed bases, with the bases before and after.
 
-    >>> mark_changes(b"ACGTA", b"ATGTC")
-    [Mark(start=1, end=2, key='variation', qualifiers={'replace': 'c', 'note': 'edited'}), \
-Mark(start=4, end=5, key='variation', qualifiers={'replace': 'a', 'note': 'edited'})]
+    `/replace` would name the former bases as those to put in: programs that apply it undo the edit.
+
+    >>> mark_changes(b"ACGTA", b"ATGTA")
+    [Mark(start=1, end=2, key='variation', qualifiers={'label': 'c>t', 'note': 'edited: c>t'})]
     """
     pairs = enumerate(zip(before.upper(), after.upper(), strict=True))
     changed = [i for i, (old, new) in pairs if old != new]
     marks = []
     for _, run in groupby(enumerate(changed), lambda pair: pair[1] - pair[0]):
         at = [i for _, i in run]
-        old = before[at[0] : at[-1] + 1].decode("ascii").lower()
-        kind = "edited" if set(old) <= set("acgt") else "filled"
-        about = {"replace": old, "note": kind}
+        old, new = (text[at[0] : at[-1] + 1].decode("ascii").lower() for text in (before, after))
+        kind, change = "edited" if set(old) <= set("acgt") else "filled", f"{old}>{new}"
+        about = {"label": change, "note": f"{kind}: {change}"}
         marks.append(Mark(start + at[0], start + at[-1] + 1, "variation", about))
     return marks
 

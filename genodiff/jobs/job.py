@@ -52,7 +52,7 @@ class Job(ABC, Generic[Asked]):
     `journal` is open while entries are made.
     """
 
-    noun: ClassVar[str]
+    noun: str
     unit: ClassVar[str] = "row"
     total = 0
     keeps = True

@@ -234,7 +234,13 @@ class FileRequest(Request[dict[str, Any]]):
         if self.plan:
             return ""
         said: str = find_named(f"{_TEXT}:describe_end")(answer, self.out, self.summarise(answer))
-        return said
+        after = "" if str(self.out) == "-" else self.name_next(answer)
+        after = "genodiff merge, with all shards" if getattr(self, "shard", None) else after
+        return f"{said}; next: {after}" if after else said
+
+    def name_next(self, told: Mapping[str, Any]) -> str:
+        """What to do with an output, in a few words, such as a command; "" for nothing."""
+        return ""
 
     def summarise(self, told: Mapping[str, Any]) -> str:
         """What an output holds, of what its sidecar says."""

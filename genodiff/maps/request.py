@@ -395,3 +395,10 @@ class TracksRequest(TrackFields, FileRequest):
                 f"{worst:.2g} at {company['sites']} bases)"
             )
         return ", ".join(parts)
+
+    def name_next(self, told: Mapping[str, Any]) -> str:
+        """The page, or the hub."""
+        out, files = str(self.out).rstrip("/"), told["files"]
+        if "tracks.html" in files:
+            return f"open {out}/tracks.html"
+        return f"put {out} on a web server, its hub.txt in UCSC" if "hub.txt" in files else ""

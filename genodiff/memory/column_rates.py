@@ -88,7 +88,7 @@ def find_slow(numbers: ColumnNumbers, neutral: float) -> NDArray[np.bool_]:
     return np.asarray(means < neutral / 2)
 
 
-THIRD, FAST = "third codon positions, inferred without an annotation", "the fastest inferred class"
+THIRD, FAST = "third codon positions, inferred from the alignment", "the fastest inferred class"
 _LEAST_CODING = 0.2
 
 

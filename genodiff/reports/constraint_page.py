@@ -74,11 +74,11 @@ def _describe_relative(one: Mapping[str, Any], told: Mapping[str, Any]) -> tuple
 
 
 def _describe_class(one: Mapping[str, Any]) -> tuple[str, ...]:
-    scored, bases = one["scored"], one["bases"]
+    name, scored, bases = one["class"].replace("_", " "), one["scored"], one["bases"]
     if not scored:
-        return (one["class"], f"{bases:,}", "0%", "", "", "", "")
+        return (name, f"{bases:,}", "0%", "", "", "", "")
     return (
-        one["class"], f"{bases:,}", f"{scored / bases:.1%}", f"{one['rate']:.2f}",
+        name, f"{bases:,}", f"{scored / bases:.1%}", f"{one['rate']:.2f}",
         f"{one['rs']:+.3f}", f"{one['conserved']:.2f}", f"{one['in_elements'] / bases:.1%}",
     )  # fmt: skip
 
@@ -140,7 +140,7 @@ def draw_classes(classes: Sequence[Mapping[str, Any]], *, narrow: bool = False) 
         ax = figure.add_subplot()
         ax.axvline(1, color=MUTED, linewidth=0.9)
         ax.barh(range(len(rows)), [one["rate"] for one in rows], 0.6, color=MODEL)
-        ax.set_yticks(range(len(rows)), [one["class"] for one in rows])
+        ax.set_yticks(range(len(rows)), [one["class"].replace("_", " ") for one in rows])
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.grid(visible=False, axis="y")
         ax.set_xlabel("mean rate; 1 is neutral")

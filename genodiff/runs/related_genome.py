@@ -280,7 +280,10 @@ def _fit(kept: Sequence[Relative], windows: Codes, path: Path) -> tuple[Relative
     """Return the relatives with their numbers, read from the cache or fitted now."""
     with lock_folder(path, "fits relatives"):
         numbers = _read_numbers(path, kept)
-        if numbers is None:
+        names = ", ".join(one.name for one in kept)
+        if numbers is not None:
+            _log.info("%s: fitted before, read from the cache", names)
+        else:
             each = [_find_numbers([one], windows).with_suffix(".genome.json") for one in kept]
             known = {i: own for i, one in enumerate(each, 1) if (own := _read_genome(one))}
             with ProgressDisplay() as display:

@@ -235,6 +235,7 @@ def open_relative(
         sha256 = _find_sha256(Path(row.alignment), reads=True)
         memory, key = align_memory(genome, Path(row.alignment), sha256, told["fingerprint"], target)
         told |= {"alignment": key, "fingerprint": sha256_json([told["fingerprint"], key])}
+        _log.info("%s: aligned as %s says, without a search", row.name, row.alignment)
     contigs = KnownContigs.of_rows(rows)
     return Relative(row.name, row.species, row.weight, memory, contigs, told)
 

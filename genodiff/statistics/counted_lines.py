@@ -40,8 +40,8 @@ LINES = (
     CountedLine(
         "fitted",
         "markov_fitted",
-        "fitted",
-        "fitted Markov line",
+        "tuned Markov",
+        "tuned Markov model",
         "k-mer counts of the train split, both strands; order and smoothing chosen on the valid "
         "split",
     ),

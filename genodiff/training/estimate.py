@@ -183,7 +183,8 @@ def _advise(steps: int | None, passes: float | None) -> str | None:
         return None
     enough = max(1, round(steps * _MANY_PASSES / passes))
     return (
-        f"--max-steps {enough} reads each base {_MANY_PASSES} times; more rarely helps validation"
+        f"--max-steps {enough}: each base is then read {_MANY_PASSES} times; predictions for "
+        "held-out sequence rarely improve after that"
     )
 
 
@@ -191,7 +192,9 @@ def _compute(flop: float | None, evaluations: int) -> str:
     if flop is None:
         return "not known before the number of steps is"
     times = "6 × parameters × tokens" + (f" × {evaluations} evaluations" if evaluations > 1 else "")
+    reached = flop / _H100_FLOPS
+    took = "less than a second" if reached < 1 else f"about {format_duration(reached)}"
     return (
-        f"{flop:.2g} FLOP ({times}), {format_duration(flop / _H100_FLOPS)} on one H100 at 40 % of "
-        f"its bf16 peak"
+        f"{flop:.2g} floating-point operations ({times}): {took} of an H100, a data-centre GPU, at "
+        "40 % of its peak"
     )

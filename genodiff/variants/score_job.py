@@ -313,6 +313,7 @@ class ScoreJob(Job[ScoreRequest]):
         )  # fmt: skip
         self.score = VariantScorer(asked, self.work, model, self.genes)
         times = 1 + asked.double
+        self.noun = "windows" if model.reads_network else "ALTs"
         sizes = self.work.survey.sizes.items()
         name = self.score.asked.method
         own = sum(n * find_method(size, name).windows(*size) for size, n in sizes)

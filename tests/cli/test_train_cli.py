@@ -66,7 +66,9 @@ def test_a_users_own_fasta_needs_no_recipe(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("mine.fa").write_text(">a\n" + "ACGTTGCA" * 600 + "\n")
     assert exit_code("train", "mine.fa", *TINY, "--steps", "9000", "--plan") == 0
-    assert re.search(r"quicker +--max-steps \d+ reads each base 100 times", capsys.readouterr().out)
+    assert re.search(
+        r"quicker +--max-steps \d+: each base is then read 100 times", capsys.readouterr().out
+    )
     assert exit_code("train", "--fasta", "mine.fa", *TINY, "--steps", "2", "--plan") == 0
     assert "quicker" not in capsys.readouterr().out
     assert exit_code("train", "--fasta", "mine.fa", *TINY, "--steps", "2") == 0

@@ -1,14 +1,13 @@
 """Classes of bases by an annotation, fourfold sites, and what `constraint --genes` writes."""
 
 import json
-from collections import Counter
 
 import polars as pl
 import pytest
 from Bio.Seq import Seq
 
 import genodiff
-from genodiff.conservation.base_classes import CLASSES, BaseClasses
+from genodiff.conservation.base_classes import CLASSES, TOTALS, BaseClasses
 from genodiff.data.example import make_example
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
@@ -46,13 +45,13 @@ def test_each_base_has_the_class_of_what_stands_there(tmp_path):
         found = BaseClasses(tmp_path / "g.gff3", opened)
         names = [CLASSES[i] for i in found.read("c", 0, 100)]
         assert names[:4] == ["intergenic"] * 4
-        assert names[4:8] == ["5' UTR"] * 4
-        assert names[8:14] == [f"codon position {i}" for i in (1, 2, 3)] * 2
+        assert names[4:8] == ["five_prime_UTR"] * 4
+        assert names[8:14] == [f"codon_position_{i}" for i in (1, 2, 3)] * 2
         assert names[20:40] == ["intron"] * 20
-        assert names[40] == "codon position 1"
-        assert names[52:60] == ["3' UTR"] * 8
-        assert names[70:76] == [f"codon position {i}" for i in (3, 2, 1)] * 2
-        assert set(found.read("other", 0, 36)) == {CLASSES.index("not annotated")}
+        assert names[40] == "codon_position_1"
+        assert names[52:60] == ["three_prime_UTR"] * 8
+        assert names[70:76] == [f"codon_position_{i}" for i in (3, 2, 1)] * 2
+        assert set(found.read("other", 0, 36)) == {CLASSES.index("not_annotated")}
         assert found.find_fourfold()["c"].tolist() == [13, 19, 42, 48, 76]
 
 
@@ -104,12 +103,17 @@ def test_the_table_and_the_page_say_which_classes_are_constrained(example, tmp_p
     assert told["neutral"]["source"] == "fourfold sites of genes.gff3"
     rows = {one["class"]: one for one in told["classes"]}
     rate = {name: one["rate"] for name, one in rows.items()}
-    assert max(rate["codon position 1"], rate["codon position 2"]) < 0.3
-    assert 0.7 < rate["codon position 3"] < 1.1
+    assert max(rate["codon_position_1"], rate["codon_position_2"]) < 0.3
+    assert 0.7 < rate["codon_position_3"] < 1.1
     assert 0.8 < rate["intergenic"] < 1.2
-    assert rate["5' UTR"] < rate["intron"] + 0.1
-    assert Counter(one["bases"] for one in rows.values()).total() == len(rows)
-    assert sum(one["bases"] for one in rows.values()) == told["bases"] == 100_000
+    assert rate["five_prime_UTR"] < rate["intron"] + 0.1
+    bases = {name: one["bases"] for name, one in rows.items()}
+    assert sum(n for name, n in bases.items() if name not in TOTALS) == told["bases"] == 100_000
+    coding = [rows[f"codon_position_{i}"] for i in (1, 2, 3)]
+    assert bases["CDS"] == sum(one["bases"] for one in coding) < bases["exon"]
+    mean = sum(one["rate"] * one["scored"] for one in coding) / rows["CDS"]["scored"]
+    assert rate["CDS"] == pytest.approx(mean, abs=2e-4)
+    assert not any(" " in name for name in rows)
     table = pl.read_csv(tmp_path / "o" / "classes.tsv", separator="\t")
     assert table["class"].to_list() == list(rows)
     page = (tmp_path / "o" / "constraint.html").read_text()

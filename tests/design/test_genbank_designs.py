@@ -1,5 +1,6 @@
 """Designs as GenBank, read back by Biopython, and designs that leave conserved elements alone."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,8 @@ def test_a_construct_keeps_its_annotation_and_marks_every_edit(tmp_path, run, mo
         old = list(text.lower())
         for one in record.features:
             if one.type == "variation":
-                old[int(one.location.start) : int(one.location.end)] = one.qualifiers["replace"][0]
+                was = one.qualifiers["label"][0].partition(">")[0]
+                old[int(one.location.start) : int(one.location.end)] = was
         assert "".join(old) == LETTERS.lower()
     assert (tmp_path / "o.gb.vcf").read_text().splitlines()[4:] == (
         tmp_path / "o.fa.vcf"
@@ -77,8 +79,9 @@ def test_sequences_and_filled_gaps_are_records(tmp_path, run, monkeypatch):
     assert exit_code("sample", run, "--template", "t.fa", *words, "-o", "t.gb") == 0
     (record,) = read_genbank("t.gb")
     assert str(record.seq)[:4] + str(record.seq)[8:] == "ACGTACGT"
-    ((at, old),) = [(str(f.location), f.qualifiers["replace"]) for f in record.features]
-    assert (at, old) == ("[4:8](+)", ["nnnn"])
+    ((at, (change,)),) = [(str(f.location), f.qualifiers["label"]) for f in record.features]
+    assert (at, change) == ("[4:8](+)", f"nnnn>{record.seq[4:8].lower()}")
+    assert record.annotations["date"].endswith(str(datetime.now(UTC).year))
     assert exit_code("sample", run, "-n", "2", "--length", "30", *words, "-o", "new.gb") == 0
     assert [len(one) for one in read_genbank("new.gb")] == [30, 30]
 
@@ -106,11 +109,10 @@ def test_a_record_of_another_length_is_refused():
 
 def test_runs_of_edits_are_one_feature():
     marks = mark_changes(b"ACGTNA", b"TGGTAA", 10)
-    assert [(m.start, m.end, m.qualifiers["replace"]) for m in marks] == [
-        (10, 12, "ac"),
-        (14, 15, "n"),
+    assert [(m.start, m.end, m.qualifiers["note"]) for m in marks] == [
+        (10, 12, "edited: ac>tg"),
+        (14, 15, "filled: n>a"),
     ]
-    assert [m.qualifiers["note"] for m in marks] == ["edited", "filled"]
 
 
 def test_conserved_elements_stay(tmp_path, run, monkeypatch, capsys):

@@ -135,7 +135,7 @@ def test_it_stands_beside_the_network_s_own_figures(run, model, tmp_path, capsys
     assert set(kept) == {"test", "test with memory", "test with exhaustive memory"}
     words = ("eval", copied, "--memory", "on", "--no-mixture", "--threads", 1, "-q")
     out = command(capsys, *words)[1]
-    assert "without memory ≤" in out
+    assert "without memory, at most" in out
     assert "memory gains" in out
     plan = command(capsys, *words, "--plan")[1]
     assert "bases of the split train" in plan

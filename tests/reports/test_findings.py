@@ -143,6 +143,6 @@ def test_the_fitted_markov_line_counts_where_it_is_better():
         return None if line is None else (line.kind.title, line.bits)
 
     assert best() == ("Markov 7", 1.618)
-    assert best(markov_fitted=fitted) == ("fitted Markov line", 1.4)
+    assert best(markov_fitted=fitted) == ("tuned Markov model", 1.4)
     assert best(markov_fitted=fitted | {"bits": 1.7}) == ("Markov 7", 1.618)
     assert best(markov_bits={"0": 1.9}) is None
