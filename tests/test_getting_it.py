@@ -9,6 +9,7 @@ import yaml
 
 from genodiff.conservation.request import ConstraintRequest
 from genodiff.jobs.request import list_fields
+from genodiff.variants.request import ScoreRequest
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -123,17 +124,18 @@ def test_the_release_is_pinned_holds_no_secret_and_publishes_tags_alone():
 
 
 def test_wrappers_name_this_version_and_flags_that_exist():
-    tool = (ROOT / "examples/galaxy/genodiff_constraint.xml").read_text()
-    assert f'<token name="@TOOL_VERSION@">{PROJECT["version"]}</token>' in tool
-    module = "examples/nextflow/modules/local/genodiff/constraint"
-    assert (
-        f"bioconda::genodiff={PROJECT['version']}"
-        in read_yaml(f"{module}/environment.yml")["dependencies"]
-    )
-    process = (ROOT / module / "main.nf").read_text()
-    outputs = re.findall(r"emit: (\w+)", process)
-    assert list(read_yaml(f"{module}/meta.yml")["output"]) == outputs
-    known = {f"--{one.name}" for one in list_fields(ConstraintRequest)} | {"--format", "--threads"}
-    commands = tool.split("genodiff constraint")[1].split("</command>")[0]
-    commands += process.split("genodiff constraint")[1].split("stub:")[0]
-    assert set(re.findall(r"--[a-z]+", commands)) <= known
+    commands = {}
+    for verb, request in (("constraint", ConstraintRequest), ("score", ScoreRequest)):
+        tool = (ROOT / f"examples/galaxy/genodiff_{verb}.xml").read_text()
+        assert f'<token name="@TOOL_VERSION@">{PROJECT["version"]}</token>' in tool
+        commands[request] = tool.split(f"genodiff {verb} ")[1].split("</command>")[0]
+    module = ROOT / "examples/nextflow/modules/local/genodiff/constraint"
+    needed = read_yaml(str(module / "environment.yml"))["dependencies"]
+    assert f"bioconda::genodiff={PROJECT['version']}" in needed
+    process = (module / "main.nf").read_text()
+    named = re.findall(r"emit: (\w+)", process)
+    assert list(read_yaml(str(module / "meta.yml"))["output"]) == named
+    commands[ConstraintRequest] += process.split("genodiff constraint")[1].split("stub:")[0]
+    for request, text in commands.items():
+        known = {f"--{one.name}" for one in list_fields(request)} | {"--format", "--threads"}
+        assert set(re.findall(r"--[a-z]+", text)) <= known

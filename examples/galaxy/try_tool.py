@@ -76,7 +76,7 @@ def main() -> int:
                     continue
                 try:
                     verify_assertions(paths[one["name"]].read_bytes(), asserts)
-                    print(f"  {one['name']}: {len(asserts)} assertion met")
+                    print(f"  {one['name']}: assertions met, {len(asserts)}")
                 except AssertionError as fault:
                     failed += 1
                     print(f"  {one['name']}: {fault}")
