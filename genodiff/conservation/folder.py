@@ -242,9 +242,9 @@ def measure_classes(
     found: list[dict[str, Any]] = []
     for name, some in parts.items():
         at = [CLASSES.index(one) for one in some]
-        n, there = int(bases[at].sum()), int(scored[at].sum())
-        means = (sums[at].sum(0) / max(there, 1)).round(4).tolist()
-        counts = {"bases": n, "scored": there, "in_elements": int(inside[at].sum())}
+        whole, valued = int(bases[at].sum()), int(scored[at].sum())
+        means = (sums[at].sum(0) / max(valued, 1)).round(4).tolist()
+        counts = {"bases": whole, "scored": valued, "in_elements": int(inside[at].sum())}
         found.append({"class": name, **counts, **dict(zip(VALUES, means, strict=True))})
     return [one for one in found if one["bases"]]
 
