@@ -62,7 +62,5 @@ class AlignRequest(GenomeRequest):
 
     def name_next(self, told: Mapping[str, Any]) -> str:
         """A command that reads the alignment."""
-        given = self.relatives[0]
-        if not isinstance(given, str | Path) or not Path(given).is_file():
-            return f"--relatives FASTA:{self.out} in any verb"
+        given = self.relatives[0] if Path(str(self.relatives[0])).is_file() else "FASTA"
         return f"genodiff constraint {self.genome} --relatives {given}:{self.out} -o constraint"

@@ -32,8 +32,7 @@ CLASSES = (
     "coding_frame_unknown", "codon_position_1", "codon_position_2", "codon_position_3",
     "coding_several_frames", "not_annotated",
 )  # fmt: skip
-TOTALS = {"CDS": CLASSES[5:10], "exon": CLASSES[2:10]}
-"""Rows that sum several classes."""
+TOTALS = {"CDS": CLASSES[5:10], "exon": CLASSES[2:10]}  # rows that sum several classes
 GENE_FIELDS = (
     "string name", "uint score", "char[1] strand", "uint thickStart", "uint thickEnd",
     "uint reserved", "int blockCount", "int[blockCount] blockSizes", "int[blockCount] chromStarts",

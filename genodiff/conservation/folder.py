@@ -105,11 +105,8 @@ def write_constraint(
         n, of = tally["scored"], tally["bases"]
         what = f"no related genome aligns to more than {n:,} of {of:,} bases"
         elsewhere = any(one["homologous"] > _LEAST_SHARE for one in related)
-        fix = (
-            "give another region"
-            if elsewhere
-            else "give more closely related species, or check the files"
-        )
+        closer = "give more closely related species, or check the files"
+        fix = "give another region" if elsewhere else closer
         raise EmptyOutputError(what, file=told["fasta"]["path"], fix=fix)
     _tell_absent(related, tally)
     numbers = ColumnNumbers(**told["columns"])

@@ -152,13 +152,11 @@ class ConstraintRequest(GenomeRequest):
         if "scored" in told:
             share = told["scored"] / max(told["known"], 1)
             parts.append(f"{told['scored']:,} scored ({share:.1%} of known bases)")
-            parts.append(
-                f"{format_count(told['elements'], 'conserved element')} at FDR {told['fdr']}"
-            )
+            elements = format_count(told["elements"], "conserved element")
+            parts.append(f"{elements} at FDR {told['fdr']}")
         if n := told.get("rs_values"):
-            parts.append(
-                f"rs takes only {format_count(n, 'value')}: rank bases by conserved or rate"
-            )
+            few = format_count(n, "value")
+            parts.append(f"rs takes only {few}: rank bases by conserved or rate")
         return ", ".join(parts)
 
     def name_next(self, told: Mapping[str, Any]) -> str:

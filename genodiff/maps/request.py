@@ -387,8 +387,7 @@ class TracksRequest(TrackFields, FileRequest):
         if "read" in told:
             parts.append(f"{told['read']:,} read")
             parts.append(f"{told['mean_information_bits']:.4f} bits of information a base")
-        company = told.get("company")
-        if company:
+        if company := told.get("company"):
             median, worst = company["bits"]
             parts.append(
                 f"--every {told['every']} moves information by {median:.2g} bits (median, at most "
@@ -397,8 +396,5 @@ class TracksRequest(TrackFields, FileRequest):
         return ", ".join(parts)
 
     def name_next(self, told: Mapping[str, Any]) -> str:
-        """The page, or the hub."""
-        out, files = str(self.out).rstrip("/"), told["files"]
-        if "tracks.html" in files:
-            return f"open {out}/tracks.html"
-        return f"put {out} on a web server, its hub.txt in UCSC" if "hub.txt" in files else ""
+        """The page, if there is one."""
+        return f"open {self.out}/tracks.html" if "tracks.html" in told["files"] else ""
