@@ -98,7 +98,6 @@ VERBS = {
     "redesign guided": "redesign net --fasta g.fa --out @.fa --region chrA:101-160 "
     "--guidance smc --oracle fits --oracle-label 1 -n 2",
     "redesign plan": "redesign net --fasta g.fa --out @.fa --bed r.bed --plan --json",
-    "judge": "judge s.fa net --json --no-reference --repeats 2",
     "scorecard": "scorecard s.fa --real g.fa --json",
     "data check": "data check v.vcf --fasta g.fa --json",
 }  # fmt: skip

@@ -34,7 +34,7 @@ from genodiff.finetuning.predict_request import PredictRequest
 from genodiff.generate.request import SampleRequest
 from genodiff.jobs.request import make_function
 from genodiff.maps.request import DependenciesRequest, IsmRequest, TracksRequest
-from genodiff.quality.requests import JudgeRequest, ScorecardRequest
+from genodiff.quality.requests import ScorecardRequest
 from genodiff.scoring.one_hot import one_hot_network as one_hot_network
 from genodiff.studies.compare_request import CompareRequest
 from genodiff.studies.sweep_request import SweepRequest
@@ -63,7 +63,6 @@ finetune_bases = make_function("finetune_bases", BasesRequest)
 fit_memory = make_function("fit_memory", MemoryFitRequest)
 import_checkpoint = make_function("import_checkpoint", ImportRequest)
 ism = make_function("ism", IsmRequest)
-judge = make_function("judge", JudgeRequest)
 list_models = make_function("list_models", ModelListRequest)
 list_recipes = make_function("list_recipes", RecipeListRequest)
 merge = make_function("merge", MergeRequest)

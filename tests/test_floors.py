@@ -60,9 +60,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 BUDGET = {
     "annotation": 1_200, "api": 3_600, "backbones": 2_700, "cli": 850, "conservation": 1_750,
     "constraints": 2_600, "data": 7_470, "design": 1_600, "diagnosis": 800, "diffusion": 5_000,
-    "embedding": 1_200, "evaluation": 4_500, "finetuning": 8_350, "generate": 4_300, "hf":
+    "embedding": 1_200, "evaluation": 4_210, "finetuning": 8_350, "generate": 4_080, "hf":
     1_500, "hub": 3_200, "io": 10_420, "jobs": 1_500, "kernels": 5_700, "laws": 500, "maps":
-    3_750, "memory": 4_960, "models": 300, "modules": 1_450, "quality": 2_000, "reports": 4_830,
+    3_750, "memory": 4_960, "models": 300, "modules": 1_450, "quality": 1_720, "reports": 4_830,
     "runs": 6_270, "scoring": 2_865, "statistics": 800, "studies": 1_750, "tasks": 4_900,
     "training": 2_875, "variants": 3_670,
 }  # fmt: skip

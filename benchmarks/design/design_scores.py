@@ -18,17 +18,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from promoter_oracles import OneHotOracle, Ridge, find_unit, score
 from scipy.stats import t
 from yeast import read_fasta
 
 from genodiff.alphabet import DNA
 from genodiff.counter import Purpose, generator
-from genodiff.evaluation.generative import bound_nats
+from genodiff.data.dna_windows import SequenceWindows
+from genodiff.data.loader import EvalBatches
+from genodiff.evaluation.bound import measure_bound
+from genodiff.io.fasta import Record
 from genodiff.quality.match_index import MatchIndex
 from genodiff.quality.measured_scorecard import open_train
 from genodiff.quality.scorecard import kmer_counts
-from genodiff.runs.model import load_model
+from genodiff.runs.model import TrainedModel, load_model
 
 Row = dict[str, Any]
 RESAMPLED = 2000
@@ -127,12 +131,21 @@ def measure_gains(
     return found
 
 
+def bound_nats(model: TrainedModel, texts: list[str]) -> np.ndarray:
+    """An upper bound on -log p of each sequence under a masked model, in nats."""
+    records = [Record(str(i), "", text.encode(), 0) for i, text in enumerate(texts)]
+    windows = SequenceWindows(records, model.config.data.seq_len)
+    batches = EvalBatches(windows, max(1, 8192 // windows.seq_len), 1, 8)
+    nats = measure_bound(model.objective, model.backbone, batches, torch.device("cpu")).nats
+    return np.bincount(windows.contig_index, nats.sum(0).mean(0), len(texts))
+
+
 def measure(out: Path, texts: list[str]) -> np.ndarray:
     """The figures (n, 5) of sequences, in the order of `NAMES`."""
     train, _, _ = open_train(out / "generator", None, True)
     assert train is not None
     ids = [DNA.encode(text) for text in texts]
-    nats = bound_nats(load_model(out / "generator", device="cpu"), ids, repeats=8, seed=1)
+    nats = bound_nats(load_model(out / "generator", device="cpu"), texts)
     columns = [
         score(OneHotOracle(find_unit(out / "A")), texts),
         score(OneHotOracle(find_unit(out / "B")), texts),

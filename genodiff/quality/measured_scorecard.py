@@ -250,7 +250,8 @@ def _open_split(
     model = load_model(Path(run), device="cpu")
     if model.alphabet.domain != DNA.name:
         raise UsageError(
-            "a scorecard needs DNA, and this is a run of text", fix="use `genodiff judge`"
+            "a scorecard needs DNA, and this is a run of text",
+            fix="use `genodiff eval RUN --text FILE`",
         )
     if length is not None:
         section = model.config.data.model_copy(update={"seq_len": length})

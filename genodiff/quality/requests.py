@@ -1,4 +1,4 @@
-"""What `judge` and `scorecard` are asked. No torch."""
+"""What `scorecard` is asked. No torch."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,77 +15,6 @@ from genodiff.runs.run_paths import check_input, locate
 
 
 @verb(
-    "judge",
-    help="""
-Compute the generative perplexity of samples, with entropy and diversity.
-
-The judge is another model: autoregressive for an exact value, or masked for an upper bound. A low
-perplexity alone says little, since repetitive sequences have it too; entropy and diversity are
-therefore always shown. `judge` evaluates samples under a model; `scorecard` uses no model, and
-compares the statistics of generated and real DNA.
-""",
-)
-@dataclass(frozen=True, kw_only=True)
-class JudgeRequest(Request[dict[str, Any]]):
-    """Compute the perplexity of samples under the model `judge`, with entropy and diversity.
-
-    `samples` is a file as `genodiff sample` writes it, or sequences of DNA as strings or records.
-    `figure` is "exact" for an autoregressive judge, and "bound" for a masked one: an upper bound on
-    the perplexity, estimated from `repeats` masks per window. `real` holds the same for as many
-    real windows of the judge's test split, `sampling` the samples' sidecar. Raises `UsageError`,
-    `DataError`, `CheckpointError`.
-
-    >>> genodiff.judge("samples.fa", judge="runs/ar")["samples"]["perplexity"]
-    """
-
-    work: ClassVar[str] = "genodiff.quality.judge:judge_samples"
-
-    samples: Annotated[
-        Any,
-        Option(
-            "FASTA of DNA, or text with <|endoftext|> lines between samples, as `sample` writes "
-            "it.",
-            is_word=True,
-            is_input=True,
-        ),
-    ] = field(kw_only=False)
-    judge: Annotated[
-        str | Path,
-        Option(
-            "Run folder of the judge: autoregressive (exact) or masked (an upper bound).",
-            ("--judge", *RUN_NAMES),
-            is_word=True,
-        ),
-    ]
-    reference: Annotated[
-        bool, Option("Also evaluate as many real windows of the judge's test split.")
-    ] = True
-    repeats: Annotated[int, Ge(1), Option("Masks per window, for a masked judge.")] = 8
-    seed: Seed = 1
-    device: Device = "auto"
-    offline: Offline = False
-
-    def answer(self, *given: Any) -> dict[str, Any]:
-        """The figures, after what can be judged without torch."""
-        locate(self.judge)
-        check_input(self.samples if isinstance(self.samples, Path) else None)
-        return super().answer(*given)
-
-    @classmethod
-    def arrange(cls, values: dict[str, Any]) -> None:
-        """Put samples and a judge in their places, in whichever order they stood."""
-        for name in ("samples", "judge"):
-            if values[name] is None:
-                usage = "genodiff judge SAMPLES JUDGE"
-                raise UsageError(f"{name.upper()} is missing", fix=f"give {usage}")
-        _order_samples(values, "judge")
-
-    def show(self, answer: Any) -> None:
-        """The figures as a table."""
-        find_named("genodiff.quality.terminal:show_judged")(self, answer)
-
-
-@verb(
     "scorecard",
     help="""
 Compare generated with real DNA: k-mers, motifs, embeddings, a discriminator, copies, diversity.
@@ -93,7 +22,7 @@ Compare generated with real DNA: k-mers, motifs, embeddings, a discriminator, co
 Every figure of the samples is printed beside that of other real sequence (the floor), and of
 sequence drawn from Markov models. Real sequence is the held-out split of a run, or a FASTA file.
 Figures off the floor are listed. No model evaluates the samples; for their likelihood under one,
-use `genodiff judge`.
+use `genodiff.load(RUN).bits("samples.fa")` in Python.
 """,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -193,8 +122,11 @@ class ScorecardRequest(Request[dict[str, Any]]):
 
     @classmethod
     def arrange(cls, values: dict[str, Any]) -> None:
-        """Put samples and a run in their places, in whichever order they stood."""
-        _order_samples(values, "run")
+        """Samples and a run may stand in either order: a run is a folder."""
+        samples, run = values["samples"], values["run"]
+        both = samples is not None and run is not None
+        if both and Path(samples).is_dir() and not Path(run).is_dir():
+            values["samples"], values["run"] = run, samples
 
     def show(self, answer: Any) -> None:
         """The figures as a table, and what is off."""
@@ -204,11 +136,3 @@ class ScorecardRequest(Request[dict[str, Any]]):
 def is_run(given: Any) -> bool:
     """Whether `given` is a folder: a run or a checkpoint."""
     return isinstance(given, str | Path) and Path(given).is_dir()
-
-
-def _order_samples(values: dict[str, Any], other: str) -> None:
-    """Samples and a model may stand in either order: a model is a folder."""
-    samples, run = values["samples"], values[other]
-    both = samples is not None and run is not None
-    if both and Path(samples).is_dir() and not Path(run).is_dir():
-        values["samples"], values[other] = run, samples

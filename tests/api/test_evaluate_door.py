@@ -1,4 +1,4 @@
-"""`genodiff.evaluate`, `report`, `judge`, `compare` from Python; their errors come early."""
+"""`genodiff.evaluate`, `report`, `compare` from Python; their errors come early."""
 
 import json
 from typing import Any
@@ -36,13 +36,7 @@ def test_faults_are_errors_of_ours(run, tmp_path):
     with pytest.raises(UsageError, match="no --split 'tset'; did you mean 'test'"):
         genodiff.evaluate(run, split="tset")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="--repeats 0"):
-        genodiff.judge(["ACGT"], judge=run, repeats=0)
-
-
-def test_sequences_in_memory_are_judged_by_a_masked_run(run):
-    found = genodiff.judge(["ACGTTTGACA", "GGC"], judge=run, reference=False, device="cpu")
-    assert (found["figure"], found["file"], found["samples"]["tokens"]) == ("bound", None, 13)
-    assert "real" not in found
+        genodiff.evaluate(run, repeats=0)
 
 
 def test_a_page_is_written_where_it_is_asked(run, tmp_path):

@@ -71,7 +71,6 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
         "doctor": lambda: g.doctor(offline=True),
         "evaluate": lambda: g.evaluate(run, max_windows=2, keep=False),
         "compare": lambda: g.compare([run, "trained"], fasta="g.fa", max_windows=2),
-        "judge": lambda: g.judge(["ACGTTTGACA"], judge=run, repeats=1),
         "sample": lambda: g.sample(run, n=2, length=40, out="s.fa"),
         "scorecard": lambda: g.scorecard("s.fa", run=run),
         "redesign": lambda: g.redesign(run, fasta="g.fa", out="d.fa", **region),
