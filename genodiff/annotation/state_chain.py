@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -66,19 +66,6 @@ def marginals(chain: ChainScores) -> Float[Tensor, "B L S"]:
         total = log_partition(chain._replace(states=states)).sum()
         (found,) = torch.autograd.grad(total, states)
     return found
-
-
-def path_score(chain: ChainScores, path: Int[Tensor, "B L"]) -> Float[Tensor, " B"]:
-    """The logarithm of a path's weight."""
-    states, steps, begin, end = chain
-    length = path.shape[1]
-    found = states.gather(2, path[:, :, None])[:, :, 0].sum(1) + begin[path[:, 0]]
-    found = found + end[path[:, -1]]
-    if length == 1:
-        return found
-    every = steps.expand(len(states), length - 1, *steps.shape[-2:])
-    taken = every.gather(2, path[:, :-1, None, None].expand(-1, -1, 1, every.shape[-1]))[:, :, 0]
-    return found + taken.gather(2, path[:, 1:, None])[:, :, 0].sum(1)
 
 
 def find_best_path(

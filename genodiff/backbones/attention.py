@@ -110,11 +110,6 @@ class KeyValueCache:
         """Forget all but the first `length` positions."""
         self.length = min(self.length, length)
 
-    def reorder(self, rows: Int[Tensor, " n"]) -> None:
-        """Keep the given rows of the batch, in that order; rows may be repeated."""
-        self.keys = [k[rows] for k in self.keys]
-        self.values = [v[rows] for v in self.values]
-
 
 def near(n_head: int, width: int, causal: bool) -> Float[Tensor, "2 H 1 h"]:
     """Biases of queries and keys that make heads attend to near positions first.

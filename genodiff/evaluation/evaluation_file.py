@@ -40,11 +40,6 @@ _SHORTENED = 8  # digits of a fingerprint or checkpoint that tell two like names
 Evaluations = dict[str, dict[str, Any]]
 
 
-def read_evaluations(run: Path) -> Evaluations:
-    """Read RUN/eval.json, by name; a damaged file gives a warning and an empty result."""
-    return _read(run / EVAL)
-
-
 def find_evaluation_file(
     run: Path, out: str | Path | None = None, *, force: bool = False
 ) -> Path | None:

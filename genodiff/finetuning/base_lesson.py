@@ -89,7 +89,6 @@ def balance_classes(counts: NDArray[np.int64], power: float) -> NDArray[np.float
 
 
 METRICS: dict[Kind, str] = {"genes": "f1", "classes": "auprc", "values": "pearson"}
-PLAIN = "mse"
 
 
 class BaseTask(NamedTuple):

@@ -8,7 +8,7 @@ record is judged against the genome, and a `VariantSurvey` counts what does not 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
@@ -43,10 +43,6 @@ class Allele:
         if not self.ref:
             return "ins"
         return "delins" if self.alt else "del"
-
-    def swapped(self) -> "Allele":
-        """The change back: reference and alternative exchanged."""
-        return Allele(self.chrom, self.start, self.alt, self.ref)
 
 
 class Unscorable(StrEnum):
@@ -149,33 +145,6 @@ def align_left(start: int, ref: str, alt: str, fetch: Fetch) -> tuple[int, str, 
     turned %= len(moving) or 1
     moving = moving[len(moving) - turned :] + moving[: len(moving) - turned]
     return (start, moving, "") if ref else (start, "", moving)
-
-
-def normalize_alleles(
-    start: int, alleles: Sequence[str], fetch: Fetch
-) -> tuple[int, tuple[str, ...]]:
-    """REF and all ALTs of one record, aligned to the left together as `bcftools norm` does.
-
-    With REF alone, its first letter. Returns the 0-based start and the alleles, none of them empty.
-    """
-    if len(alleles) == 1:
-        return start, (alleles[0][:1],)
-    rows = list(alleles)
-    if len(set(rows)) == 1:
-        return start, tuple(row[:1] for row in rows)
-    while len({row[-1] for row in rows}) == 1:
-        if min(map(len, rows)) > 1:
-            rows = [row[:-1] for row in rows]
-        elif start == 0:
-            break
-        else:
-            start -= 1
-            before = fetch(start, start + 1)
-            rows = [before + row[:-1] for row in rows]
-    lead = 0
-    while min(map(len, rows)) - lead > 1 and len({row[lead] for row in rows}) == 1:
-        lead += 1
-    return start + lead, tuple(row[lead:] for row in rows)
 
 
 def anchor_allele(allele: Allele, genome: Genome) -> tuple[int, str, str]:

@@ -200,11 +200,6 @@ def find_kinds(alleles: Iterable[Allele], genome: Contigs) -> dict[SizeClass, se
     return dict(sorted(found.items()))
 
 
-def find_classes(sizes: Iterable[tuple[int, int]]) -> list[SizeClass]:
-    """The classes of variants with these numbers of bases of REF and ALT, in order."""
-    return sorted({size for one in sizes if (size := find_class(*one)) is not None})
-
-
 def draw_background(
     genome: Contigs,
     genome_hash: str,

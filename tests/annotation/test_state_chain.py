@@ -1,6 +1,6 @@
 """Chains of states against all paths of small worlds; the grammar of genes under random scores."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from genodiff.annotation.state_chain import (
     find_best_path,
     log_partition,
     marginals,
-    path_score,
 )
 
 
@@ -30,6 +29,14 @@ def make_chain(length: int, states: int, seed: int, each_step: bool, forbid: boo
     return ChainScores(draw(2, length, states), steps, draw(states), draw(states))
 
 
+def path_score(chain: ChainScores, path: Tensor) -> Tensor:
+    """The logarithm of the weight of one path, for each row."""
+    states, steps, begin, end = chain
+    every = steps.expand(len(states), len(path) - 1, *steps.shape[-2:])
+    found = begin[path[0]] + end[path[-1]] + sum(states[:, i, s] for i, s in enumerate(path))
+    return found + sum(every[:, i, a, b] for i, (a, b) in enumerate(pairwise(path)))
+
+
 @pytest.mark.parametrize("each_step", [False, True])
 @pytest.mark.parametrize("forbid", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 6])
@@ -37,7 +44,7 @@ def test_sums_marginals_and_best_paths_are_those_of_all_paths(length, each_step,
     chain = make_chain(length, 3, length, each_step, forbid)
     chain.states.requires_grad_()
     paths = torch.tensor(list(product(range(3), repeat=length)))
-    scores = torch.stack([path_score(chain, p.expand(2, -1)) for p in paths], 1)
+    scores = torch.stack([path_score(chain, p) for p in paths], 1)
     total = log_partition(chain)
     torch.testing.assert_close(total, scores.logsumexp(1), atol=1e-9, rtol=0)
     shares = scores.softmax(1)

@@ -119,7 +119,7 @@ def test_the_cache_gives_what_the_whole_sequence_gives(form, chunks):
         torch.testing.assert_close(torch.cat(parts, 1), model(x, **told), rtol=0, atol=1e-12)
 
 
-def test_a_cache_can_be_wound_back_and_reordered_and_says_when_it_is_full():
+def test_a_cache_can_be_wound_back_and_says_when_it_is_full():
     model, x = dit(causal=True), ids(2, 6)
     cache = model.cache(6)
     with torch.no_grad():
@@ -127,10 +127,8 @@ def test_a_cache_can_be_wound_back_and_reordered_and_says_when_it_is_full():
         with pytest.raises(UsageError, match="holds 6 positions"):
             model.decode(x[:, :1], cache)
         cache.rewind(3)
-        cache.reorder(torch.tensor([1, 0]))
-        torch.testing.assert_close(
-            model.decode(x[:, 3:].flip(0), cache), model(x)[:, 3:].flip(0), rtol=0, atol=1e-12
-        )
+        again = model.decode(x[:, 3:], cache)
+        torch.testing.assert_close(again, model(x)[:, 3:], rtol=0, atol=1e-12)
     with pytest.raises(UsageError, match="causal"):
         dit().cache(4)
 

@@ -1,6 +1,7 @@
 """Splits of many genomes hold homologous sequence apart, by a checker that knows who is whose copy;
 sketches, duplicates, and the rules of a list."""
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from genodiff.data.genomes.collection import (
     ContigReader,
     build_collection,
     leave_leaks_out,
-    read_duplicates,
     read_splits,
 )
 from genodiff.data.genomes.dealing import Contig, cluster_owners, deal_units
@@ -155,7 +155,8 @@ def test_duplicates_are_found_and_told(tmp_path):
     (tmp_path / "fa" / "again.fa").write_text(text.replace(">c", ">other").lower())
     rows = [{"path": f"fa/{n}.fa"} for n in [*(n for n, _ in made), "again"]]
     manifest, _, out = build(tmp_path, rows)
-    found = read_duplicates(out)
+    lines = (out / "duplicates.tsv").read_text().splitlines()
+    found = list(csv.DictReader(lines, delimiter="\t"))
     same = {(r["a"], r["b"]) for r in found if r["kind"] == "contig"}
     assert same == {("again/other0", "g00/c0"), ("again/other1", "g00/c1")}
     alike = {(r["a"], r["b"]): r for r in found if r["kind"] == "assembly"}

@@ -12,14 +12,11 @@ from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
 from genodiff.io.phasing import PhasedHaplotype, RecordPhaser, read_genotype
 from genodiff.io.variants import (
-    BASES,
     Allele,
     Unscorable,
     VariantRecord,
     anchor_allele,
-    fetcher,
     judge_record,
-    normalize_alleles,
 )
 from genodiff.io.vcf import read_vcf
 from tests.consensus import Change, apply_changes, choose_change, leave_out_overlaps
@@ -110,27 +107,6 @@ def test_left_alignment_and_reference_check(line, genome):
     assert not ours - expected
     assert missing.total() <= (replaced if "-c s" in line.arguments else 0)
     assert ours or "-c s" in line.arguments or line.given in ("norm.telomere", "norm.breakend.1")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [one for one in lines("norm", aligned=True) if one.id in ("norm.out", "norm.telomere.out")],
-)
-def test_records_aligned_as_a_whole(line, genome):
-    ours = []
-    for record in records_of(line):
-        there = genome.fetch(record.chrom, record.pos - 1, record.pos - 1 + len(record.ref))
-        if there.decode().upper() != record.ref.upper():
-            continue  # -c x leaves it out
-        alleles = [one.upper() for one in (record.ref, *record.alts)]
-        if not all(BASES | {"N"} >= set(one) for one in alleles):
-            if all(one.isalpha() for one in alleles):
-                continue  # -c x leaves out other letters as well
-            ours.append((record.chrom, record.pos, alleles[0], ",".join(alleles[1:])))
-            continue
-        start, rows = normalize_alleles(record.pos - 1, alleles, fetcher(genome, record.chrom))
-        ours.append((record.chrom, start + 1, rows[0], ",".join(rows[1:]) or "."))
-    assert Counter(ours) == Counter(read_sites(line.expected))
 
 
 @pytest.mark.parametrize("line", lines("consensus", aligned=True))

@@ -14,7 +14,6 @@ from genodiff.io.variants import (
     align_left,
     anchor_allele,
     judge_record,
-    normalize_alleles,
 )
 
 SEQUENCE = "ACACACGTTTTTGACNACAGGGRA"
@@ -64,18 +63,6 @@ def test_all_spellings_of_one_haplotype_are_one_allele(sequence, data):
                 + sequence[p:]) == goal
         ]  # fmt: skip
         assert at == min(others)
-
-
-@given(st.text("AC", min_size=2, max_size=16), st.data())
-def test_a_record_normalized_as_a_whole_keeps_each_haplotype(sequence, data):
-    start = data.draw(st.integers(0, len(sequence) - 1))
-    end = data.draw(st.integers(start + 1, len(sequence)))
-    alts = data.draw(st.lists(st.text("AC", min_size=1, max_size=5), min_size=1, max_size=3))
-    rows = [sequence[start:end], *alts]
-    at, found = normalize_alleles(start, rows, fetch_from(sequence))
-    assert all(found)
-    for before, after in zip(alts, found[1:], strict=True):
-        assert apply(sequence, at, found[0], after) == apply(sequence, start, rows[0], before)
 
 
 def test_an_anchored_allele_is_judged_to_be_itself(genome):

@@ -12,10 +12,3 @@ from genodiff.io.variants import Allele
 )  # fmt: skip
 def test_kind(ref, alt, kind):
     assert Allele("chr1", 4, ref, alt).kind == kind
-
-
-def test_swapped_twice_is_the_same():
-    allele = Allele("chr1", 4, "AC", "T")
-    assert allele.end == 6
-    assert allele.swapped().end == 5
-    assert allele.swapped().swapped() == allele

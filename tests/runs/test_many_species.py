@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from genodiff.data.genomes.listing import are_alike, find_several, group_records, name_species
+from genodiff.data.genomes.listing import are_alike, find_several, name_species
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.runs.related_genome import leave_strains_out
@@ -62,7 +62,6 @@ def test_one_species_is_not_several():
         "Saccharomyces_cerevisiae", "Escherichia_coli",
     ]  # fmt: skip
     assert find_several({"a": "", "b": "", "c": "Homo sapiens", "d": ""}) == []
-    assert group_records({"a": "Homo sapiens", "b": ""}) == {"a": "Homo_sapiens", "b": "b"}
 
 
 def test_several_species_as_one_relative_are_refused_with_the_spelling_that_splits(several):

@@ -24,7 +24,6 @@ from genodiff.variants.background import (
     count_background,
     count_windows,
     draw_background,
-    find_classes,
     find_kinds,
 )
 from genodiff.variants.background_draws import VariantDraws, find_class, find_unit, list_strata
@@ -180,9 +179,6 @@ def test_units_and_classes():
     names = [find_class(*s).name for s in ((0, 9), (17, 0), (1024, 0), (1, 1), (8, 3), (20, 20))]  # type: ignore[union-attr]
     assert names == ["ins9-16", "del17-32", "del513-1024", "snv", "delins8/3", "mnv17-32"]
     assert find_class(1025, 0) is None
-    assert [x.name for x in find_classes([(1, 0), (1, 1), (10, 0), (11, 0), (2000, 1)])] == [
-        "del1", "del9-16", "snv",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 0), (0, 3), (2, 2), (3, 1), (0, 20), (30, 30)])

@@ -21,7 +21,6 @@ The held-out k-mers are in memory, `_GROUP` bases at a time; for each group trai
 the stores that are built.
 """
 
-import csv
 import io
 import json
 import logging
@@ -204,12 +203,6 @@ def read_splits(folder: Path, manifest: dict[str, Any]) -> list[Rows]:
         raise DataError("is not what the manifest says", file=path, fix=fix)
     table = np.load(path, allow_pickle=False)
     return [[(int(c), int(a), int(b)) for s, c, a, b in table if s == i] for i in range(3)]
-
-
-def read_duplicates(folder: Path) -> list[dict[str, str]]:
-    """The rows of duplicates.tsv."""
-    with open(folder / DUPLICATES, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def _digest_list(listed: GenomeList) -> str:

@@ -292,11 +292,6 @@ def name_species(name: str, description: str) -> str:
     return f"{words[1]}_{words[2].rstrip('.,')}"
 
 
-def group_records(headers: Mapping[str, str]) -> dict[str, str]:
-    """The genome of each record: its species where headers name one, else the record alone."""
-    return {name: name_species(name, about) or name for name, about in headers.items()}
-
-
 def find_several(headers: Mapping[str, str]) -> list[str]:
     """The species of a file that holds several, the most frequent first; else empty.
 
