@@ -210,8 +210,8 @@ def draw_completions(
     return filled
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
+def check_count(name: str, value: Any) -> int:
     """`value` as a whole number. Raises `UsageError` for one that is none or too small."""
-    if value != int(value) or value < least:
-        raise UsageError(f"{name} = {value:g}", fix=f"give a whole number of at least {least}")
+    if value != int(value) or value < 1:
+        raise UsageError(f"{name} = {value:g}", fix="give a whole number of at least 1")
     return int(value)

@@ -60,27 +60,6 @@ def window_nelbo(
     return WindowNelbo(masked_nats / k.clamp(min=1), masked_nats, ce, masked, scale, k, clean.n)
 
 
-class RateCurve(NamedTuple):
-    """Nats per masked token in equal bins of the mask rate k/n; the last bin ends at 1."""
-
-    nats: Float[Tensor, " S"]  # nan in a bin without windows
-    n_windows: Int[Tensor, " S"]
-
-
-def rate_curve(
-    masked_nats: Float[Tensor, " B"], k: Int[Tensor, " B"], n: Int[Tensor, " B"], n_bins: int = 20
-) -> RateCurve:
-    """C_k / k over mask rates from the windows of an evaluation, each weighted by its tokens."""
-    some = n > 0
-    masked_nats, k, n = masked_nats[some].double(), k[some], n[some]
-    place = torch.ceil(k * n_bins / n).long().clamp(1, n_bins) - 1
-    nats = torch.zeros(n_bins, dtype=torch.float64, device=n.device).index_add(
-        0, place, n * masked_nats / k
-    )
-    tokens = torch.zeros_like(nats).index_add(0, place, n.double())
-    return RateCurve(nats / tokens, place.bincount(minlength=n_bins))
-
-
 @torch.no_grad()
 def count_terms(
     diffusion: MaskedDiffusion,

@@ -152,7 +152,8 @@ def cut_windows(
     if bed is None and not regions:
         for record in read_sequences(fasta):
             whole = Window(record.name, 0, len(record.sequence), record.name, b"")
-            yield from _pieces(whole, window, stride, _as_it_is, _letters_of(record.sequence))
+            letters = _letters_of(record.sequence)
+            yield from _pieces(whole, window, stride, lambda a, b: (a, b), letters)
         return
     contigs, fetch = _random_access(fasta)
     for place in list_places(contigs, regions, bed, features=features, over_origin=True):
@@ -185,10 +186,6 @@ def _fetch_round(
 
 def _letters_of(letters: bytes) -> Fetch:
     return lambda first, last: letters[first:last]
-
-
-def _as_it_is(first: int, last: int) -> tuple[int, int]:
-    return first, last
 
 
 def _pieces(

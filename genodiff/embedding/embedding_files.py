@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -136,17 +136,14 @@ def _write_npz(path: Path, source: _Source) -> tuple[int, ...]:
                 shutil.copyfileobj(spool, member, _COPY)
             for name, column in _columns(source).items():
                 with archive.open(_member(name), "w") as member:
-                    np.lib.format.write_array(_as_file(member), column, allow_pickle=False)
+                    into: Any = member
+                    np.lib.format.write_array(into, column, allow_pickle=False)
     return full
 
 
 def _member(name: str) -> zipfile.ZipInfo:
     """A member without the time of day: the same embeddings are the same bytes."""
     return zipfile.ZipInfo(f"{name}.npy")
-
-
-def _as_file(member: IO[bytes]) -> Any:
-    return member
 
 
 def _write_parquet(path: Path, source: _Source) -> tuple[int, ...]:

@@ -268,27 +268,24 @@ def open_guided(
     )
 
 
-def open_oracle(settings: GuideSettings, device: str, flag: str = "--oracle") -> Oracle | None:
-    """The oracle of the settings; None where they have none.
-
-    Raises `UsageError`, which names the `flag` that gave it.
-    """
+def open_oracle(settings: GuideSettings, device: str) -> Oracle | None:
+    """The oracle of the settings; None where they have none. Raises `UsageError`."""
     given, form = settings.oracle, settings.form
     if given is None:
         return None
     if settings.label is not None and not is_unit(given):
-        what = f"a label ({settings.label}) is of a fine-tuned oracle, and {flag} names a function"
+        what = f"a label ({settings.label}) is of a fine-tuned oracle, and --oracle is a function"
         raise UsageError(what, fix="leave --oracle-label out")
     if not isinstance(given, str | Path):
         name = getattr(given, "__qualname__", type(given).__name__)
         digest = hash_callable(given)
         return Oracle(given, name, form, settings.timeout, digest)  # type: ignore[arg-type]
     if not is_unit(given):
-        return load_oracle(str(given), form, settings.timeout, flag)  # type: ignore[arg-type]
+        return load_oracle(str(given), form, settings.timeout)  # type: ignore[arg-type]
     model = open_model(given, device)
     if isinstance(model, TrainedModel):
         raise UsageError(
-            f"{flag} {given} is a language model, and an oracle is fine-tuned",
+            f"--oracle {given} is a language model, and an oracle is fine-tuned",
             fix="give a fine-tuned unit's folder, or MODULE:FUNCTION",
         )
     fitted = find_named("genodiff.finetuning.oracle:FittedOracle")(model, settings.label)

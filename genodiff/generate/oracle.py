@@ -190,17 +190,15 @@ class Oracle:
         }[self.form]
 
 
-def load_oracle(
-    spec: str, form: Form | None = None, timeout: float | None = None, flag: str = "--oracle"
-) -> Oracle:
+def load_oracle(spec: str, form: Form | None = None, timeout: float | None = None) -> Oracle:
     """The oracle `module:function`, of a module that can be imported or lies in this folder.
 
-    Raises `UsageError`, which names the `flag` that gave it.
+    Raises `UsageError`.
     """
     module, _, name = spec.partition(":")
     if not module or not name:
         raise UsageError(
-            f"{flag} {spec} is neither MODULE:FUNCTION nor a fine-tuned run",
+            f"--oracle {spec} is neither MODULE:FUNCTION nor a fine-tuned run",
             fix="write it as scores:rate, for the function rate of scores.py",
         )
     if os.getcwd() not in sys.path:
@@ -211,13 +209,15 @@ def load_oracle(
         for part in name.split("."):
             found = getattr(found, part)
     except ModuleNotFoundError as fault:
-        what = f"{flag} {spec}: no module '{fault.name}'"
+        what = f"--oracle {spec}: no module '{fault.name}'"
         raise UsageError(what, fix="start in the folder of the file, or install it") from None
     except AttributeError:
-        raise UsageError(f"{flag} {spec}: no '{name}' in {module}", fix="check the name") from None
+        raise UsageError(
+            f"--oracle {spec}: no '{name}' in {module}", fix="check the name"
+        ) from None
     except Exception as fault:  # foreign code: anything may come out of it
         said = " ".join(str(fault).split())[:200]
-        what = f"{flag} {spec}: {module} cannot be imported ({type(fault).__name__}: {said})"
+        what = f"--oracle {spec}: {module} cannot be imported ({type(fault).__name__}: {said})"
         raise UsageError(what, fix="repair it") from None
     return Oracle(found, spec, form, timeout, hash_callable(found, there))
 

@@ -77,7 +77,7 @@ def read_diffusion(config: dict[str, Any], *, causal: bool) -> dict[str, Any]:
 
 
 def open_published(
-    path: str | Path, device: str = "cpu", *, tokenizer: str | None = None, offline: bool = False
+    path: str | Path, device: str = "cpu", *, tokenizer: str | None = None
 ) -> tuple[TrainedModel, dict[str, bytes]]:
     """The network in a published folder as a model, and its tokenizer's files; nothing is written.
 
@@ -85,7 +85,7 @@ def open_published(
     path) is needed by networks of text. Raises `CheckpointError` for a folder that
     cannot be read, for logits that are not finite and for strands that disagree.
     """
-    source = read_source(path, tokenizer=tokenizer, offline=offline)
+    source = read_source(path, tokenizer=tokenizer)
     alphabet = source.vocabulary.alphabet
     config = make_run_config(source, tokenizer=tokenizer)
     backbone, _ = _build(source, config)

@@ -8,7 +8,7 @@ judged is asked for. Older formats (a bare pickle, a tar) are refused.
 
 import pickletools
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,21 +26,9 @@ _STORAGES = {
     "LongStorage": torch.int64, "IntStorage": torch.int32, "ByteStorage": torch.uint8,
     "BoolStorage": torch.bool,
 }  # fmt: skip
-_DTYPES = {
-    "float64",
-    "double",
-    "float32",
-    "float",
-    "float16",
-    "half",
-    "bfloat16",
-    "int64",
-    "long",
-    "int32",
-    "int",
-    "uint8",
-    "bool",
-}
+_DTYPES = set(
+    "float64 double float32 float float16 half bfloat16 int64 long int32 int uint8 bool".split()
+)
 _SAVE_AGAIN = "save the weights as safetensors, or again with a newer torch.save"
 _DAMAGED = "use an undamaged file"
 
@@ -216,135 +204,52 @@ class _Machine:
             if op.name == "STOP":
                 (value,) = self.stack
                 return value
-            if op.name in _CONSTANTS:
-                self.stack.append(_CONSTANTS[op.name]())
+            if op.name in _VALUES:
+                self.stack.append(_VALUES[op.name](self, arg))
             elif op.name in _LITERALS:
                 self.stack.append(arg)
-            elif op.name in ("PROTO", "FRAME"):
-                continue
-            else:
-                step = getattr(self, f"op_{op.name.lower()}", None)
-                if step is None:
-                    raise ValueError(f"the instruction {op.name} is not known here")
-                step(arg)
+            elif op.name in _CHANGES:
+                _CHANGES[op.name](self, arg)
+            elif op.name not in ("PROTO", "FRAME"):
+                raise ValueError(f"the instruction {op.name} is not known here")
         raise ValueError("the pickle does not end")
 
-    def _marked(self) -> list[Any]:
+    def pop_marked(self) -> list[Any]:
         at = max(i for i, value in enumerate(self.stack) if value is _MARK)
         items = self.stack[at + 1 :]
         del self.stack[at:]
         return items
 
-    def op_mark(self, _: Any) -> None:
-        self.stack.append(_MARK)
-
-    def op_pop(self, _: Any) -> None:
-        self.stack.pop()
-
-    def op_pop_mark(self, _: Any) -> None:
-        self._marked()
-
-    def op_dup(self, _: Any) -> None:
-        self.stack.append(self.stack[-1])
-
-    def op_put(self, index: int) -> None:
-        self.memo[index] = self.stack[-1]
-
-    op_binput = op_long_binput = op_put
-
-    def op_memoize(self, _: Any) -> None:
-        self.memo[len(self.memo)] = self.stack[-1]
-
-    def op_get(self, index: int) -> None:
-        self.stack.append(self.memo[index])
-
-    op_binget = op_long_binget = op_get
-
-    def op_tuple(self, _: Any) -> None:
-        self.stack.append(tuple(self._marked()))
-
-    def op_tuple1(self, _: Any) -> None:
-        self._last(1)
-
-    def op_tuple2(self, _: Any) -> None:
-        self._last(2)
-
-    def op_tuple3(self, _: Any) -> None:
-        self._last(3)
-
-    def _last(self, n: int) -> None:
+    def pop(self, n: int) -> tuple[Any, ...]:
         items = tuple(self.stack[-n:])
         if len(items) < n:
             raise IndexError("the stack is empty")
-        self.stack[-n:] = [items]
+        del self.stack[-n:]
+        return items
 
-    def op_list(self, _: Any) -> None:
-        self.stack.append(self._marked())
+    def remember(self, index: int) -> None:
+        self.memo[index] = self.stack[-1]
 
-    def op_append(self, _: Any) -> None:
-        item = self.stack.pop()
-        self._extend([item])
-
-    def op_appends(self, _: Any) -> None:
-        self._extend(self._marked())
-
-    op_additems = op_appends
-
-    def _extend(self, items: Any) -> None:
+    def extend(self, items: Any) -> None:
         if type(self.stack[-1]) is list:
             self.stack[-1].extend(items)
         elif not isinstance(self.stack[-1], Opaque):
             raise TypeError("items for something that is no list")
 
-    def op_dict(self, _: Any) -> None:
-        items = self._marked()
-        self.stack.append({})
-        self._set(items)
-
-    def op_setitem(self, _: Any) -> None:
-        value, key = self.stack.pop(), self.stack.pop()
-        self._set([key, value])
-
-    def op_setitems(self, _: Any) -> None:
-        self._set(self._marked())
-
-    def _set(self, items: Any) -> None:
+    def set(self, items: Any) -> None:
         into = self.stack[-1]
         entries = into.entries if isinstance(into, Opaque) else into
         if type(entries) is not dict:
             raise TypeError("entries for something that is no mapping")
         entries |= dict(zip(items[::2], items[1::2], strict=True))
 
-    def op_global(self, arg: str) -> None:
-        self.stack.append(Opaque(arg.replace(" ", ".")))
+    def build(self) -> None:
+        (state,) = self.pop(1)
+        if isinstance(self.stack[-1], Opaque):
+            self.stack[-1].state = state
 
-    def op_stack_global(self, _: Any) -> None:
-        name, module = self.stack.pop(), self.stack.pop()
-        self.stack.append(Opaque(f"{module}.{name}"))
-
-    def op_reduce(self, _: Any) -> None:
-        args, function = self.stack.pop(), self.stack.pop()
-        self.stack.append(self._made(function, args))
-
-    def op_newobj(self, _: Any) -> None:
-        args, kind = self.stack.pop(), self.stack.pop()
-        self.stack.append(self._made(kind, args))
-
-    def op_newobj_ex(self, _: Any) -> None:
-        _named, args, kind = self.stack.pop(), self.stack.pop(), self.stack.pop()
-        self.stack.append(Opaque(_name(kind), args))
-
-    def op_obj(self, _: Any) -> None:
-        kind, *args = self._marked()
-        self.stack.append(Opaque(_name(kind), tuple(args)))
-
-    def op_build(self, _: Any) -> None:
-        state, into = self.stack.pop(), self.stack[-1]
-        if isinstance(into, Opaque):
-            into.state = state
-
-    def op_binpersid(self, _: Any) -> None:
-        kind, storage, key, _place, numel = self.stack.pop()
+    def find_storage(self) -> tuple[str, torch.dtype, int]:
+        ((kind, storage, key, _place, numel),) = self.pop(1)
         name = _name(storage).rpartition(".")[2]
         if (
             kind != "storage"
@@ -353,9 +258,9 @@ class _Machine:
             or not (name in _STORAGES or name == "UntypedStorage")
         ):
             raise ValueError(f"a storage of the kind {name!r}")
-        self.stack.append((key, _STORAGES.get(name, torch.uint8), numel))
+        return key, _STORAGES.get(name, torch.uint8), numel
 
-    def _made(self, function: Any, args: Any) -> Any:
+    def make(self, function: Any, args: Any) -> Any:
         name = _name(function)
         if name == "torch._utils._rebuild_tensor_v2":
             return self.archive.stored(*args[:4])
@@ -383,10 +288,44 @@ def _name(value: Any) -> str:
     return value.name
 
 
-_CONSTANTS: dict[str, Any] = {
-    "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False,
-    "EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_SET": list,
-}  # fmt: skip
+_Step = Callable[[_Machine, Any], Any]
+_VALUES: dict[str, _Step] = {
+    "NONE": lambda m, _: None,
+    "NEWTRUE": lambda m, _: True,
+    "NEWFALSE": lambda m, _: False,
+    "EMPTY_DICT": lambda m, _: {},
+    "EMPTY_LIST": lambda m, _: [],
+    "EMPTY_TUPLE": lambda m, _: (),
+    "EMPTY_SET": lambda m, _: [],
+    "MARK": lambda m, _: _MARK,
+    "DUP": lambda m, _: m.stack[-1],
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), lambda m, index: m.memo[index]),
+    "TUPLE": lambda m, _: tuple(m.pop_marked()),
+    "TUPLE1": lambda m, _: m.pop(1),
+    "TUPLE2": lambda m, _: m.pop(2),
+    "TUPLE3": lambda m, _: m.pop(3),
+    "LIST": lambda m, _: m.pop_marked(),
+    "DICT": lambda m, _: (lambda of: dict(zip(of[::2], of[1::2], strict=True)))(m.pop_marked()),
+    "GLOBAL": lambda m, name: Opaque(name.replace(" ", ".")),
+    "STACK_GLOBAL": lambda m, _: Opaque("{}.{}".format(*m.pop(2))),
+    "REDUCE": lambda m, _: m.make(*m.pop(2)),
+    "NEWOBJ": lambda m, _: m.make(*m.pop(2)),
+    "NEWOBJ_EX": lambda m, _: (lambda kind, args, _: Opaque(_name(kind), args))(*m.pop(3)),
+    "OBJ": lambda m, _: (lambda kind, *args: Opaque(_name(kind), args))(*m.pop_marked()),
+    "BINPERSID": lambda m, _: m.find_storage(),
+}
+"""Instructions that put a value on the stack; none of them calls anything."""
+_CHANGES: dict[str, _Step] = {
+    "POP": lambda m, _: m.pop(1),
+    "POP_MARK": lambda m, _: m.pop_marked(),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _Machine.remember),
+    "MEMOIZE": lambda m, _: m.remember(len(m.memo)),
+    "APPEND": lambda m, _: m.extend(m.pop(1)),
+    **dict.fromkeys(("APPENDS", "ADDITEMS"), lambda m, _: m.extend(m.pop_marked())),
+    "SETITEM": lambda m, _: m.set(m.pop(2)),
+    "SETITEMS": lambda m, _: m.set(m.pop_marked()),
+    "BUILD": lambda m, _: m.build(),
+}
 _LITERALS = {
     "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING",
     "BINSTRING", "SHORT_BINSTRING",

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
-from torch import Tensor
 
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
 from genodiff.errors import CheckpointError, UsageError
@@ -318,14 +317,10 @@ def _check_export(model: TrainedModel, folder: Path) -> None:
     again = build_backbone(config, model.alphabet)
     fill_module(again, source.tensors)
     mine, theirs = (
-        _on_targets(compute_probe_logits(net.eval(), model.alphabet), model)
+        compute_probe_logits(net.eval(), model.alphabet)[..., list(model.alphabet.targets)]
         for net in (model.backbone, again)
     )
     differ = float((mine - theirs).abs().max() / mine.abs().max().clamp(min=1.0))
     if not differ <= _TOLERANCE:
         what = f"the exported weights give logits that differ by {differ:.1e}; nothing was written"
         raise CheckpointError(what, file=model.run, fix="please report this")
-
-
-def _on_targets(logits: Tensor, model: TrainedModel) -> Tensor:
-    return logits[..., torch.tensor(model.alphabet.targets)]

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import NoReturn
 
 import polars as pl
 
@@ -222,7 +221,7 @@ def _position(path: str | Path, number: int, text: str, which: str, first: bool)
         what = f"the {which} {text} is out of range: larger than any contig is long"
     elif first and re.fullmatch(r"[A-Za-z_ ]+", text):
         fix = "start a line of column names with '#', or remove it"
-    return _refuse(path, number, what, fix)
+    raise _fault(path, number, what, fix)
 
 
 def _too_few(path: str | Path, number: int, line: str) -> DataError:
@@ -249,10 +248,6 @@ def _too_few(path: str | Path, number: int, line: str) -> DataError:
     n = line.count("\t") + 1
     fix = "give CONTIG, START and END, separated by tabs"
     return _fault(path, number, f"has {n} column{'s' * (n > 1)}, fewer than 3", fix)
-
-
-def _refuse(path: str | Path, number: int, what: str, fix: str) -> NoReturn:
-    raise _fault(path, number, what, fix)
 
 
 def _fault(path: str | Path, number: int, what: str, fix: str) -> DataError:

@@ -23,34 +23,20 @@ ERRORS = "backslashreplace"
 """How a text file of ours encodes what is not UTF-8."""
 _ELSEWHERE = (
     (re.compile("file:", re.I), "a file:// address", "give the plain path"),
-    (
-        re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/"),
-        "an address",
-        "give a file on this machine, and copy it there or back by another tool",
-    ),
-    (
-        re.compile(r"[\w.-]+@[\w.-]+:"),
-        "a file on another machine",
-        "give a file on this machine, and copy it there or back with scp",
-    ),
-    (
-        re.compile(r"[A-Za-z][\w.-]*:(?!\d)[^/\\]*/"),
-        "a file on another machine, or of a remote of rclone",
-        "give a file on this machine; for a folder of that name write ./ before it",
-    ),
+    (re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/"), "an address",
+     "give a file on this machine, and copy it there or back by another tool"),
+    (re.compile(r"[\w.-]+@[\w.-]+:"), "a file on another machine",
+     "give a file on this machine, and copy it there or back with scp"),
+    (re.compile(r"[A-Za-z][\w.-]*:(?!\d)[^/\\]*/"),
+     "a file on another machine, or of a remote of rclone",
+     "give a file on this machine; for a folder of that name write ./ before it"),
     (re.compile(r"%\w+%"), "a variable of Windows", "write its value"),
-    (
-        re.compile(r"~[\w-]*(/|$)"),
-        "a home folder that no shell filled in",
-        "write $HOME in its place",
-    ),
-    (
-        re.compile(r"(\$\w+|\$\{\w+\}|\$\([^)]*\)|`[^`]*`|\{\w*\}|<\w+>)/|\$[A-Za-z_]\w*$"),
-        "a variable or a command that no shell filled in",
-        "write its value",
-    ),
+    (re.compile(r"~[\w-]*(/|$)"), "a home folder that no shell filled in",
+     "write $HOME in its place"),
+    (re.compile(r"(\$\w+|\$\{\w+\}|\$\([^)]*\)|`[^`]*`|\{\w*\}|<\w+>)/|\$[A-Za-z_]\w*$"),
+     "a variable or a command that no shell filled in", "write its value"),
     (re.compile(r"[A-Za-z]:[\\/]|\\\\"), "a path of Windows", "give a path of this machine"),
-)
+)  # fmt: skip
 _DESCRIPTOR = re.compile(r"/(?:dev/(?:stdin|fd/\d+)|proc/self/fd/\d+)")
 _kept: dict[tuple[int, int, int], str] = {}
 

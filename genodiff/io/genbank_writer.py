@@ -70,9 +70,10 @@ def format_genbank(
     if circular or "topology" not in record.annotations:
         record.annotations["topology"] = "circular" if circular else "linear"
     added = [
-        SeqFeature(SimpleLocation(m.start, m.end, 1), type=m.key, qualifiers=_list(m.qualifiers))
-        for m in marks
-    ]
+        SeqFeature(SimpleLocation(mark.start, mark.end, 1), mark.key,
+                   qualifiers={key: [text] for key, text in mark.qualifiers.items()})
+        for mark in marks
+    ]  # fmt: skip
     record.features = [*record.features, *added]
     out = io.StringIO()
     with warnings.catch_warnings():
@@ -99,7 +100,3 @@ def mark_changes(before: bytes, after: bytes, start: int = 0) -> list[Mark]:
         about = {"label": change, "note": f"{kind}: {change}"}
         marks.append(Mark(start + at[0], start + at[-1] + 1, "variation", about))
     return marks
-
-
-def _list(qualifiers: Mapping[str, str]) -> dict[str, list[str]]:
-    return {key: [value] for key, value in qualifiers.items()}

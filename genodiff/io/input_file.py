@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ class InputFile:
 
     def _gzip(self, head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
         member, started = zlib.decompressobj(31), False
-        for block in _chain(head, raw):
+        for block in chain([head], raw):
             # Small steps: what zlib does not use it copies, and one file may have thousands of
             # members.
             for at in range(0, len(block), 1 << 18):
@@ -192,11 +193,6 @@ def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(held)  # a fault in the text before the damage comes first
         raise
     yield b"".join(held)
-
-
-def _chain(head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
-    yield head
-    yield from raw
 
 
 def _bgzf_size(data: bytes, at: int) -> int | None:

@@ -118,7 +118,8 @@ def limit_threads(wanted: int, named: str = "--threads ") -> int:
     if wanted <= cores:
         return wanted
     shown = f"{wanted:,}" if named.endswith(" ") else str(wanted)
-    _log.warning("%s%s is cut to the %s of this machine", named, shown, _count_cores(cores))
+    limit = f"{cores} cores" if cores > 1 else "one core"
+    _log.warning("%s%s is cut to the %s of this machine", named, shown, limit)
     return cores
 
 
@@ -140,10 +141,6 @@ def _read_whole(text: str) -> int:
     """The number that a variable begins with; 0 where it holds none."""
     text = text.partition(",")[0].strip()
     return int(text) if text.isascii() and text.isdecimal() else 0
-
-
-def _count_cores(cores: int) -> str:
-    return f"{cores} cores" if cores > 1 else "one core"
 
 
 def read_memory() -> tuple[int | None, int | None]:

@@ -39,14 +39,12 @@ def check_target(
     *,
     force: bool = False,
     inputs: Iterable[str | Path | None] = (),
-    sidecar: str | Path | None = None,
     known: Callable[[Path], bool] | None = None,
 ) -> None:
     """Raises where `path` must not or cannot become a file; "-" is stdout, which can.
 
     `UsageError` where it is one of `inputs`, under any name, or without `force` a foreign file;
-    `MachineError` where it cannot be written. `sidecar` is the
-    file's, by default PATH.json; `known` may recognise further files as our own.
+    `MachineError` where it cannot be written. `known` may recognise further files as our own.
     """
     path = str(path)
     if path == "-":
@@ -56,7 +54,7 @@ def check_target(
     mode = _check_writable(path)
     if mode is None or force or is_stream(path):
         return
-    if not is_own_file(path, sidecar) and not (known is not None and known(Path(path))):
+    if not is_own_file(path) and not (known is not None and known(Path(path))):
         raise UsageError(
             "is there already, and genodiff did not write it (or it was changed since)",
             file=path,

@@ -70,12 +70,8 @@ def _mix_by_parts(
     return linear(y * F.silu(z), out_weight)
 
 
-def _native_accepts(*arguments: Any) -> bool:
-    return native_accepts(*arguments[:-1])
-
-
 BLOCK_MIXER = Operation(
-    Implementation("native", native_mixer, _native_accepts),
+    Implementation("native", native_mixer, lambda *given: native_accepts(*given[:-1])),
     Implementation("torch", _mix_by_parts, accept_all),
     recorded=_mix_by_parts,
 )

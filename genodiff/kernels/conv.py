@@ -261,18 +261,10 @@ def _triton_accepts(
     return silu and taps <= MOST_TAPS and launch.fits(x, weight, bias, rows=len(x))
 
 
-def _mamba_ssm_accepts(x: Tensor, weight: Tensor, bias: Tensor | None, *_: Any) -> bool:
-    return fits_published_conv(x, weight, bias)
-
-
-def _native_accepts(x: Tensor, weight: Tensor, bias: Tensor | None, *_: Any) -> bool:
-    return library.fits(x, weight, bias)
-
-
 CONV = Operation(
     Implementation("triton", triton_conv, _triton_accepts),
-    Implementation("mamba_ssm", published_conv, _mamba_ssm_accepts),
-    Implementation("native", native_conv, _native_accepts),
+    Implementation("mamba_ssm", published_conv, lambda *given: fits_published_conv(*given[:3])),
+    Implementation("native", native_conv, lambda *given: library.fits(*given[:3])),
     Implementation("torch", _Conv.apply, accept_all),
     recorded=graph_conv,
 )

@@ -69,35 +69,18 @@ _log = logging.getLogger("genodiff")
 PROVIDERS = {
     provider.name: provider
     for provider in (
-        Provider(
-            "triton",
-            "Triton kernels on an NVIDIA GPU; elsewhere as native",
-            triton_scan,
-            launch.find_missing,
-            "cuda",
-            (torch.float32, torch.bfloat16),
-        ),
-        Provider(
-            "mamba_ssm",
-            "the published kernel, on float32 and a CUDA device; elsewhere as native",
-            mamba_ssm_scan,
-            mamba_ssm.find_missing,
-            "cuda",
-            of_state=False,
-        ),
-        Provider(
-            "native",
-            "in C, for float32 on a CPU; otherwise as torch",
-            native_scan,
-            library.find_missing,
-            "cpu",
-        ),
-        Provider(
-            "torch", "block by block in pure torch, with a custom backward pass", chunked_scan
-        ),
+        Provider("triton", "Triton kernels on an NVIDIA GPU; elsewhere as native",
+                 triton_scan, launch.find_missing, "cuda", (torch.float32, torch.bfloat16)),
+        Provider("mamba_ssm",
+                 "the published kernel, on float32 and a CUDA device; elsewhere as native",
+                 mamba_ssm_scan, mamba_ssm.find_missing, "cuda", of_state=False),
+        Provider("native", "in C, for float32 on a CPU; otherwise as torch",
+                 native_scan, library.find_missing, "cpu"),
+        Provider("torch", "block by block in pure torch, with a custom backward pass",
+                 chunked_scan),
         Provider("naive", "step by step, the slow reference", None),
     )
-}
+}  # fmt: skip
 _preferred = "auto"
 
 

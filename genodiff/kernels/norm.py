@@ -56,10 +56,6 @@ def _triton_accepts(x: Tensor, weight: Tensor, eps: float) -> bool:
     return x.shape[-1] <= WIDEST and launch.fits(x, weight)
 
 
-def _native_accepts(x: Tensor, weight: Tensor, eps: float) -> bool:
-    return library.fits(x, weight)
-
-
 def rms_norm(
     x: Float[Tensor, "*shape D"], weight: Float[Tensor, " D"], eps: float
 ) -> Float[Tensor, "*shape D"]:
@@ -116,7 +112,7 @@ class _RMSNorm(torch.autograd.Function):
 
 NORM = Operation(
     Implementation("triton", triton_rms_norm, _triton_accepts),
-    Implementation("native", native_rms_norm, _native_accepts),
+    Implementation("native", native_rms_norm, lambda *given: library.fits(*given[:2])),
     Implementation("torch", _RMSNorm.apply, accept_all),
     recorded=graph_norm,
 )

@@ -23,10 +23,6 @@ def _is_wide(tensors: Tensors) -> bool:
     return any(x is not None and x.dtype == torch.float64 for x in tensors)
 
 
-def _triton_accepts(u: Tensor, *others: Tensor | None) -> bool:
-    return launch.fits(u, *others, rows=len(u))
-
-
 def _mamba_ssm_accepts(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, *others: Tensor | None
 ) -> bool:
@@ -41,7 +37,7 @@ def _native_accepts(*tensors: Tensor | None) -> bool:
 
 # Each is called with float32, or float64 where an input is; Triton's with the inputs as they come.
 SCAN = Operation(
-    Implementation("triton", triton_scan, _triton_accepts),
+    Implementation("triton", triton_scan, lambda *given: launch.fits(*given, rows=len(given[0]))),
     Implementation("mamba_ssm", mamba_ssm_scan, _mamba_ssm_accepts),
     Implementation("native", native_scan, _native_accepts),
     Implementation("torch", chunked_scan, accept_all),

@@ -250,7 +250,7 @@ def _infer(
             if value[one] == value[other]:
                 what = f"the labels '{one}' and '{other}' are the same number"
                 fix = "write it in one way"
-                raise DataError(what, file=table.file, line=_line_of(table, cells, other), fix=fix)
+                raise DataError(what, file=table.file, line=table.line[cells.index(other)], fix=fix)
     else:
         order = sorted(set(cells))
         _check_class_names(table, cells, table.line)
@@ -275,10 +275,6 @@ def _refuse_words(table: TextTable, numbers: NumberColumn, own: bool) -> None:
     elif "." in cell and numbers.comma:
         fix = "write it with a decimal comma, as the others are, without thousands separators"
     raise DataError(what, file=table.file, line=table.line[first], fix=fix)
-
-
-def _line_of(table: TextTable, cells: list[str], cell: str) -> int:
-    return table.line[cells.index(cell)]
 
 
 def _check_class_names(table: TextTable, names: list[str], lines: list[int] | None) -> None:

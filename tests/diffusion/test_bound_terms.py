@@ -1,15 +1,14 @@
-"""The bound term by term, and its curve over mask rates."""
+"""The bound term by term."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from enumerated import all_orders, chance_of, everything
+from enumerated import chance_of, everything
 from torch import Tensor
 from worlds import World, independent, markov_chain
 
-from genodiff.diffusion.likelihood import count_terms, nelbo_exact, rate_curve, window_nelbo
 from genodiff.diffusion.loss import decompose, prior_kl
 from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.schedule import (
@@ -93,33 +92,3 @@ def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_i
     assert mean_total(tokens, unigram) == pytest.approx(tokens.entropy, abs=1e-8)
     chain = markov_chain(3)
     assert mean_total(chain, torch.tensor([0, 0, 0.5, 0, 0.5, 0])) > chain.entropy
-
-
-# the curve over mask rates
-
-
-def test_the_curve_over_mask_rates_is_c_k_over_k_and_its_mean_is_the_bound():
-    ok = torch.ones(24, 4, dtype=torch.bool)
-    x0 = F1.sequences[3]
-    parts = [
-        window_nelbo(F1.diffusion(), F1.denoiser, Clean(x0.expand(24, 4), ok), torch.full((24,), k),
-                     all_orders(4))
-        for k in range(1, 5)
-    ]  # fmt: skip
-    masked_nats, k, n = (
-        torch.cat([getattr(part, name) for part in parts]) for name in ("masked_nats", "k", "n")
-    )
-    curve = rate_curve(masked_nats, k, n, n_bins=4)
-    terms = count_terms(F1.diffusion(), F1.denoiser, x0, ok[0])
-    torch.testing.assert_close(curve.nats, terms[1:] / torch.arange(1, 5), rtol=0, atol=1e-12)
-    assert curve.n_windows.tolist() == [24] * 4
-    assert curve.nats.mean().item() * 4 == pytest.approx(nelbo_exact(terms).item(), abs=1e-12)
-
-
-def test_the_curve_weights_windows_by_their_tokens_and_leaves_empty_ones_out():
-    masked_nats = torch.tensor([1.0, 6.0, 0.0])
-    k, n = torch.tensor([1, 3, 0]), torch.tensor([2, 6, 0])
-    curve = rate_curve(masked_nats, k, n, n_bins=2)
-    assert curve.nats[0].item() == pytest.approx((2 * 1 + 6 * 2) / 8)
-    assert curve.nats[1].isnan()
-    assert curve.n_windows.tolist() == [2, 0]

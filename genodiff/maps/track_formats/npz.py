@@ -7,7 +7,7 @@ reference; contig, start, end and offsets of the intervals.
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,8 @@ class Npz(TrackFormat):
                         member.write(np.ascontiguousarray(compute(block)).tobytes())
             for name, column in small.items():
                 with into.open(_member(name), "w") as member:
-                    np.lib.format.write_array(_as_file(member), column, allow_pickle=False)
+                    file: Any = member
+                    np.lib.format.write_array(file, column, allow_pickle=False)
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -66,7 +67,3 @@ def _member(name: str) -> zipfile.ZipInfo:
     about = zipfile.ZipInfo(f"{name}.npy")
     about.compress_type = zipfile.ZIP_DEFLATED
     return about
-
-
-def _as_file(member: IO[bytes]) -> Any:
-    return member
