@@ -95,10 +95,8 @@ class KeyValueCache:
         """Add the next n positions of `layer`; returns all of its keys and values so far."""
         until = self.length + k.shape[2]
         if until > self.capacity:
-            raise UsageError(
-                f"the cache holds {self.capacity} positions, {until} are requested",
-                fix="make a larger cache",
-            )
+            what = f"the cache holds {self.capacity} positions, {until} are requested"
+            raise UsageError(what, fix="make a larger cache")
         if layer == len(self.keys):
             for store in (self.keys, self.values):
                 store.append(k.new_empty(*k.shape[:2], self.capacity, k.shape[3]))

@@ -162,10 +162,8 @@ def check_network(network: nn.Module) -> "Caduceus":
     """The network, typed. Raises `UsageError` for a network that cannot read blocks."""
     s: Any = network.settings
     if not getattr(s, "reads_blocks", False) and s.kind != "caduceus":
-        raise UsageError(
-            f"block diffusion (--block) needs a network of Mamba blocks, and this is a {s.kind}",
-            fix="give a Caduceus of single strands",
-        )
+        what = f"block diffusion (--block) needs a network of Mamba blocks, and this is a {s.kind}"
+        raise UsageError(what, fix="give a Caduceus of single strands")
     if s.paired or not s.bidirectional:
         what = "with both strands at once" if s.paired else "one way already"
         raise UsageError(

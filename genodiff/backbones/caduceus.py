@@ -113,10 +113,8 @@ class Caduceus(Backbone):
         self.settings, self.vocab_size = settings, vocab_size
         self.paired = settings.paired
         if self.paired and (complement is None or sorted(complement) != list(range(vocab_size))):
-            raise UsageError(
-                "paired strands need a complement for every token",
-                fix="choose strands: single for this alphabet",
-            )
+            what = "paired strands need a complement for every token"
+            raise UsageError(what, fix="choose strands: single for this alphabet")
         map_ = torch.tensor(complement) if self.paired else None
         self.register_buffer("complement", map_, persistent=False)
         draws = InitialValues(seed)
@@ -355,10 +353,8 @@ class Caduceus(Backbone):
     def cache(self, capacity: int) -> StateCache:
         """An empty cache for `decode`; it has the same size whatever the `capacity`."""
         if not self.settings.causal:
-            raise UsageError(
-                "only a causal network can continue from a cached state",
-                fix="train a one-way network",
-            )
+            what = "only a causal network can continue from a cached state"
+            raise UsageError(what, fix="train a one-way network")
         return StateCache()
 
     def decode(

@@ -170,10 +170,8 @@ class DiT(Backbone):
     def cache(self, capacity: int) -> KeyValueCache:
         """An empty cache for `decode`, of `capacity` positions."""
         if not self.settings.causal:
-            raise UsageError(
-                "only a causal network can continue from a cached state",
-                fix="train it with causal: true",
-            )
+            what = "only a causal network can continue from a cached state"
+            raise UsageError(what, fix="train it with causal: true")
         return KeyValueCache(capacity)
 
     def decode(

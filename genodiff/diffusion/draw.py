@@ -86,10 +86,8 @@ class Draw:
         """
         lead = logits.double() - logits.double().amax(-1, keepdim=True)
         if lead.isnan().any():
-            raise GenodiffError(
-                "the denoiser gave no finite logits",
-                fix="use a checkpoint from before the loss diverged",
-            )
+            what = "the denoiser gave no finite logits"
+            raise GenodiffError(what, fix="use a checkpoint from before the loss diverged")
         if self.temperature > 0 and logits.shape[-1] > MANY:
             return self._draw_by_noise(lead / self.temperature, u, 2 * tolerance / self.temperature)
         scaled, slack, close = self._shape(lead, tolerance)

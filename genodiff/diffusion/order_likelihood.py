@@ -101,15 +101,11 @@ def order_likelihood(
     whose law is no such product, and for options that draw tokens together or guide.
     """
     if sampler.order is None or not sampler.steers:
-        raise UsageError(
-            "this sampler judges or remasks drawn tokens: it has no exact likelihood",
-            fix="use, for example, first-hitting, confidence or left-to-right",
-        )
+        what = "this sampler judges or remasks drawn tokens: it has no exact likelihood"
+        raise UsageError(what, fix="use, for example, first-hitting, confidence or left-to-right")
     if options.joint is not None or options.steer is not None or options.causal:
-        raise UsageError(
-            "an exact likelihood needs a masked network's own sampler",
-            fix="leave constraints and guidance out",
-        )
+        what = "an exact likelihood needs a masked network's own sampler"
+        raise UsageError(what, fix="leave constraints and guidance out")
     truth = _Truth(x0, Draw(options.temperature, options.top_p))
     xt = diffusion.mask(x0, hidden)
     done = sampler.draw(diffusion, denoiser, xt, replace(options, steer=truth), **settings)

@@ -232,10 +232,8 @@ class _Noise(Schedule):
 
     def __post_init__(self) -> None:
         if not 0 <= self.sigma_min < self.sigma_max < math.inf:
-            raise UsageError(
-                f"sigma_min = {self.sigma_min} and sigma_max = {self.sigma_max} are not a range",
-                fix="use 0 <= sigma_min < sigma_max, both finite",
-            )
+            what = f"sigma_min = {self.sigma_min} and sigma_max = {self.sigma_max} are not a range"
+            raise UsageError(what, fix="use 0 <= sigma_min < sigma_max, both finite")
 
     def alpha(self, t: Time) -> Time:
         return torch.exp(-self.sigma(t))
@@ -272,10 +270,8 @@ class Geometric(_Noise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sigma_min == 0:
-            raise UsageError(
-                "a geometric schedule cannot start at sigma_min = 0",
-                fix="use a small number such as 1e-4",
-            )
+            what = "a geometric schedule cannot start at sigma_min = 0"
+            raise UsageError(what, fix="use a small number such as 1e-4")
 
     def sigma(self, t: Time) -> Time:
         return self.sigma_min ** (1 - t) * self.sigma_max**t

@@ -98,10 +98,8 @@ def make_reading(
     n = backbone.settings.n_layer
     for layer in layers:
         if not -n - 1 <= layer <= n:
-            raise UsageError(
-                f"layer {layer} is not among 0 to {n} (or -1 to {-n - 1} from the end)",
-                fix="give one of these",
-            )
+            what = f"layer {layer} is not among 0 to {n} (or -1 to {-n - 1} from the end)"
+            raise UsageError(what, fix="give one of these")
     if pool not in _POOLS or strand not in _STRANDS:
         wrong, known = (pool, _POOLS) if pool not in _POOLS else (strand, _STRANDS)
         raise UsageError(f"'{wrong}' is not a choice here", fix=f"give {', '.join(known)}")

@@ -12,8 +12,6 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 def find_embedding_format(path: Path) -> str:
     """The format that a file's name asks for. Raises `UsageError`."""
     if path.suffix.lower() not in FORMATS:
-        raise UsageError(
-            f"'{path.name}' ends in none of {', '.join(FORMATS)}",
-            fix="name the output after its format",
-        )
+        what = f"'{path.name}' ends in none of {', '.join(FORMATS)}"
+        raise UsageError(what, fix="name the output after its format")
     return path.suffix.lower()

@@ -129,10 +129,8 @@ def draw_in_c(
 def check_constrained(how: Sampling) -> None:
     """Raises `UsageError` for settings that do not go with constraints."""
     if how.sampler not in CONSTRAINED_SAMPLERS:
-        raise UsageError(
-            f"sampler '{how.sampler}' does not go with constraints",
-            fix=f"choose {', '.join(CONSTRAINED_SAMPLERS)}",
-        )
+        what = f"sampler '{how.sampler}' does not go with constraints"
+        raise UsageError(what, fix=f"choose {', '.join(CONSTRAINED_SAMPLERS)}")
     if not how.temperature > 0 or how.top_p < 1 or how.allow_n:
         what = "constraints need a temperature above 0, and all of A, C, G and T"
         raise UsageError(what, fix="leave --temperature 0, --top-p and --allow-n out")

@@ -53,12 +53,8 @@ class Drawing(ABC):
         objective.
         """
         if model.alphabet.domain != self.domain.name:
-            raise CheckpointError(
-                f"is a {model.alphabet.domain} model",
-                file=model.run,
-                fix=f"give a {self.domain.name} run, or another flag than "
-                f"{self.domain.output_flag}",
-            )
+            fix = f"give a {self.domain.name} run, or another flag than {self.domain.output_flag}"
+            raise CheckpointError(f"is a {model.alphabet.domain} model", file=model.run, fix=fix)
         self.model, self.how, self.n = model, choose_sampler(how, model), n
         self.sources = sources or {}
 

@@ -60,22 +60,17 @@ class Guiding:
                 raise UsageError(f"{name} = {value} is not a finite number", fix="give 8, say")
         by_network = one.needs == "conditional"
         if by_network and self.oracle is not None:
-            raise UsageError(
-                f"guidance '{self.name}' uses a network, not an oracle",
-                fix="leave --oracle out, or give --guidance smc",
-            )
+            what = f"guidance '{self.name}' uses a network, not an oracle"
+            raise UsageError(what, fix="leave --oracle out, or give --guidance smc")
         if by_network and self.conditional is None:
-            raise UsageError(
-                f"guidance '{self.name}' uses a network",
-                fix="give --label CLASS of a run with labels, or --conditional RUN",
-            )
+            what = f"guidance '{self.name}' uses a network"
+            fix = "give --label CLASS of a run with labels, or --conditional RUN"
+            raise UsageError(what, fix=fix)
         if not by_network and self.oracle is None:
             raise UsageError(f"guidance '{self.name}' uses an oracle", fix="give --oracle")
         if not by_network and self.conditional is not None:
-            raise UsageError(
-                f"guidance '{self.name}' uses an oracle, not another network",
-                fix="leave --conditional out, or give --guidance cfg",
-            )
+            what = f"guidance '{self.name}' uses an oracle, not another network"
+            raise UsageError(what, fix="leave --conditional out, or give --guidance cfg")
         if self.max_calls is not None and self.max_calls < 1:
             raise UsageError(f"--max-calls {self.max_calls}", fix="give 1 or more")
         one.calls(1, 1, 4, **self.options)  # raises for a setting that means nothing
@@ -137,11 +132,9 @@ class Guiding:
         if other is not None and (
             other.alphabet != model.alphabet or other.objective.kind != model.objective.kind
         ):
-            raise CheckpointError(
-                "has other tokens or another kind of network than the model it is to guide",
-                file=other.run,
-                fix="give a run of the same alphabet and objective",
-            )
+            what = "has other tokens or another kind of network than the model it is to guide"
+            fix = "give a run of the same alphabet and objective"
+            raise CheckpointError(what, file=other.run, fix=fix)
 
 
 class GuidedFill(NamedTuple):
@@ -284,10 +277,8 @@ def open_oracle(settings: GuideSettings, device: str) -> Oracle | None:
         return load_oracle(str(given), form, settings.timeout)  # type: ignore[arg-type]
     model = open_model(given, device)
     if isinstance(model, TrainedModel):
-        raise UsageError(
-            f"--oracle {given} is a language model, and an oracle is fine-tuned",
-            fix="give a fine-tuned unit's folder, or MODULE:FUNCTION",
-        )
+        what = f"--oracle {given} is a language model, and an oracle is fine-tuned"
+        raise UsageError(what, fix="give a fine-tuned unit's folder, or MODULE:FUNCTION")
     fitted = find_named("genodiff.finetuning.oracle:FittedOracle")(model, settings.label)
 
     def ask(sequences: list[str]) -> Any:

@@ -98,18 +98,15 @@ class Oracle:
         Raises `UsageError` for an oracle without them, and `DataError`.
         """
         if self.form != "one-hot":
-            raise UsageError(
-                f"first-order guidance needs gradients, and {self.name} takes {self.form}",
-                fix="give an oracle of one-hot tensors, or --guidance exact",
-            )
+            what = f"first-order guidance needs gradients, and {self.name} takes {self.form}"
+            raise UsageError(what, fix="give an oracle of one-hot tensors, or --guidance exact")
         with torch.inference_mode(False), torch.enable_grad():
             x = encode_one_hot(codes).requires_grad_()
             found = self._ask(x, torch.enable_grad())
             if not (isinstance(found, Tensor) and found.requires_grad):
-                raise UsageError(
-                    f"the oracle {self.name} has no gradient",
-                    fix="return a torch tensor that depends on its input, or use --guidance exact",
-                )
+                what = f"the oracle {self.name} has no gradient"
+                fix = "return a torch tensor that depends on its input, or use --guidance exact"
+                raise UsageError(what, fix=fix)
             values = self._read(found, len(codes))
             (slope,) = torch.autograd.grad(found.sum(), x)
         if not slope.isfinite().all():
@@ -141,18 +138,15 @@ class Oracle:
             thread.start()
             thread.join(self.timeout)
             if not answer:
-                raise DataError(
-                    f"the oracle {self.name} gave no answer in {self.timeout:g} s",
-                    fix="give a longer --oracle-timeout, or fewer --guidance-option particles=N",
-                )
+                what = f"the oracle {self.name} gave no answer in {self.timeout:g} s"
+                fix = "give a longer --oracle-timeout, or fewer --guidance-option particles=N"
+                raise DataError(what, fix=fix)
         if isinstance(answer[0], KeyboardInterrupt | GenodiffError):
             raise answer[0]
         if isinstance(answer[0], BaseException):
             said = " ".join(str(answer[0]).split())[:200]
-            raise DataError(
-                f"the oracle {self.name} failed ({type(answer[0]).__name__}: {said})",
-                fix="repair it; it was given " + self._describe(),
-            )
+            what = f"the oracle {self.name} failed ({type(answer[0]).__name__}: {said})"
+            raise DataError(what, fix="repair it; it was given " + self._describe())
         return answer[0]
 
     def _read(self, found: Any, n: int) -> NDArray[np.float64]:
@@ -163,23 +157,17 @@ class Oracle:
                 raise TypeError
             values = np.asarray(found, np.float64)
         except (TypeError, ValueError):
-            raise DataError(
-                f"the oracle {self.name} gave no real numbers but {type(found).__name__}",
-                fix=f"return {n} numbers for {n} sequences",
-            ) from None
+            what = f"the oracle {self.name} gave no real numbers but {type(found).__name__}"
+            raise DataError(what, fix=f"return {n} numbers for {n} sequences") from None
         if values.shape == (n, 1):
             values = values[:, 0]
         if values.shape != (n,):
-            raise DataError(
-                f"the oracle {self.name} gave shape {values.shape} for {n} sequences",
-                fix=f"return ({n},)",
-            )
+            what = f"the oracle {self.name} gave shape {values.shape} for {n} sequences"
+            raise DataError(what, fix=f"return ({n},)")
         if not np.isfinite(values).all():
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise DataError(
-                f"the oracle {self.name} gave {values[bad]} for sequence {bad + 1} of {n}",
-                fix="return finite numbers",
-            )
+            what = f"the oracle {self.name} gave {values[bad]} for sequence {bad + 1} of {n}"
+            raise DataError(what, fix="return finite numbers")
         return values
 
     def _describe(self) -> str:
@@ -197,10 +185,8 @@ def load_oracle(spec: str, form: Form | None = None, timeout: float | None = Non
     """
     module, _, name = spec.partition(":")
     if not module or not name:
-        raise UsageError(
-            f"--oracle {spec} is neither MODULE:FUNCTION nor a fine-tuned run",
-            fix="write it as scores:rate, for the function rate of scores.py",
-        )
+        what = f"--oracle {spec} is neither MODULE:FUNCTION nor a fine-tuned run"
+        raise UsageError(what, fix="write it as scores:rate, for the function rate of scores.py")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:

@@ -94,10 +94,8 @@ def choose_sampler(how: Sampling | None, model: TrainedModel) -> Sampling:
     if how.sampler is None:
         how = replace(how, sampler=next(iter(known)))
     if how.sampler not in known:
-        raise UsageError(
-            f"sampler '{how.sampler}' does not go with objective {objective.name}",
-            fix=f"choose {', '.join(known)}",
-        )
+        what = f"sampler '{how.sampler}' does not go with objective {objective.name}"
+        raise UsageError(what, fix=f"choose {', '.join(known)}")
     if how.memory != "off" and objective.kind != "masked":
         what = f"--memory is for masked networks, and this is {objective.name}"
         raise UsageError(what, fix="leave it out")

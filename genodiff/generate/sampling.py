@@ -71,24 +71,19 @@ class Sampling(Options):
             known = did_you_mean(self.sampler, SAMPLERS.list_names())
             raise UsageError(f"no sampler '{self.sampler}'; {known}")
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise UsageError(
-                f"temperature {self.temperature} is not a finite number of 0 or more",
-                fix="give 1 for the model's own distribution, less for more probable bases",
-            )
+            what = f"temperature {self.temperature} is not a finite number of 0 or more"
+            fix = "give 1 for the model's own distribution, less for more probable bases"
+            raise UsageError(what, fix=fix)
         if not 0 < self.top_p <= 1:
-            raise UsageError(
-                f"top-p {self.top_p} is not above 0 and at most 1",
-                fix="give 1 for the model's own distribution",
-            )
+            what = f"top-p {self.top_p} is not above 0 and at most 1"
+            raise UsageError(what, fix="give 1 for the model's own distribution")
         if self.memory is not None and self.memory not in MEMORIES:
             fix = did_you_mean(self.memory, list(MEMORIES))
             raise UsageError(f"no memory '{self.memory}'", fix=fix)
         require_positive("steps", self.step_count)
         if (self.step_count or 0) > MOST_STEPS:
-            raise UsageError(
-                f"steps {self.steps:,} are more than {MOST_STEPS:,}",
-                fix="give as many as there are bases",
-            )
+            what = f"steps {self.steps:,} are more than {MOST_STEPS:,}"
+            raise UsageError(what, fix="give as many as there are bases")
         for name, value in self.options.items():
             if not math.isfinite(value):
                 raise UsageError(

@@ -62,10 +62,8 @@ def choose_steps(curve: Sequence[tuple[float, float]], schedule: Schedule, wante
     while bits_lost(curve, schedule, enough) > wanted:
         fewer, enough = enough, 2 * enough
         if enough > MOST_STEPS:
-            raise UsageError(
-                f"no number of steps up to {MOST_STEPS:,} loses so little",
-                fix="give a larger --bits-lost, or --sampler first-hitting",
-            )
+            what = f"no number of steps up to {MOST_STEPS:,} loses so little"
+            raise UsageError(what, fix="give a larger --bits-lost, or --sampler first-hitting")
     while enough - fewer > 1:
         middle = (fewer + enough) // 2
         if bits_lost(curve, schedule, middle) > wanted:
@@ -97,10 +95,8 @@ def check_bits_lost(model: TrainedModel, how: Sampling) -> None:
     """Raises `UsageError` where the curve does not tell what the sampler loses."""
     how = choose_sampler(how, model)
     if how.sampler != "ancestral":
-        raise UsageError(
-            f"--bits-lost is for the ancestral sampler, and this is {how.sampler}",
-            fix="give --steps, or --sampler ancestral",
-        )
+        what = f"--bits-lost is for the ancestral sampler, and this is {how.sampler}"
+        raise UsageError(what, fix="give --steps, or --sampler ancestral")
     if model.diffusion.time_conditioning or not model.objective.curve:
         raise UsageError(
             "--bits-lost is for masked models without time conditioning", fix="give --steps"

@@ -80,10 +80,8 @@ def make_prompt_template(prompt: str, length: int, tokenizer: Tokenizer) -> Text
     """
     used = len(tokenizer.encode([prompt])[0])
     if used >= length:
-        raise UsageError(
-            f"the prompt has {used} tokens, and the text is to have {length}",
-            fix=f"give --length {used + 1} or more",
-        )
+        what = f"the prompt has {used} tokens, and the text is to have {length}"
+        raise UsageError(what, fix=f"give --length {used + 1} or more")
     return TextTemplate((prompt, length - used))
 
 

@@ -160,12 +160,11 @@ def adopt_network(
     config = make_run_config(source, seq_len, seed, tokenizer)
     backbone, seen = _build(source, config)
     if alphabet.domain == "dna" and seen.bits_per_base > SANE_BITS:
-        _log.warning(
+        what = (
             "%s: has %.2f bits per base on a known repeat, more than the 2 of a uniform guess: are "
-            "these trained weights?",
-            source.path,
-            seen.bits_per_base,
+            "these trained weights?"
         )
+        _log.warning(what, source.path, seen.bits_per_base)
     weights = encode_tensors(source.tensors)
     digest = hashlib.sha256(weights).hexdigest()
     data = {"source": source.record(), "fingerprint": digest}

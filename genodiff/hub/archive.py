@@ -183,12 +183,11 @@ def _interpret(raw: bytes, archive: Archive) -> Any:
         OverflowError,
         AssertionError,
     ) as fault:
-        raise CheckpointError(
+        what = (
             f"its description is no pickle of weights: corrupt or refused "
-            f"({type(fault).__name__}: {str(fault)[:80]})",
-            file=archive.path,
-            fix=_DAMAGED,
-        ) from None
+            f"({type(fault).__name__}: {str(fault)[:80]})"
+        )
+        raise CheckpointError(what, file=archive.path, fix=_DAMAGED) from None
 
 
 class _Machine:

@@ -294,10 +294,8 @@ def exchange_form(
     Raises `CheckpointError` where there is none.
     """
     if not settings.paired:
-        raise CheckpointError(
-            "only networks on both strands have a fused form of their own",
-            fix="leave the form as it is",
-        )
+        what = "only networks on both strands have a fused form of their own"
+        raise CheckpointError(what, fix="leave the form as it is")
     if not settings.bidirectional or settings.n_layer % 2:
         why = (
             "reads one direction only"

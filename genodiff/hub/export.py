@@ -106,10 +106,8 @@ def export_model(
     if layout not in FORMATS:
         raise UsageError(f"unknown format '{layout}'", fix=f"give {' or '.join(FORMATS)}")
     if layout != "caduceus" and fused is not None:
-        raise UsageError(
-            "--fused and --unfused are only for the format caduceus",
-            fix="leave them out, or give --format caduceus",
-        )
+        what = "--fused and --unfused are only for the format caduceus"
+        raise UsageError(what, fix="leave them out, or give --format caduceus")
     if half and layout != "safetensors":
         fix = "leave it out, or give --format safetensors"
         raise UsageError("--half is only for the format safetensors", fix=fix)
@@ -199,11 +197,8 @@ def find_unwritten(network: Caduceus) -> str | None:
 def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> dict[str, Any]:
     if not isinstance(model.backbone, Caduceus):
         kind = model.config.backbone.kind
-        raise UsageError(
-            f"a network of the kind {kind} cannot be written in the layout caduceus",
-            file=model.run,
-            fix="give --format safetensors",
-        )
+        what = f"a network of the kind {kind} cannot be written in the layout caduceus"
+        raise UsageError(what, file=model.run, fix="give --format safetensors")
     unwritten = find_unwritten(model.backbone)
     if unwritten is not None:
         raise UsageError(unwritten, file=model.run, fix="give --format safetensors")
@@ -273,11 +268,8 @@ def make_config(
 def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:
     settings = model.config.backbone
     if not isinstance(settings, MdlmSettings):
-        raise UsageError(
-            f"a network of the kind {settings.kind} cannot be written in the layout mdlm",
-            file=model.run,
-            fix="leave out --format",
-        )
+        what = f"a network of the kind {settings.kind} cannot be written in the layout mdlm"
+        raise UsageError(what, file=model.run, fix="leave out --format")
     origin = find_origin(model)
     length = model.config.data.seq_len
     config = dict(origin.config) or make_mdlm_config(settings, origin.vocabulary.size, length)

@@ -121,11 +121,8 @@ def _judge_table(state: Mapping[str, Tensor], settings: MdlmSettings, file: Path
                 table.shape != wanted.shape
                 or float((table.float() - wanted).abs().max()) > _LARGEST_TABLE_ERROR
             ):
-                raise CheckpointError(
-                    f"'{name}' holds other frequencies than rotary positions have",
-                    file=file,
-                    fix=BELONG,
-                )
+                what = f"'{name}' holds other frequencies than rotary positions have"
+                raise CheckpointError(what, file=file, fix=BELONG)
 
 
 def _averages(
@@ -142,11 +139,8 @@ def _averages(
         return None, "raw"
     shadow, file = found["shadow_params"], weights.files[0]
     if not all(isinstance(x, Stored) for x in shadow):
-        raise CheckpointError(
-            "ema.shadow_params is no list of tensors: corrupt",
-            file=file,
-            fix="give --raw to take the weights themselves",
-        )
+        what = "ema.shadow_params is no list of tensors: corrupt"
+        raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
     order = _parameters(weights, len(shadow))
     if len(order) != len(shadow):
         what = f"has {len(shadow)} averages for {len(order)} parameters: they cannot be told apart"
@@ -161,11 +155,8 @@ def _averages(
     numbers = dict(zip(order, weights.stored(shadow), strict=True))
     for name, tensor in numbers.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(
-                f"the average of '{name}' is not finite",
-                file=file,
-                fix="give --raw to take the weights themselves",
-            )
+            what = f"the average of '{name}' is not finite"
+            raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
     aliases = _aliases(weights)
     missing = [
         name for name in names if name not in numbers and aliases.get(name, name) not in numbers
@@ -173,11 +164,8 @@ def _averages(
     state = weights.read(missing) | {
         n: numbers[aliases.get(n, n)] for n in names if aliases.get(n, n) in numbers
     }
-    _log.info(
-        "%s: averaged weights (EMA of %s updates); --raw takes the others",
-        file,
-        found.get("num_updates", "?"),
-    )
+    what = "%s: averaged weights (EMA of %s updates); --raw takes the others"
+    _log.info(what, file, found.get("num_updates", "?"))
     return state, "averaged"
 
 

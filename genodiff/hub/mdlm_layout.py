@@ -111,10 +111,8 @@ def find_mdlm_settings(
     """
     prefix = find_prefix(state)
     if prefix is None:
-        raise CheckpointError(
-            "holds neither a DiT nor a DiMamba of the MDLM family",
-            fix="give the state dict of such a network",
-        )
+        what = "holds neither a DiT nor a DiMamba of the MDLM family"
+        raise CheckpointError(what, fix="give the state dict of such a network")
     shapes = {name.removeprefix(prefix): tuple(x.shape) for name, x in state.items()}
     told = dict(config or {})
     told |= dict(told.get("model") or told.get("classifier_model") or {})
@@ -142,10 +140,8 @@ def make_mdlm_config(settings: MdlmSettings, vocab_size: int, length: int) -> di
             "dropout": s.dropout, "scale_by_sigma": True,
         }  # fmt: skip
         if s.conditioning != "adaln" and s.residual:
-            raise CheckpointError(
-                "has skip connections, which published DiMambas without adaLN lack",
-                fix="export it as safetensors",
-            )
+            what = "has skip connections, which published DiMambas without adaLN lack"
+            raise CheckpointError(what, fix="export it as safetensors")
         return {
             "backbone": "dimamba",
             "time_conditioning": s.time_conditioning,

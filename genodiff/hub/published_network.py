@@ -143,18 +143,12 @@ def judge_config(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """
     version = values.get("format_version", 1)
     if not isinstance(version, int) or version > 1:
-        raise CheckpointError(
-            f"format_version {version!r} is newer than what this genodiff reads",
-            file=path,
-            fix="upgrade genodiff",
-        )
+        what = f"format_version {version!r} is newer than what this genodiff reads"
+        raise CheckpointError(what, file=path, fix="upgrade genodiff")
     code = [key for key in _CODE if key in values]
     if code:
-        _log.warning(
-            "%s: names remote code (%s): ignored, no code is imported from there",
-            path,
-            ", ".join(code),
-        )
+        what = "%s: names remote code (%s): ignored, no code is imported from there"
+        _log.warning(what, path, ", ".join(code))
     kept = {key: value for key, value in values.items() if key not in code}
     if not isinstance(kept.get("ssm_cfg") or {}, Mapping):
         raise CheckpointError("ssm_cfg is no object: invalid", file=path, fix=BELONG)
@@ -179,11 +173,8 @@ def judge_config(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
             and key not in _FREE_TEXT
             and (value.startswith(("/", "~", "\\")) or ".." in value.split("/"))
         ):
-            raise CheckpointError(
-                f"{key} names '{value}', a path outside the folder: not allowed",
-                file=path,
-                fix="remove it",
-            )
+            what = f"{key} names '{value}', a path outside the folder: not allowed"
+            raise CheckpointError(what, file=path, fix="remove it")
     return kept
 
 

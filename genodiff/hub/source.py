@@ -108,20 +108,17 @@ def read_source(
         )
     if is_caduceus(weights):
         if not with_config:
-            raise CheckpointError(
-                "is missing (not found)",
-                file=config_file,
-                fix="put the published config beside the weights",
-            )
+            what = "is missing (not found)"
+            fix = "put the published config beside the weights"
+            raise CheckpointError(what, file=config_file, fix=fix)
         return read_caduceus(path, config, config_file, weights)
     first = min(weights.entries, default="none")
-    raise CheckpointError(
+    what = (
         f"no network that genodiff reads: {config_file.name} gives no known model_type "
         f"({config.get('model_type')!r}), and the "
-        f"tensors (first: '{first}') fit neither Caduceus nor a network of MDLM",
-        file=files[0],
-        fix=_READABLE,
+        f"tensors (first: '{first}') fit neither Caduceus nor a network of MDLM"
     )
+    raise CheckpointError(what, file=files[0], fix=_READABLE)
 
 
 def _judge_together(config: dict[str, Any], config_file: Path, weights: Weights) -> None:

@@ -146,10 +146,8 @@ def find_vocabulary_by_name(name: str, size: int, alphabet: Alphabet) -> Publish
         return _caduceus(size)
     if name == _PLANT.name:
         return find_vocabulary(size, None)
-    raise CheckpointError(
-        f"vocabulary '{name}' is not known; {did_you_mean(name, ['caduceus', _PLANT.name])}",
-        fix="upgrade genodiff",
-    )
+    what = f"vocabulary '{name}' is not known; {did_you_mean(name, ['caduceus', _PLANT.name])}"
+    raise CheckpointError(what, fix="upgrade genodiff")
 
 
 def read_tokens(tokenizer: Mapping[str, Any]) -> list[str] | None:

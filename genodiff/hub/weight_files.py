@@ -101,11 +101,8 @@ def resolve_file(path: Path) -> Path:
         home = path.parent.resolve()
         homes = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
         if not any(found.is_relative_to(folder) for folder in homes):
-            raise CheckpointError(
-                "is a symlink that leads outside of its folder: refused",
-                file=path,
-                fix="put the file itself there",
-            )
+            what = "is a symlink that leads outside of its folder: refused"
+            raise CheckpointError(what, file=path, fix="put the file itself there")
     if not stat.S_ISREG(mode):
         raise CheckpointError("is not a regular file", file=path, fix=_AGAIN)
     return found
@@ -155,11 +152,8 @@ def _shards(index: Path) -> list[Path]:
         )
     for name in table.values():
         if Path(name).name != name or not name.endswith((".safetensors", ".bin")):
-            raise CheckpointError(
-                f"names '{name}', a path outside the folder or no weight file: not allowed",
-                file=index,
-                fix=_AGAIN,
-            )
+            what = f"names '{name}', a path outside the folder or no weight file: not allowed"
+            raise CheckpointError(what, file=index, fix=_AGAIN)
     return [index.parent / name for name in sorted(set(table.values()))]
 
 
@@ -225,11 +219,8 @@ def _header(path: Path) -> dict[str, Entry]:
         raise CheckpointError(what, file=path, fix=_AGAIN) from None
     for name, (_, kind) in found.items():
         if kind not in _KINDS:
-            raise CheckpointError(
-                f"tensor '{name}' has dtype {kind}, which is not read here",
-                file=path,
-                fix="save it as F32",
-            )
+            what = f"tensor '{name}' has dtype {kind}, which is not read here"
+            raise CheckpointError(what, file=path, fix="save it as F32")
     return {name: Entry(shape, _KINDS[kind], path) for name, (shape, kind) in found.items()}
 
 

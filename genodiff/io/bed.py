@@ -126,11 +126,8 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
                 path, line, f"unknown split '{name}'", f"{near} (column 4 names the split)"
             )
     if "train" not in names:
-        raise DataError(
-            "has no interval of the split train",
-            file=name_input(path),
-            fix="write train in some rows' 4th column",
-        )
+        what = "has no interval of the split train"
+        raise DataError(what, file=name_input(path), fix="write train in some rows' 4th column")
     reach: dict[str, tuple[str, int, int]] = {}  # split → contig, furthest end, line
     for contig, start, end, name, line in (
         table.sort("contig", "start").select("contig", "start", "end", "name", "line").iter_rows()
@@ -227,20 +224,12 @@ def _position(path: str | Path, number: int, text: str, which: str, first: bool)
 def _too_few(path: str | Path, number: int, line: str) -> DataError:
     if line.startswith((">", "@")):
         kind = "FASTA" if line[0] == ">" else "FASTQ or SAM"
-        return _fault(
-            path,
-            number,
-            f"no BED: a row has fewer than 3 columns; this is {kind}",
-            "give a BED file",
-        )
+        what = f"no BED: a row has fewer than 3 columns; this is {kind}"
+        return _fault(path, number, what, "give a BED file")
     words = line.split()
     if "\t" not in line and len(words) >= 3:
-        return _fault(
-            path,
-            number,
-            "columns are separated by blanks, not tabs",
-            "BED needs tabs: tr -s ' ' '\\t'",
-        )
+        what = "columns are separated by blanks, not tabs"
+        return _fault(path, number, what, "BED needs tabs: tr -s ' ' '\\t'")
     for mark, name in (",", "commas"), (";", "semicolons"):
         if "\t" not in line and line.count(mark) >= 2:
             what = f"columns are separated by {name}, not tabs (CSV)"

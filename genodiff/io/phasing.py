@@ -236,13 +236,9 @@ class RecordPhaser:
                 sample.growing.pop(key).close(self.genome)
 
     def _refuse(self, record: VariantRecord, how: str) -> DataError:
-        return DataError(
-            f"haplotypes need sorted records, and this one {how}",
-            file=self.shown,
-            line=record.line,
-            record=record.place,
-            fix="sort the file (bcftools sort)",
-        )
+        what = f"haplotypes need sorted records, and this one {how}"
+        fix = "sort the file (bcftools sort)"
+        return DataError(what, file=self.shown, line=record.line, record=record.place, fix=fix)
 
     def _close_all(self) -> None:
         for sample in self._samples:

@@ -55,11 +55,8 @@ def check_target(
     if mode is None or force or is_stream(path):
         return
     if not is_own_file(path) and not (known is not None and known(Path(path))):
-        raise UsageError(
-            "is there already, and genodiff did not write it (or it was changed since)",
-            file=path,
-            fix="give another name, or --force to replace it",
-        )
+        what = "is there already, and genodiff did not write it (or it was changed since)"
+        raise UsageError(what, file=path, fix="give another name, or --force to replace it")
 
 
 def refuse_elsewhere(path: str | Path) -> None:
@@ -127,11 +124,9 @@ def check_folder(folder: str | Path, names: Iterable[str], *, own: bool, force: 
         return
     for name in names:
         if os.path.lexists(Path(folder) / name):
-            raise UsageError(
-                "is there already, and the folder is none that genodiff made",
-                file=Path(folder) / name,
-                fix="give another --out, or --force to replace it",
-            )
+            what = "is there already, and the folder is none that genodiff made"
+            fix = "give another --out, or --force to replace it"
+            raise UsageError(what, file=Path(folder) / name, fix=fix)
 
 
 def is_stream(path: str | Path) -> bool:
@@ -227,11 +222,8 @@ def _check_writable(path: str) -> int | None:
         and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode))
         and not path.startswith(("/dev/std", "/dev/fd"))
     ):
-        raise MachineError(
-            "is a device: a file cannot be written there",
-            file=path,
-            fix="give a file, or - for stdout",
-        )
+        what = "is a device: a file cannot be written there"
+        raise MachineError(what, file=path, fix="give a file, or - for stdout")
     if mode is None or stat.S_ISREG(mode):
         _check_parent(path)
     elif not os.access(path, os.W_OK):

@@ -59,11 +59,8 @@ def read_text_pieces(path: str | Path) -> Iterator[str]:
             if first:
                 known = find_binary_format(block[:4096])
                 if known:
-                    raise DataError(
-                        f"not UTF-8 text: this is {known[0]}",
-                        file=source.shown,
-                        fix=known[1] or _FIX,
-                    )
+                    what = f"not UTF-8 text: this is {known[0]}"
+                    raise DataError(what, file=source.shown, fix=known[1] or _FIX)
                 block, first = block.removeprefix(_BOM), False
             pending = len(decoder.getstate()[0])
             try:
@@ -83,12 +80,8 @@ def read_text_pieces(path: str | Path) -> Iterator[str]:
             yield text
             line, done = line + text.count("\n"), done + len(block)
         if decoder.getstate()[0]:
-            raise DataError(
-                "ends in the middle of a UTF-8 character (truncated?)",
-                file=source.shown,
-                line=line,
-                fix=_FIX,
-            )
+            what = "ends in the middle of a UTF-8 character (truncated?)"
+            raise DataError(what, file=source.shown, line=line, fix=_FIX)
 
 
 def read_json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[str]:
@@ -113,10 +106,6 @@ def read_json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iter
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise DataError(
-                f"half of a surrogate pair in {named}",
-                file=shown,
-                line=number,
-                fix="escape the pair",
-            ) from None
+            what = f"half of a surrogate pair in {named}"
+            raise DataError(what, file=shown, line=number, fix="escape the pair") from None
         yield text

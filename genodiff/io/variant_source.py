@@ -241,10 +241,9 @@ def _convert_bcf(path: Path, shown: str) -> Iterator[tuple[int, str]]:
     try:
         import pysam
     except ImportError:
-        raise MachineError(
-            f"{shown}: reading BCF needs the package pysam",
-            fix="pip install 'genodiff[variants]', or convert it: bcftools view",
-        ) from None
+        what = f"{shown}: reading BCF needs the package pysam"
+        fix = "pip install 'genodiff[variants]', or convert it: bcftools view"
+        raise MachineError(what, fix=fix) from None
     before = pysam.set_verbosity(0)
     number = 0
     try:

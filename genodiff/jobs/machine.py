@@ -57,10 +57,8 @@ def choose_device(device: str = "auto", *, needs_torch: bool = True) -> str:
     if not torch.cuda.is_available():
         if device == "auto":
             return "cpu"
-        raise MachineError(
-            f"--device {device}: torch sees no CUDA device here",
-            fix="use --device cpu, or see `genodiff doctor`",
-        )
+        what = f"--device {device}: torch sees no CUDA device here"
+        raise MachineError(what, fix="use --device cpu, or see `genodiff doctor`")
     if number and int(number) >= torch.cuda.device_count():
         what = f"--device {device}: torch sees {torch.cuda.device_count()} CUDA devices here"
         raise MachineError(what, fix="give a smaller number")

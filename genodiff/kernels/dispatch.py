@@ -140,12 +140,8 @@ def _first_available(device: str) -> Provider:
     chosen = next(p for p in fitting if p.available)
     if device == "cuda" and chosen is not fitting[0]:
         best = fitting[0]
-        _log.warning(
-            "this GPU runs the kernels of '%s', which are slower than those of '%s': %s",
-            chosen.name,
-            best.name,
-            best.reason,
-        )
+        what = "this GPU runs the kernels of '%s', which are slower than those of '%s': %s"
+        _log.warning(what, chosen.name, best.name, best.reason)
     return chosen
 
 

@@ -65,11 +65,8 @@ def refuse_archive(path: str | Path) -> None:
         raise DataError(f"is {known[0]}", file=path, fix=known[1] or _LAYOUT)
     if is_tar or path.name.lower().endswith(ARCHIVES):
         kind = "a tar" if is_tar or ".t" in path.name.lower() else "an"
-        raise DataError(
-            f"is {kind} archive, which is not read in place",
-            file=path,
-            fix="unpack it and give the folder, or give a zip",
-        )
+        what = f"is {kind} archive, which is not read in place"
+        raise DataError(what, file=path, fix="unpack it and give the folder, or give a zip")
 
 
 def read_class_folders(
@@ -104,25 +101,16 @@ def _check_classes(tree: _Tree, part: str, known: tuple[str, ...], *, fixed: boo
     found, place = tree.files[part], f"{tree.shown}/{part}"
     for name in sorted(set(found) - set(known)):
         where = f"the task's are {', '.join(known)}" if fixed else "train has no sequences of it"
-        raise DataError(
-            f"unknown class '{name}': {where}",
-            file=place,
-            fix="remove the folder, or give train its sequences",
-        )
+        what = f"unknown class '{name}': {where}"
+        raise DataError(what, file=place, fix="remove the folder, or give train its sequences")
     for name in known:
         if name not in found:
             other = "" if fixed else ", which train has,"
-            raise DataError(
-                f"the class folder '{name}'{other} is missing here",
-                file=place,
-                fix="restore the folder",
-            )
+            what = f"the class folder '{name}'{other} is missing here"
+            raise DataError(what, file=place, fix="restore the folder")
         if not found[name]:
-            raise DataError(
-                "the class folder is empty: no sequences",
-                file=f"{place}/{name}",
-                fix="restore its files",
-            )
+            what = "the class folder is empty: no sequences"
+            raise DataError(what, file=f"{place}/{name}", fix="restore its files")
 
 
 def _read_part(tree: _Tree, part: str, classes: tuple[str, ...]) -> Examples:
@@ -147,11 +135,8 @@ def _read_part(tree: _Tree, part: str, classes: tuple[str, ...]) -> Examples:
 def _sequence(raw: bytes, shown: str) -> bytes:
     known = find_binary_format(raw[:4096])
     if known:
-        raise DataError(
-            f"not a sequence: this is {known[0]}",
-            file=shown,
-            fix=known[1] or "give a text file with one sequence",
-        )
+        what = f"not a sequence: this is {known[0]}"
+        raise DataError(what, file=shown, fix=known[1] or "give a text file with one sequence")
     text = raw.removeprefix(_BOM).strip(b" \t\r\n")
     if text.startswith(b">"):
         raise DataError("is FASTA, not a bare sequence", file=shown, fix="remove the header line")

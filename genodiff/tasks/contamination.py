@@ -76,11 +76,8 @@ def measure_contamination(model: TrainedModel, sequences: Sequence[bytes]) -> Co
         stretches = [s for part in trained_on.open(None) for s in part.stretches()]
     except (GenodiffError, OSError) as fault:
         return Contamination(None, f"what it was trained on is not on this machine: {fault}")
-    _log.info(
-        "looking for %d test sequences in %d bases of training data",
-        len(sequences),
-        sum(map(len, stretches)),
-    )
+    what = "looking for %d test sequences in %d bases of training data"
+    _log.info(what, len(sequences), sum(map(len, stretches)))
     shares = streamed_kmer_fractions(sequences, stretches)
     buffer = io.BytesIO()
     np.save(buffer, shares)

@@ -152,10 +152,8 @@ class DataRequest(Settings):
         if is_planning():
             return data
         if not data.train.sequences or not data.test.sequences:
-            raise DataError(
-                f"task {name} has coordinates but no sequences",
-                fix="give the genome with --reference NAME=FASTA",
-            )
+            what = f"task {name} has coordinates but no sequences"
+            raise DataError(what, fix="give the genome with --reference NAME=FASTA")
         return data
 
 

@@ -125,13 +125,9 @@ def check_sequence(
     """
     sequence = raw.strip(b" \t\r\n").upper()
     if not sequence:
-        raise DataError(
-            "empty sequence",
-            file=file,
-            line=line,
-            record=record,
-            fix="remove it, or give its sequence",
-        )
+        what = "empty sequence"
+        fix = "remove it, or give its sequence"
+        raise DataError(what, file=file, line=line, record=record, fix=fix)
     if sequence.translate(None, IUPAC):
         at = len(sequence) - len(sequence.lstrip(IUPAC))
         what, fix = describe_letter(raw.strip(b" \t\r\n"), at)

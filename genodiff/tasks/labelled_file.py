@@ -157,12 +157,8 @@ def _coordinates(table: TextTable) -> Coordinates | None:
         ends.append(np.array(values, np.int64))
     wrong = np.flatnonzero(ends[0] >= ends[1])
     if len(wrong):
-        raise DataError(
-            "start is not before end",
-            file=table.file,
-            line=table.line[wrong[0]],
-            fix="give start < end",
-        )
+        what = "start is not before end"
+        raise DataError(what, file=table.file, line=table.line[wrong[0]], fix="give start < end")
     by_name = {name.strip().lower(): name for name in table.cells}
     strand = table.cells.get(by_name.get("strand", ""), [""] * len(table.line))
     return Coordinates(

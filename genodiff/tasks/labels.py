@@ -213,11 +213,8 @@ def _several(
         classes = tuple(sorted({name for row in sets for name in row}))
         _check_class_names(table, [name for row in sets for name in row], None)
     if not classes:
-        raise DataError(
-            f"column '{column}' has no label at all",
-            file=table.file,
-            fix="write class names, separated by ;",
-        )
+        what = f"column '{column}' has no label at all"
+        raise DataError(what, file=table.file, fix="write class names, separated by ;")
     yes = np.zeros((len(sets), len(classes)), np.uint8)
     for i, row in enumerate(sets):
         for name in row:

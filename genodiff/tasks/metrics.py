@@ -99,10 +99,8 @@ def measure(metric: str, kind: str, truth: NDArray[Any], predicted: Floats) -> f
         return float(_of_decisions(metric, kind, truth, decide(kind, predicted), n_classes))
     found = {"auroc": sk.roc_auc_score, "auprc": sk.average_precision_score}.get(metric)
     if found is None:
-        raise DataError(
-            f"metric {metric} is none of a {kind} task",
-            fix=f"choose one of {', '.join((*DECISIONS, 'auroc', 'auprc'))}",
-        )
+        what = f"metric {metric} is none of a {kind} task"
+        raise DataError(what, fix=f"choose one of {', '.join((*DECISIONS, 'auroc', 'auprc'))}")
     yes = (
         truth if kind == "multilabel" else (truth[:, None] == np.arange(n_classes)).astype(np.int64)
     )
@@ -123,10 +121,8 @@ def _of_values(metric: str, truth: Floats, predicted: Floats) -> float:
     if metric == "r2":
         return float(sk.r2_score(truth, predicted))
     if metric not in ("pearson", "spearman"):
-        raise DataError(
-            f"metric {metric} is none of a regression task",
-            fix="choose one of pearson, spearman, r2, mse",
-        )
+        what = f"metric {metric} is none of a regression task"
+        raise DataError(what, fix="choose one of pearson, spearman, r2, mse")
     if np.ptp(predicted) == 0:
         return 0.0
     return float(

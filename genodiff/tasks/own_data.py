@@ -169,11 +169,8 @@ def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, .
     if kind in ("binary", "multiclass") and train.n > 2 * len(classes) and not was_cut():
         alone = [name for name, n in count_classes(train.labels, classes).items() if n < 2]
         if alone:
-            raise DataError(
-                f"the class '{alone[0]}' has one example only",
-                file=path,
-                fix="correct the label, or give more examples",
-            )
+            what = f"the class '{alone[0]}' has one example only"
+            raise DataError(what, file=path, fix="correct the label, or give more examples")
 
 
 def _stem(path: Path) -> str:

@@ -73,11 +73,8 @@ def read_sequences(
             if wanted not in names:
                 found = reference.contig(wanted, known)
                 if found is None:
-                    raise DataError(
-                        f"has no contig '{wanted}', which the coordinates name",
-                        file=path,
-                        fix="give the right assembly",
-                    )
+                    what = f"has no contig '{wanted}', which the coordinates name"
+                    raise DataError(what, file=path, fix="give the right assembly")
                 names[wanted] = known[found]
             letters = genome.fetch(names[wanted], start, end).upper()
             yield bytes(reverse_complement(letters)) if strand == "-" else letters  # type: ignore[arg-type]

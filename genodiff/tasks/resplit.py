@@ -59,10 +59,8 @@ def chrom_holdout(parts: Parts, held_out: frozenset[str]) -> Parts:
     """Both parts pooled and split by contig; needs coordinates."""
     whole = concatenate(parts.train, parts.test)
     if whole.coordinates is None:
-        raise DataError(
-            "split chrom-holdout needs coordinates, which these data lack",
-            fix="use --split dedup, or give coordinates",
-        )
+        what = "split chrom-holdout needs coordinates, which these data lack"
+        raise DataError(what, fix="use --split dedup, or give coordinates")
     contigs = np.unique(whole.coordinates.contig)
     many = len(contigs) > 1000  # regions stand beside contigs of a genome, or in their place
     chosen = [
@@ -176,9 +174,7 @@ def draw_groups(
     if not drawn and len(free):
         held[free[np.argmin(sizes[free])]] = True
     if not held.any() or held.all():
-        raise DataError(
-            "the examples cannot be split: all candidates for the test part are similar",
-            fix="use another split, or a higher --similarity",
-        )
+        what = "the examples cannot be split: all candidates for the test part are similar"
+        raise DataError(what, fix="use another split, or a higher --similarity")
     found: NDArray[np.bool_] = held[where]
     return found

@@ -62,10 +62,9 @@ def refuse_single_table(
     single = test is None and path.is_file() and path.suffix.lower() != ".zip"
     if test_share is None:
         if single:
-            raise UsageError(
-                f"{path} is one table: which one tests?",
-                fix="give --test FILE, --test-share 0.2, or a folder with train and test",
-            )
+            what = f"{path} is one table: which one tests?"
+            fix = "give --test FILE, --test-share 0.2, or a folder with train and test"
+            raise UsageError(what, fix=fix)
         return
     if not 0 < test_share < 1:
         raise UsageError(f"--test-share {test_share:g} is not between 0 and 1", fix="give 0.2")

@@ -133,10 +133,8 @@ class Suite(Settings):
         """The task of that name. Raises `UsageError` for an unknown one."""
         tasks = {task.name: task for task in self.tasks}
         if name not in tasks:
-            raise UsageError(
-                f"no task '{name}' in {self.suite}; {did_you_mean(name, tasks)}",
-                fix=f"see `genodiff finetune list {self.suite}`",
-            )
+            what = f"no task '{name}' in {self.suite}; {did_you_mean(name, tasks)}"
+            raise UsageError(what, fix=f"see `genodiff finetune list {self.suite}`")
         return tasks[name]
 
 
@@ -171,11 +169,8 @@ def find_suite_file(folder: Path, name: str) -> Path:
     if below:
         what = f"{name} stands in {below[0].parent} and in {below[1].parent}"
         raise DataError(what, file=folder, fix="give one of them with --data")
-    raise DataError(
-        f"holds no {name}, nor do the folders below it",
-        file=folder,
-        fix="give the folder with this file with --data",
-    )
+    what = f"holds no {name}, nor do the folders below it"
+    raise DataError(what, file=folder, fix="give the folder with this file with --data")
 
 
 LAYOUTS: Registry[Callable[[TaskFiles], Parts]] = Registry(

@@ -93,11 +93,8 @@ def read_table(path: str | Path) -> TextTable:
     if ending not in SEPARATORS:
         with open_input(path):
             pass
-        raise DataError(
-            f"is no table that is known ('{ending}')",
-            file=path,
-            fix="give .csv, .tsv, .parquet, .fa, plain or .gz",
-        )
+        what = f"is no table that is known ('{ending}')"
+        raise DataError(what, file=path, fix="give .csv, .tsv, .parquet, .fa, plain or .gz")
     return _delimited(path, SEPARATORS[ending])
 
 
@@ -113,10 +110,8 @@ def select_rows(table: TextTable, wanted: tuple[tuple[str, str], ...]) -> TextTa
         keep = [i for i, cell in enumerate(table.cells[name]) if cell == value]
         if not keep:
             known = sorted(set(table.cells[name]))
-            raise DataError(
-                f"no row has '{value}' in column '{name}'; {did_you_mean(value, known)}",
-                file=table.file,
-            )
+            what = f"no row has '{value}' in column '{name}'; {did_you_mean(value, known)}"
+            raise DataError(what, file=table.file)
         table = table.take(keep)
     return table
 
@@ -152,11 +147,8 @@ def check_columns(path: Path, schema: pl.Schema) -> None:
     """Raises `DataError` for a column of a parquet file that holds neither text nor numbers."""
     nested = [name for name, kind in schema.items() if kind.is_nested() or kind == pl.Binary]
     if nested:
-        raise DataError(
-            f"column '{nested[0]}' holds {schema[nested[0]]}, not text or numbers",
-            file=path,
-            fix="flatten it",
-        )
+        what = f"column '{nested[0]}' holds {schema[nested[0]]}, not text or numbers"
+        raise DataError(what, file=path, fix="flatten it")
 
 
 def _fasta(path: Path) -> TextTable:
@@ -176,11 +168,7 @@ def _labelled(path: Path) -> Iterator[tuple[str, str, bytes, int]]:
         name, bar, last = record.name.rpartition("|")
         label = words[0].partition("=")[2] if words else last if bar else ""
         if not label:
-            raise DataError(
-                "the header gives no label",
-                file=path,
-                line=record.line,
-                record=record.name,
-                fix="write '>name label=X' or '>name|X'",
-            )
+            what = "the header gives no label"
+            fix = "write '>name label=X' or '>name|X'"
+            raise DataError(what, file=path, line=record.line, record=record.name, fix=fix)
         yield (record.name if words else name), label, record.sequence, record.line

@@ -40,11 +40,8 @@ def fetch_task(url: str, suite: str, task: str, classes: tuple[str, ...], *, off
             continue
         fix = f"give the folder that holds {suite} with --data"
         if source is None:
-            raise DataError(
-                f"the data of {suite} are not here, and no command can fetch them",
-                file=path,
-                fix=fix,
-            )
+            what = f"the data of {suite} are not here, and no command can fetch them"
+            raise DataError(what, file=path, fix=fix)
         try:
             found = fetch(Recipe(name=suite, sources=(source,)), offline=offline)[0]
         except DataError as fault:
@@ -246,11 +243,8 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
                 f"{task.name}: {part} has lengths {lengths.min():,} to {lengths.max():,}, "
                 f"the published data"
             )
-            raise DataError(
-                f"{what} {task.lengths[0]:,} to {task.lengths[1]:,}",
-                file=folder,
-                fix="give the official data",
-            )
+            what = f"{what} {task.lengths[0]:,} to {task.lengths[1]:,}"
+            raise DataError(what, file=folder, fix="give the official data")
 
 
 def cut_notes(task: Task, parts: Parts) -> tuple[str, ...]:

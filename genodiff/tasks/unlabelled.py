@@ -110,11 +110,9 @@ def _queries(given: Sequences | None, source: QuerySource) -> Iterator[Query]:
     path = Path(given)
     ending = find_ending(path) if str(given) != "-" else ""
     if source.fasta is not None and ending in _NO_BED:
-        raise UsageError(
-            "--fasta is the genome of a BED file, and this is none",
-            file=name_input(given),
-            fix="leave it out, or give intervals as .bed",
-        )
+        what = "--fasta is the genome of a BED file, and this is none"
+        fix = "leave it out, or give intervals as .bed"
+        raise UsageError(what, file=name_input(given), fix=fix)
     if ending == ".bed" or source.fasta is not None:
         return _intervals(given if str(given) == "-" else path, source)
     if source.domain != "dna" and ending not in (".csv", ".tsv", ".tab", ".parquet"):
@@ -250,10 +248,8 @@ def _find_columns(path: Path, header: list[str], source: QuerySource) -> list[st
     n = 1 if source.domain == "dna" else source.n_texts
     if source.columns:
         if len(source.columns) != n:
-            raise UsageError(
-                f"{len(source.columns)} columns, and the model reads {n}",
-                fix=f"give --column {'once' if n == 1 else 'twice'}",
-            )
+            what = f"{len(source.columns)} columns, and the model reads {n}"
+            raise UsageError(what, fix=f"give --column {'once' if n == 1 else 'twice'}")
         return list(source.columns)
     usual = (SEQUENCE,) if source.domain == "dna" else _TEXTS[n]
     found = [find_usual(header, names) for names in usual]

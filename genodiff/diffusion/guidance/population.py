@@ -266,10 +266,8 @@ def beam(
     size, count = check_count("particles", particles), check_count("drawn", drawn)
     kept = check_count("width", width)
     if size % kept:
-        raise UsageError(
-            f"{size} particles are no multiple of a beam of {kept}",
-            fix="give 16 and 4, for example",
-        )
+        what = f"{size} particles are no multiple of a beam of {kept}"
+        raise UsageError(what, fix="give 16 and 4, for example")
     if aim.strength == 0:
         return run_plain(chain, xt)
     reward, potential, order = _begin(chain, xt, aim)

@@ -83,10 +83,8 @@ class Mdlm(Objective):
             what = "bell-shaped mask rates are for continuous time"
             raise UsageError(what, fix="leave --bell out, or the steps and --zero-masking false")
         if not self.rao_blackwell and self.time_steps is None:
-            raise UsageError(
-                "without Rao-Blackwellisation the loss needs steps to draw from",
-                fix="give --time-steps 1000",
-            )
+            what = "without Rao-Blackwellisation the loss needs steps to draw from"
+            raise UsageError(what, fix="give --time-steps 1000")
 
     @property
     def curve(self) -> bool:

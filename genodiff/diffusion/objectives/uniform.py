@@ -48,10 +48,8 @@ class UniformNoise(Objective):
 
     def __post_init__(self) -> None:
         if not 0 <= self.mask_share <= 1:
-            raise UsageError(
-                f"a mask share of {self.mask_share}",
-                fix="give --mask-share 0 (uniform noise only) to 1 (masks only)",
-            )
+            what = f"a mask share of {self.mask_share}"
+            raise UsageError(what, fix="give --mask-share 0 (uniform noise only) to 1 (masks only)")
 
     @property
     def noise(self) -> MixedNoise:

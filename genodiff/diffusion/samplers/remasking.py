@@ -67,10 +67,8 @@ def plan_rescale(share: Floats, eta: float) -> RemaskPlan:
 def plan_loop(share: Floats, eta: float, t_on: float, t_off: float, alpha_on: float) -> RemaskPlan:
     """Reveal up to the share `alpha_on`, then mask and reveal at that share, then the rest."""
     if not 0 <= t_off < t_on <= 1:
-        raise UsageError(
-            f"t_on = {t_on:g} and t_off = {t_off:g} are not 1 >= t_on > t_off >= 0",
-            fix="leave them out (0.55 and 0.05)",
-        )
+        what = f"t_on = {t_on:g} and t_off = {t_off:g} are not 1 >= t_on > t_off >= 0"
+        raise UsageError(what, fix="leave them out (0.55 and 0.05)")
     if not 0 < alpha_on < 1:
         raise UsageError(
             f"alpha_on = {alpha_on:g} is not between 0 and 1", fix="leave it out (0.9)"

@@ -90,11 +90,9 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
             f"the official train part of {name} is not here, only its test part", file=home, fix=fix
         )
     if paths[0] is None or paths[1] is None:
-        raise DataError(
-            f"holds no data of {name}",
-            file=folder,
-            fix="give the folder that holds the task, or its coordinates",
-        )
+        what = f"holds no data of {name}"
+        fix = "give the folder that holds the task, or its coordinates"
+        raise DataError(what, file=folder, fix=fix)
     train, test = (read_examples(path, classes=classes)[0] for path in paths if path is not None)
     return Parts(train, test)
 
@@ -107,11 +105,8 @@ def read_local(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
     home = folder / name if (folder / name).is_dir() else folder
     path = find_part(home, "test")
     if path is None or not (home / LOCAL).is_file():
-        raise DataError(
-            f"a local split of {name} needs test.csv.gz and {LOCAL}",
-            file=home,
-            fix="use --split official",
-        )
+        what = f"a local split of {name} needs test.csv.gz and {LOCAL}"
+        raise DataError(what, file=home, fix="use --split official")
     whole = read_examples(path, classes=classes)[0]
     rows = read_table(home / LOCAL)
     part = dict(
@@ -123,11 +118,8 @@ def read_local(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
     )
     chosen = np.array([part.get(str(i), "") for i in range(whole.n)])
     if set(chosen) != {"train", "valid", "test"} or len(part) != whole.n:
-        raise DataError(
-            f"does not give each of the {whole.n:,} rows of {path.name} a part",
-            file=home / LOCAL,
-            fix="restore both files",
-        )
+        what = f"does not give each of the {whole.n:,} rows of {path.name} a part"
+        raise DataError(what, file=home / LOCAL, fix="restore both files")
     note = (
         "local split: a re-split of the official test part, not comparable with published numbers"
     )
@@ -207,10 +199,8 @@ def _sorted(rows: pl.DataFrame, classes: tuple[str, ...]) -> pl.DataFrame:
 def _examples(rows: pl.DataFrame, classes: tuple[str, ...]) -> Examples:
     strange = set(rows["class"].unique()) - set(classes)
     if strange:
-        raise DataError(
-            f"unknown class '{min(strange)}'; the task has {', '.join(classes)}",
-            fix="restore the coordinates",
-        )
+        what = f"unknown class '{min(strange)}'; the task has {', '.join(classes)}"
+        raise DataError(what, fix="restore the coordinates")
     rows = _sorted(rows, classes)
     start, end = rows["start"].to_numpy().astype(np.int64), rows["end"].to_numpy().astype(np.int64)
     contig, strand = (
@@ -249,8 +239,5 @@ def _parquet(path: Path) -> pl.DataFrame:
     try:
         return pl.read_parquet(find_plain_path(path))
     except (pl.exceptions.PolarsError, OSError) as fault:
-        raise DataError(
-            f"cannot be read ({str(fault).splitlines()[0][:120]})",
-            file=path,
-            fix="restore the file",
-        ) from None
+        what = f"cannot be read ({str(fault).splitlines()[0][:120]})"
+        raise DataError(what, file=path, fix="restore the file") from None

@@ -70,11 +70,9 @@ def read_glue(folder: Path, name: str) -> Parts:
     home = _home(folder, name)
     files = {part: _file(home, part) for part in ("train", "val", "dev", "test")}
     if files["train"] is None:
-        raise DataError(
-            f"holds no train.tsv of {name}",
-            file=home,
-            fix=f"give the folder that holds {COLUMNS[name].folder}, with --data",
-        )
+        what = f"holds no train.tsv of {name}"
+        fix = f"give the folder that holds {COLUMNS[name].folder}, with --data"
+        raise DataError(what, file=home, fix=fix)
     test = "test" if files["test"] is not None and has_labels(files["test"], name) else "dev"
     if files[test] is None:
         what = (
@@ -109,12 +107,8 @@ def read_part(path: Path, name: str) -> Examples:
                 continue
         texts, label, width = where
         if len(fields) != width:
-            raise DataError(
-                f"{len(fields)} fields, not {width}: no line of {name}",
-                file=path,
-                line=number,
-                fix=_FIX,
-            )
+            what = f"{len(fields)} fields, not {width}: no line of {name}"
+            raise DataError(what, file=path, line=number, fix=_FIX)
         words = [fields[i].strip() for i in texts]
         if not all(words):
             raise DataError(

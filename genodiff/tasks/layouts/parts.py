@@ -22,11 +22,8 @@ def find_part(folder: Path, part: str, endings: tuple[str, ...] = ENDINGS) -> Pa
         if p.is_file()
     ]
     if len(found) > 1:
-        raise DataError(
-            f"holds {found[0].name} and {found[1].name}: which is the {part} part?",
-            file=folder,
-            fix="remove one",
-        )
+        what = f"holds {found[0].name} and {found[1].name}: which is the {part} part?"
+        raise DataError(what, file=folder, fix="remove one")
     return found[0] if found else None
 
 
