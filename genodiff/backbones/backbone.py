@@ -4,7 +4,7 @@ Layers: fresh weights, norms, the flips that join both strands, and dropout by h
 """
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import Any
 
@@ -228,20 +228,26 @@ class Backbone(nn.Module):
             )
         return labels
 
+    def _stream(self, *given: Any, **options: Any) -> Iterator[Tensor]:
+        """The input of each block, then what the head reads."""
+        raise NotImplementedError
+
     def features(
         self,
-        xt: Int[Tensor, "B L"],
+        xt: Int[Tensor, "B L"] | Float[Tensor, "B L _"],
         sigma: Tensor | None = None,
         lengths: Int[Tensor, " B"] | None = None,
+        **options: Any,
     ) -> Float[Tensor, "B L {self.d_out}"]:
         """What the head reads. Needed by `embed` and `finetune` only."""
-        raise NotImplementedError
+        return take_last(self._stream(xt, sigma, lengths, **options))
 
     def hidden_states(
         self,
-        xt: Int[Tensor, "B L"],
+        xt: Int[Tensor, "B L"] | Float[Tensor, "B L _"],
         sigma: Tensor | None = None,
         lengths: Int[Tensor, " B"] | None = None,
+        **options: Any,
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """The input of each block, then `features`: n_layer + 1 tensors. Needed by `embed` only."""
-        raise NotImplementedError
+        """n_layer + 1 tensors: the input of each block, then `features`. Needed by `embed` only."""
+        return list(self._stream(xt, sigma, lengths, **options))

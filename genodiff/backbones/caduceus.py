@@ -199,7 +199,7 @@ class Caduceus(Backbone):
         logits = linear(self.final_norm(rows)[:, None], head)
         return (logits if self.complement is None else vote(logits, self.complement, None))[:, 0]
 
-    def features(
+    def features(  # type: ignore[override]
         self,
         xt: Int[Tensor, "B L"],
         sigma: Tensor | None = None,
@@ -212,7 +212,7 @@ class Caduceus(Backbone):
         rows = take_last(self._stream(xt, lengths))
         return join_strands(rows, lengths) if self.paired else rows
 
-    def hidden_states(
+    def hidden_states(  # type: ignore[override]
         self,
         xt: Int[Tensor, "B L"],
         sigma: Tensor | None = None,

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.backbone import NETWORKS, Backbone, InitialValues, Norm, drop, take_last
+from genodiff.backbones.backbone import NETWORKS, Backbone, InitialValues, Norm, drop
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.kinds.dimamba import DiMambaSettings
 from genodiff.backbones.mamba import Mamba
@@ -117,35 +117,9 @@ class DiMamba(Backbone):
             features[..., self.settings.width - self.settings.d_model :], self.embedding
         )
 
-    def features(
-        self,
-        xt: Int[Tensor, "B L"] | Float[Tensor, "B L _"],
-        sigma: Float[Tensor, " B"] | None = None,
-        lengths: Int[Tensor, " B"] | None = None,
-        *,
-        labels: Int[Tensor, " B"] | None = None,
-    ) -> Float[Tensor, "B L {self.d_out}"]:
-        return take_last(self._stream(xt, sigma, lengths, labels))
-
-    def hidden_states(
-        self,
-        xt: Int[Tensor, "B L"] | Float[Tensor, "B L _"],
-        sigma: Float[Tensor, " B"] | None = None,
-        lengths: Int[Tensor, " B"] | None = None,
-        *,
-        labels: Int[Tensor, " B"] | None = None,
-    ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors of the residual stream.
-
-        They are the first block's input, the stream after each block but the last, and the
-        features.
-        """
-        return list(self._stream(xt, sigma, lengths, labels))
-
     def _stream(
-        self, xt: Tensor, sigma: Tensor | None, lengths: Tensor | None, labels: Tensor | None
+        self, xt: Tensor, sigma: Tensor | None, lengths: Tensor | None, labels: Tensor | None = None
     ) -> Iterator[Tensor]:
-        """The input of each block, then what the head reads."""
         s = self.settings
         labels = self.fill_labels(xt, labels)
         c = None if self.condition is None else self.condition(xt.shape[0], sigma, labels)

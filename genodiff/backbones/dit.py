@@ -132,7 +132,7 @@ class DiT(Backbone):
                   one another
         labels    the class of each row, -1 or `n_classes` for none
         """
-        h = self.features(xt, sigma, lengths, segments, labels=labels)
+        h = self.features(xt, sigma, lengths, segments=segments, labels=labels)
         return self.logits(h if rows is None else h[rows])
 
     def logits(self, features: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape V"]:
@@ -140,32 +140,6 @@ class DiT(Backbone):
         return F.linear(
             features, self.embedding if self.head is None else self.head, self.head_bias
         )
-
-    def features(
-        self,
-        xt: Int[Tensor, "B L"],
-        sigma: Float[Tensor, " B"] | None = None,
-        lengths: Int[Tensor, " B"] | None = None,
-        segments: Int[Tensor, "B L"] | None = None,
-        *,
-        labels: Int[Tensor, " B"] | None = None,
-    ) -> Float[Tensor, "B L {self.d_out}"]:
-        return take_last(self._stream(xt, sigma, lengths, segments, labels))
-
-    def hidden_states(
-        self,
-        xt: Int[Tensor, "B L"],
-        sigma: Float[Tensor, " B"] | None = None,
-        lengths: Int[Tensor, " B"] | None = None,
-        segments: Int[Tensor, "B L"] | None = None,
-        *,
-        labels: Int[Tensor, " B"] | None = None,
-    ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors of the residual stream.
-
-        They are the embedding, the stream after each block but the last, and the features.
-        """
-        return list(self._stream(xt, sigma, lengths, segments, labels))
 
     def cache(self, capacity: int) -> KeyValueCache:
         """An empty cache for `decode`, of `capacity` positions."""
@@ -191,11 +165,10 @@ class DiT(Backbone):
         xt: Tensor,
         sigma: Tensor | None,
         lengths: Tensor | None,
-        segments: Tensor | None,
-        labels: Tensor | None,
+        segments: Tensor | None = None,
+        labels: Tensor | None = None,
         cache: KeyValueCache | None = None,
     ) -> Iterator[Tensor]:
-        """The input of each block, then what the head reads."""
         s, length = self.settings, xt.shape[1]
         labels = self.fill_labels(xt, labels)
         seen = make_visible_mask(length, lengths, segments, s.causal)
