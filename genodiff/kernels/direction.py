@@ -276,18 +276,10 @@ class _Scan(torch.autograd.Function):
 
 
 def native_scan(
-    u: Float[Tensor, "B L E"],
-    delta: Float[Tensor, "B L E"],
-    A: Float[Tensor, "E N"],
-    B: Float[Tensor, "B L N"],
-    C: Float[Tensor, "B L N"],
-    D: Float[Tensor, " E"] | None = None,
-    z: Float[Tensor, "B L E"] | None = None,
-    delta_bias: Float[Tensor, " E"] | None = None,
-    delta_softplus: bool = False,
-    reverse: bool = False,
-    h0: Float[Tensor, "B E N"] | None = None,
-) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None = None,
+    z: Tensor | None = None, delta_bias: Tensor | None = None, delta_softplus: bool = False,
+    reverse: bool = False, h0: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """As `naive_scan`, for tensors that the library can take, and none of them empty.
 
     Where no gradient is asked for, nothing is saved.

@@ -78,18 +78,10 @@ def _channels_first(x: Tensor | None, reverse: bool) -> Tensor | None:
 
 
 def mamba_ssm_scan(
-    u: Float[Tensor, "B L E"],
-    delta: Float[Tensor, "B L E"],
-    A: Float[Tensor, "E N"],
-    B: Float[Tensor, "B L N"],
-    C: Float[Tensor, "B L N"],
-    D: Float[Tensor, " E"] | None = None,
-    z: Float[Tensor, "B L E"] | None = None,
-    delta_bias: Float[Tensor, " E"] | None = None,
-    delta_softplus: bool = False,
-    reverse: bool = False,
-    h0: Float[Tensor, "B E N"] | None = None,
-) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None = None,
+    z: Tensor | None = None, delta_bias: Tensor | None = None, delta_softplus: bool = False,
+    reverse: bool = False, h0: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """As `naive_scan`, for float32 on a CUDA device and no `h0`."""
     scan, _ = _published()
     assert scan is not None

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -274,18 +273,10 @@ class _Scan(torch.autograd.Function):
 
 
 def chunked_scan(
-    u: Float[Tensor, "B L E"],
-    delta: Float[Tensor, "B L E"],
-    A: Float[Tensor, "E N"],
-    B: Float[Tensor, "B L N"],
-    C: Float[Tensor, "B L N"],
-    D: Float[Tensor, " E"] | None = None,
-    z: Float[Tensor, "B L E"] | None = None,
-    delta_bias: Float[Tensor, " E"] | None = None,
-    delta_softplus: bool = False,
-    reverse: bool = False,
-    h0: Float[Tensor, "B E N"] | None = None,
-) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None = None,
+    z: Tensor | None = None, delta_bias: Tensor | None = None, delta_softplus: bool = False,
+    reverse: bool = False, h0: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """As `naive_scan`; where no gradient is asked for, nothing is saved."""
     inputs = ScanInputs(u, delta, A, B, C, D, delta_bias, h0)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (*inputs, z)):

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -259,18 +258,10 @@ class _Scan(torch.autograd.Function):
 
 
 def triton_scan(
-    u: Float[Tensor, "B L E"],
-    delta: Float[Tensor, "B L E"],
-    A: Float[Tensor, "E N"],
-    B: Float[Tensor, "B L N"],
-    C: Float[Tensor, "B L N"],
-    D: Float[Tensor, " E"] | None = None,
-    z: Float[Tensor, "B L E"] | None = None,
-    delta_bias: Float[Tensor, " E"] | None = None,
-    delta_softplus: bool = False,
-    reverse: bool = False,
-    h0: Float[Tensor, "B E N"] | None = None,
-) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None = None,
+    z: Tensor | None = None, delta_bias: Tensor | None = None, delta_softplus: bool = False,
+    reverse: bool = False, h0: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """As `naive_scan`, for tensors that the kernels can take, and none of them empty.
 
     y is in the dtype of u, the state after the last step in float32.
