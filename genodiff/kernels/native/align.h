@@ -4,7 +4,6 @@
    forward-backward goes over background and (diagonal, class). Forward rows are held as in
    recall_copy.h: a stretch of places at a time, and the last row of each. */
 
-#define KINDS 8 /* classes of divergence; those that are not used have a share of 0 */
 #define ALIGN_MOST 24
 #define ALIGN_CENTRES 4
 #define ALIGN_NEAR (ALIGN_CENTRES * (2 * REACH + 1))
@@ -12,33 +11,6 @@
 #define ALIGN_NEAR_ODDS 3.0
 #define ALIGN_ALL 2 /* `given`: all diagonals are kept */
 #define ALIGN_IN_REGIONS 0.9
-
-typedef double ve __attribute__((vector_size(KINDS * 8)));
-typedef int64_t ve_places __attribute__((vector_size(KINDS * 8)));
-typedef uint8_t ve_bytes __attribute__((vector_size(KINDS)));
-
-/* The sum of the lanes, in each lane. */
-INLINE ve ve_spread(ve v) {
-#if defined(__AVX512F__)
-    v += (ve)_mm512_permute_pd((__m512d)v, 0x55);
-    v += (ve)_mm512_permutex_pd((__m512d)v, 0x4e);
-    return v + (ve)_mm512_shuffle_f64x2((__m512d)v, (__m512d)v, 0x4e);
-#else
-    return (ve){0} + (((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])));
-#endif
-}
-INLINE double ve_sum(ve v) { return ve_spread(v)[0]; }
-
-/* The lanes of `of` that `at` names. */
-INLINE ve ve_pick(ve of, ve_places at) {
-#if defined(__AVX512F__)
-    return (ve)_mm512_permutexvar_pd((__m512i)at, (__m512d)of);
-#else
-    ve out;
-    for (int i = 0; i < KINDS; i++) out[i] = of[at[i]];
-    return out;
-#endif
-}
 
 typedef struct {
     double odds;
@@ -49,6 +21,8 @@ typedef struct {
     recall_args text; /* planes, their bytes, L and shift: what recall_rows.h reads */
     recall_space o;   /* sources, linked diagonals */
     ve *likely;       /* (L, 5), of strand 0 */
+    ve inverse[5][4];   /* by base of the window and of the source, 1 over the emission */
+    int64_t of[2][2];   /* the states of each strand: the first, and the last + 1 */
     ve shown[5][KINDS]; /* by base of the window (4: hidden) and class, the chance of it over each
                            base of the source (4: none) */
     weighed *list;
@@ -90,6 +64,8 @@ static void align_likely(const align_args *s, int64_t b, align_space *a) {
     for (int x = 0; x < 4; x++)
         for (int c = 0; c < 4; c++)
             for (int e = 0; e < KINDS; e++) by[x][c][e] = s->emission[(e * 4 + c) * 4 + x];
+    for (int x = 0; x < 5; x++)
+        for (int c = 0; c < 4; c++) a->inverse[x][c] = x > 3 ? (ve){0} + 1 : 1 / by[x][c];
     for (int64_t i = 0; i < s->L; i++, likely += 5) {
         for (int c = 0; c < 4; c++)
             likely[c] = codes[i] > 3 ? (ve){0} + 1 : by[codes[i]][c] / evidence[i];
@@ -216,6 +192,11 @@ static int64_t align_choose(const align_args *s, align_space *a, const int64_t *
     return all;
 }
 
+/* Those of both strands; what fills each up to whole eights is never read. */
+#define EACH_STATE(m) \
+    for (int strand_ = 0; strand_ < 2; strand_++) \
+        for (int64_t m = a->of[strand_][0]; m < a->of[strand_][1]; m++)
+
 /* Σ_j g_j from_j. */
 INLINE ve align_links(const double *g, const ve *from, int64_t n) {
     ve a = {0};
@@ -230,7 +211,7 @@ static double align_row(const align_space *a, int64_t D, int64_t i, const ve *be
        turned = a->turned * per, sum = {0};
     const ve *likely = a->likely + 5 * i;
     const uint8_t *from = a->o.sources + i * D;
-    for (int64_t m = 0; m < D; m++) {
+    EACH_STATE(m) {
         f[m] = (before[m] * stay + (enter + turned * ve_spread(before[m]))) * likely[from[m]];
         sum += f[m];
     }
@@ -252,7 +233,7 @@ static ve align_back(const align_space *a, int64_t D, int64_t i, const ve *f, do
     ve likely[5], sum = {0};
     for (int k = 0; k < 5; k++) likely[k] = a->likely[5 * i + k] * per, by[k] = (ve){0};
     ve share = a->turned; /* turn times share */
-    for (int64_t m = 0; m < D; m++) {
+    EACH_STATE(m) {
         ve passed = a->now[m] * likely[from[m]];
         by[from[m]] += f[m] * a->now[m];
         sum += passed;
@@ -274,7 +255,7 @@ static int64_t align_place(const align_args *s, const align_space *a, const int6
     double most = 0;
     int64_t best = 0, first = fill_up(counts[0]);
     for (int e = 0; e < s->classes; e++) counted[e] = s->alike[e];
-    for (int64_t m = 0; m < D; m++) {
+    EACH_STATE(m) {
         ve both = f[m] * a->now[m] * counted;
         double one = ve_sum(both);
         sum += both;
@@ -285,15 +266,17 @@ static int64_t align_place(const align_args *s, const align_space *a, const int6
     return 2 * (a->o.diagonals[counts[0] + best - first] + s->L - 1 - i) + 1;
 }
 
-static double align_any(double copies, double likelihood) {
-    if (copies == 1) return 1;
-    return 1 / (1 + (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood));
+/* The odds that nothing is a copy, which times what a place's own base adds are those without it. */
+static double align_none(double copies, double likelihood) {
+    return copies == 1 ? 0 : (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood);
 }
 
-static void align_sum(const align_args *s, align_space *a, const int64_t *counts, int64_t D,
-                      double *over, double *all_, double *alike, int64_t *places, double *told) {
+static void align_sum(const align_args *s, align_space *a, int64_t b, const int64_t *counts,
+                      int64_t D, double *over, double *all_, double *alike, int64_t *places, double *told) {
     int64_t C = stretch_places(s->L, D);
-    double copying = 0, likelihood = a->choice, after = 1, per = 1, copies = s->chances[4];
+    double copying = 0, product = 1, likelihood = a->choice, after = 1, per = 1;
+    const uint8_t *codes = s->codes + b * s->L;
+    const double *evidence = s->evidence + b * s->L;
     const ve *before = a->marks; /* mark g: the last row before stretch g; mark 0: zeros */
     memset(a->marks, 0, D * sizeof(ve));
     for (int64_t i = 0; i < s->L; i++) {
@@ -304,12 +287,16 @@ static void align_sum(const align_args *s, align_space *a, const int64_t *counts
         ve *f = a->rows + i % C * D;
         copying = align_row(a, D, i, before, f);
         a->total[i] = a->background[i] + copying;
-        likelihood += log(a->total[i]);
+        product *= a->total[i];
+        if (product > HUGE_ODDS || product < 1 / HUGE_ODDS) likelihood += log(product), product = 1;
         before = f;
         if (i % C == C - 1 && i + 1 < s->L) memcpy(a->marks + (i / C + 1) * D, f, D * sizeof(ve));
     }
-    *told = likelihood;
+    *told = likelihood += log(product);
     if (!over && !all_ && !places) return;
+    double none = align_none(s->chances[4], likelihood);
+    ve counted = {0};
+    for (int e = 0; s->alike && e < s->classes; e++) counted[e] = s->alike[e] != 0;
     for (int64_t m = 0; m < D; m++) a->now[m] = (ve){0} + 1;
     for (int64_t i = s->L - 1; i >= 0; i--) {
         if (i % C == C - 1 && i + 1 < s->L) { /* a stretch whose rows were written over */
@@ -325,23 +312,24 @@ static void align_sum(const align_args *s, align_space *a, const int64_t *counts
         double laid = 0;
         if (places) places[i] = align_place(s, a, counts, D, i, a->rows + i % C * D, &laid);
         ve sum = align_back(a, D, i, a->rows + i % C * D, per, a->end * old, by);
+        int x = codes[i] > 3 ? 4 : codes[i];
+        double known = x > 3 ? 1 : evidence[i];
         for (int k = 0; k < 4; k++) { /* without the place's own base */
             all += by[k];
-            others[k] = by[k] / a->likely[5 * i + k];
+            others[k] = by[k] * (a->inverse[x][k] * known);
             rest += others[k];
         }
-        double told_by_all = silent + ve_sum(rest),
-               any = align_any(copies, likelihood - log((silent + ve_sum(all)) / told_by_all));
-        if (places && !(align_any(copies, likelihood) * laid > .5 * (silent + ve_sum(all))))
-            places[i] = -1;
-        for (int e = 0; e < s->classes; e++)
-            for (int k = 0; k < 4; k++) {
-                double said = any * others[k][e] / told_by_all;
-                if (over) over[(i * s->classes + e) * 4 + k] = said;
-                if (!all_) continue;
-                all_[i * 4 + k] += said;
-                if (s->alike[e]) alike[i * 4 + k] += said;
-            }
+        double whole = silent + ve_sum(all), told_by_all = silent + ve_sum(rest),
+               any = 1 / (told_by_all + none * whole); /* by what all other places tell */
+        if (places && !(laid > .5 * whole * (1 + none))) places[i] = -1;
+        for (int k = 0; k < 4; k++) {
+            ve said = others[k] * any;
+            for (int e = 0; over && e < s->classes; e++)
+                over[(i * s->classes + e) * 4 + k] = said[e];
+            if (!all_) continue;
+            all_[i * 4 + k] = ve_sum(said);
+            alike[i * 4 + k] = ve_sum(said * counted);
+        }
         after = (1 - a->start) * old + ve_sum(a->rate * sum);
         per = 1 / (old + ve_sum(sum)); /* no state is more than that */
     }
@@ -383,13 +371,14 @@ static void align_task(const void *args, int64_t b, void *own, int backward) {
         counts[strand_] = align_choose(s, &a, without, b, strand_, kept[strand_],
                                        ranked[strand_], best,
                                        a.o.diagonals + (strand_ ? counts[0] : 0));
-    int64_t D = fill_up(counts[0]) + fill_up(counts[1]);
+    int64_t first = fill_up(counts[0]), D = first + fill_up(counts[1]);
     if (!D) return;
+    a.of[0][0] = 0, a.of[0][1] = counts[0], a.of[1][0] = first, a.of[1][1] = first + counts[1];
     read_sources(&a.text, &a.o, without, counts, D);
     a.o.n_linked = 0;
     int64_t g_end = list_links(&a.text, &a.o, a.o.diagonals, counts[0], 0, 0);
     list_links(&a.text, &a.o, a.o.diagonals + counts[0], counts[1], fill_up(counts[0]), g_end);
-    align_sum(s, &a, counts, D, over, all_, alike, places, s->likelihood + b);
+    align_sum(s, &a, b, counts, D, over, all_, alike, places, s->likelihood + b);
 }
 
 static int align_run(const align_args *s, int threads) {

@@ -222,3 +222,32 @@ static inline vf v_softplus(vf x, vf *sigmoid) {
     p = p * y + 1.0f;
     return y * p + v_pick(x > 0.0f, x, v_splat(0.0f));
 }
+
+/* Classes of divergence in double precision; those that are not used have a share of 0. */
+#define KINDS 8
+typedef double ve __attribute__((vector_size(KINDS * 8)));
+typedef int64_t ve_places __attribute__((vector_size(KINDS * 8)));
+typedef uint8_t ve_bytes __attribute__((vector_size(KINDS)));
+
+/* The sum of the lanes, in each lane. */
+INLINE ve ve_spread(ve v) {
+#if defined(__AVX512F__)
+    v += (ve)_mm512_permute_pd((__m512d)v, 0x55);
+    v += (ve)_mm512_permutex_pd((__m512d)v, 0x4e);
+    return v + (ve)_mm512_shuffle_f64x2((__m512d)v, (__m512d)v, 0x4e);
+#else
+    return (ve){0} + (((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])));
+#endif
+}
+INLINE double ve_sum(ve v) { return ve_spread(v)[0]; }
+
+/* The lanes of `of` that `at` names. */
+INLINE ve ve_pick(ve of, ve_places at) {
+#if defined(__AVX512F__)
+    return (ve)_mm512_permutexvar_pd((__m512i)at, (__m512d)of);
+#else
+    ve out;
+    for (int i = 0; i < KINDS; i++) out[i] = of[at[i]];
+    return out;
+#endif
+}
