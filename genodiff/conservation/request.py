@@ -103,6 +103,7 @@ class ConstraintRequest(GenomeRequest):
         Option(
             "GFF3, GTF, BED or GenBank file: rate 1 is that of its fourfold sites, and constraint "
             "is tabulated by codon position, UTR, intron and intergenic sequence.",
+            ("--genes", "--features"),
             is_input=True,
         ),
     ] = None

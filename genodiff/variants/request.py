@@ -75,6 +75,7 @@ class ScoreFields(ScoreOptions):
         Option(
             "Genes (GFF3, GTF, BED12, GenBank): adds the consequence of each variant "
             "(missense, splice donor, ...).",
+            ("--features", "--genes"),
             is_input=True,
             decides="output",
         ),
