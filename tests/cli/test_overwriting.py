@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,227 +11,79 @@ from genodiff.jobs.verbs import list_verbs
 from genodiff.tasks.suite_files import describe_suites
 from tests.commands import command, exit_code
 from tests.conservation.constraint_world import write_world
+from tests.jobs.test_jobs import CASES
 from tests.jobs.usual_words import list_usual_words
 from tests.labelled_files import random_dna
 
 FOREIGN = b"\x1f\x8bnot written by genodiff\n"
-Scene = tuple[list[object], Path]
-"""Words of a command, and the file that it would overwrite."""
-
-
-def _sample(run: Path, here: Path) -> Scene:
-    return ["sample", "--checkpoint", run, "--fasta", "o.fa", "--n", 1, "--steps", 2], here / "o.fa"
-
-
-def _embed(run: Path, here: Path) -> Scene:
-    (here / "in.fa").write_text(">a\nACGTACGT\n")
-    return ["embed", run, "in.fa", "-o", "o.npz"], here / "o.npz"
-
-
-def _eval(run: Path, here: Path) -> Scene:
-    words = ["eval", run, "--max-windows", 2, "--no-baselines", "--no-mixture"]
-    return words, run / "eval.json"
-
-
-def _report(run: Path, here: Path) -> Scene:
-    return ["report", run, "--out", "o.html"], here / "o.html"
-
-
-def _train(run: Path, here: Path) -> Scene:
-    words = "train toy --out mine --max-steps 1 --seq-len 64 --preset caduceus-ps-tiny".split()
-    words += "--batch-size 4 --validate-windows 4 --threads 1 -q".split()
-    return [*words], here / "mine" / "metrics.csv"
-
-
-def _demo(run: Path, here: Path) -> Scene:
-    return ["demo", "--out", "mine"], here / "mine" / "samples.fa"
-
-
-def _compare(run: Path, here: Path) -> Scene:
-    shutil.copytree(run, here / "other")
-    return ["compare", run, "other", "--max-windows", 2, "--out",
-            "mine"], here / "mine" / "table.md"  # fmt: skip
-
-
-def _export(run: Path, here: Path) -> Scene:
-    return ["checkpoint", "export", run, "--out", "mine"], here / "mine" / "config.json"
-
-
-def _fit_memory(run: Path, here: Path) -> Scene:
-    words = ["checkpoint", "fit-memory", run, "--windows", 2, "--draws", 1, "--threads", 1]
-    return words, run / "memory.json"
-
-
-def _import(run: Path, here: Path) -> Scene:
-    assert exit_code("checkpoint", "export", run, "--out", here / "published") == 0
-    return ["checkpoint", "import", "published", "--out", "mine"], here / "mine" / "config.yaml"
-
-
-def _genomes(run: Path, here: Path) -> Scene:
-    rows = ["path\tsplit"]
-    for name, split in (("a", "train"), ("b", "valid"), ("c", "test")):
-        (here / f"{name}.fa").write_text(f">chr\n{'ACGTTGCAAC' * 200}\n")
-        rows.append(f"{name}.fa\t{split}")
-    (here / "list.tsv").write_text("\n".join(rows) + "\n")
-    words = ["data", "genomes", "list.tsv", "--out", "mine", "--jobs", 1]
-    return words, here / "mine" / "manifest.json"
-
-
-def _relatives(run: Path, here: Path) -> Scene:
-    (here / "near.fa").write_text(f">chr\n{'ACGTTGCAAC' * 200}\n")
-    words = ["data", "relatives", "near.fa", "--out", "mine", "--threads", 1]
-    return words, here / "mine" / "relatives.json"
-
-
-def _table(run: Path, here: Path) -> Scene:
-    for name, seed in (("train", 1), ("test", 2)):
-        rows = [f"{dna},{'TA' in dna[:9]:d}\n" for dna in random_dna(60, 40, seed)]
-        (here / f"{name}.csv").write_text("sequence,label\n" + "".join(rows))
-    words = ["finetune", "table", "--train", "train.csv", "--test", "test.csv"]
-    words += ["--model", "majority"]
-    return [*words, "--seeds", 1, "--out", "mine"], here / "mine" / "results.jsonl"
-
-
-def _bases(run: Path, here: Path) -> Scene:
-    (here / "g.fa").write_text(f">c1\n{'ACGTTGCAAC' * 20}\n>c2\n{'ACGGTGCTAC' * 12}\n")
-    rows = [f"{c}\t{at}\t{at + 9}\ta\n" for c in ("c1", "c2") for at in range(0, 100, 20)]
-    (here / "a.bed").write_text("".join(rows))
-    words = ["finetune", "bases", run, "g.fa", "--classes", "a.bed", "--core", 40, "--epochs", 1]
-    return [*words, "--context", 10, "--threads", 1, "-o", "mine"], here / "mine" / "labeller.json"
-
-
-def _sweep_report(run: Path, here: Path) -> Scene:
-    words, _ = _table(run, here)
-    assert exit_code(*words) == 0
-    (here / "mine" / "report.html").unlink()
-    return ["finetune", "report", "mine"], here / "mine" / "report.html"
-
-
-def _predict(run: Path, here: Path) -> Scene:
-    words, _ = _table(run, here)
-    words[words.index("majority")] = f"mine={run}"
-    words += ["--method", "frozen", "--head", "mean", "--max-steps", 2, "--threads", 1]
-    assert exit_code(*words) == 0
-    words = ["predict", "mine", "test.csv", "--out", "o.csv", "--threads", 1]
-    return words, here / "o.csv"
-
-
-def _redesign(run: Path, here: Path) -> Scene:
-    (here / "ref.fa").write_text(">chr1\n" + "ACGTTGCAAC" * 20 + "\n")
-    words = ["redesign", "--model", run, "--fasta", "ref.fa", "--region", "chr1:9-20"]
-    return [*words, "-o", "o.fa", "--steps", 2, "--threads", 1], here / "o.fa.vcf"
-
-
-def _score(run: Path, here: Path) -> Scene:
-    (here / "ref.fa").write_text(">chr1\n" + "ACGTTGCAAC" * 20 + "\n")
-    (here / "in.csv").write_text("chrom,pos,ref,alt\nchr1,5,T,A\n")
-    words = ["score", "in.csv", "--model", run, "--fasta", "ref.fa", "-o", "o.tsv"]
-    return [*words, "--threads", 1], here / "o.tsv"
-
-
-def _merge(run: Path, here: Path) -> Scene:
-    words, _ = _score(run, here)
-    assert exit_code(*words, "--shard", "1/1") == 0
-    return ["merge", "o.tsv", "-o", "whole.tsv"], here / "whole.tsv"
-
-
-def _ism(run: Path, here: Path) -> Scene:
-    (here / "in.fa").write_text(">a\nACGTACGT\n")
-    return ["ism", "--model", run, "--fasta", "in.fa", "-o", "o.npz"], here / "o.npz"
-
-
-def _dependencies(run: Path, here: Path) -> Scene:
-    (here / "in.fa").write_text(">a\nACGTAC\n")
-    return ["dependencies", "--model", run, "--fasta", "in.fa", "-o", "o.html"], here / "o.html"
-
-
-def _scorecard(run: Path, here: Path) -> Scene:
-    (here / "in.fa").write_text("".join(f">s{i}\nACGTACGTACGGTTACAGTC\n" for i in range(3)))
-    (here / "real.fa").write_text(f">r\n{'ACGTTGCAAC' * 12}\n")
-    words = ["scorecard", "in.fa", "--real", "real.fa", "--html", "o.html", "--threads", 1]
-    return words, here / "o.html"
-
-
-def _tracks(run: Path, here: Path) -> Scene:
-    (here / "in.fa").write_text(">a\nACGTAC\n")
-    words = ["tracks", "--model", run, "--fasta", "in.fa", "-o", "mine", "--threads", 1]
-    return words, here / "mine" / "hub.txt"
-
-
-def _constraint(run: Path, here: Path) -> Scene:
-    world = write_world(here)
-    words = ["constraint", world.genome, "--relatives", world.relatives[0], "-o", "mine"]
-    return [*words, "--region", "chr1:1-300", "--threads", 1], here / "mine" / "hub.txt"
-
-
-def _align(run: Path, here: Path) -> Scene:
-    world = write_world(here)
-    words = ["align", world.genome, "--relatives", world.relatives[0], "-o", "mine.paf"]
-    return [*words, "--region", "chr1:1-300", "--threads", 1], here / "mine.paf"
-
-
-def _get(run: Path, here: Path) -> Scene:
-    return ["data", "get", "example"], here / "example" / "genome.fa"
-
-
-def _suite(name: str) -> Callable[[Path, Path], Scene]:
-    def scene(run: Path, here: Path) -> Scene:
-        return ["finetune", name, "--out", "mine"], here / "mine" / "RESULTS.md"
-
-    return scene
-
-
-WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
-    "sample": _sample,
-    "embed": _embed,
-    "eval": _eval,
-    "report": _report,
-    "train": _train,
-    "demo": _demo,
-    "compare": _compare,
-    "checkpoint export": _export,
-    "checkpoint fit-memory": _fit_memory,
-    "checkpoint import": _import,
-    "predict": _predict,
-    "redesign": _redesign,
-    "score": _score,
-    "merge": _merge,
-    "ism": _ism,
-    "dependencies": _dependencies,
-    "tracks": _tracks,
-    "align": _align,
-    "constraint": _constraint,
-    "scorecard": _scorecard,
-    "data genomes": _genomes,
-    "data get": _get,
-    "data relatives": _relatives,
-    "finetune bases": _bases,
-    "finetune table": _table,
-    "finetune report": _sweep_report,
-    **{f"finetune {name}": _suite(name) for name in describe_suites()},
-}
+SPLITS = ("train", "valid", "test")
+TABLE = "--train train.csv --test test.csv --model majority --seeds 1 --out mine"
+PLACE = "--region chr1:1-300 --threads 1"
+SUITES = {f"finetune {name}": ("--out mine", "mine/RESULTS.md") for name in describe_suites()}
+WRITERS: dict[str, tuple[str, ...]] = {
+    "eval": ("run --max-windows 2 --no-baselines --no-mixture", "run/eval.json"),
+    "report": ("run --out o.html", "o.html"),
+    "train": (
+        "toy --out mine --max-steps 1 --seq-len 64 --preset caduceus-ps-tiny --batch-size 4 "
+        "--validate-windows 4 --threads 1 -q", "mine/metrics.csv",
+    ),
+    "demo": ("--out mine", "mine/samples.fa"),
+    "compare": ("run other --max-windows 2 --out mine", "mine/table.md"),
+    "checkpoint export": ("run --out mine", "mine/config.json"),
+    "models export": ("run --out mine", "mine/config.json"),
+    "checkpoint fit-memory": ("run --windows 2 --draws 1 --threads 1", "run/memory.json"),
+    "checkpoint import": (
+        "published --out mine", "mine/config.yaml", "checkpoint export run --out published",
+    ),
+    "merge": (
+        "s.tsv -o whole.tsv", "whole.tsv",
+        "score run in.csv --fasta a.fa -o s.tsv --threads 1 --shard 1/1",
+    ),
+    "align": (f"ref.fa --relatives near.fa -o mine.paf {PLACE}", "mine.paf"),
+    "constraint": (f"ref.fa --relatives near.fa -o mine {PLACE}", "mine/hub.txt"),
+    "scorecard": ("in.fa --real a.fa --html o.html --threads 1", "o.html"),
+    "data genomes": ("list.tsv --out mine --jobs 1", "mine/manifest.json"),
+    "data get": ("example", "example/genome.fa"),
+    "data relatives": ("a.fa --out mine --threads 1", "mine/relatives.json"),
+    "finetune bases": (
+        "run g.fa --classes a.bed --core 40 --epochs 1 --context 10 --threads 1 -o mine",
+        "mine/labeller.json",
+    ),
+    "finetune table": (TABLE, "mine/results.jsonl"),
+    "finetune report": ("mine", "mine/report.html", f"finetune table {TABLE}"),
+    **SUITES,
+}  # fmt: skip
+"""Words of a verb, the file that they would overwrite, and a command that goes before them."""
 CACHE = {"data build"}
 """They write into genodiff's own cache, and nowhere else."""
 
 
-def list_writers() -> dict[str, Callable[[Path, Path], Scene]]:
-    """A scene of each verb that writes a file: the usual words for one that has none of its own."""
-    found = dict(WRITERS)
-    for name, verb in list_verbs().items():
-        names = {one.name for one in list_fields(verb.open())}
-        if names & {"out", "force"} and name not in {*WRITERS, *CACHE, "finetune *"}:
-            found[name] = make_usual_scene(name) if name != "models export" else _export
-    return found
+def list_writers() -> list[str]:
+    """The verbs that write a file, but for jobs, of which tests/jobs asks the same."""
+    left_out = {*WRITERS, *CACHE, "finetune *", *(case.verb for case in CASES)}
+    some = {
+        name: {one.name for one in list_fields(verb.open())} for name, verb in list_verbs().items()
+    }
+    return [*WRITERS, *(n for n in some if some[n] & {"out", "force"} and n not in left_out)]
 
 
-def make_usual_scene(name: str) -> Callable[[Path, Path], Scene]:
-    """The scene of a verb that needs no more than its usual words."""
-
-    def scene(run: Path, here: Path) -> Scene:
-        words = list_usual_words(list_verbs()[name].open(), run, here)
-        return [*name.split(), *words], here / "mine"
-
-    return scene
+def write_scene(run: Path, here: Path) -> None:
+    """Two runs, and what the words of `WRITERS` name."""
+    for name in ("run", "other"):
+        shutil.copytree(run, here / name)
+    write_world(here)
+    rows = "".join(f"{name}.fa\t{split}\n" for name, split in zip("abc", SPLITS, strict=True))
+    (here / "list.tsv").write_text(f"path\tsplit\n{rows}")
+    for name in "abc":
+        (here / f"{name}.fa").write_text(f">chr\n{'ACGTTGCAAC' * 200}\n")
+    for name, seed in (("train", 1), ("test", 2)):
+        rows = "".join(f"{dna},{'TA' in dna[:9]:d}\n" for dna in random_dna(60, 40, seed))
+        (here / f"{name}.csv").write_text(f"sequence,label\n{rows}")
+    (here / "g.fa").write_text(f">c1\n{'ACGTTGCAAC' * 20}\n>c2\n{'ACGGTGCTAC' * 12}\n")
+    places = [f"{c}\t{at}\t{at + 9}\ta\n" for c in ("c1", "c2") for at in range(0, 100, 20)]
+    (here / "a.bed").write_text("".join(places))
+    (here / "in.csv").write_text("chrom,pos,ref,alt\nchr,5,T,A\n")
+    (here / "in.fa").write_text("".join(f">s{i}\nACGTACGTACGGTTACAGTC\n" for i in range(3)))
 
 
 LONG = {
@@ -244,19 +95,21 @@ LONG = {
 """Verbs that take minutes; with `--force` it is seen that the work begins."""
 
 
-def test_what_has_no_verb_of_its_own_name_is_no_writer():
-    suites = {f"finetune {name}" for name in describe_suites()}
-    assert set(WRITERS) <= {*list_verbs(), *suites}
-
-
 @pytest.mark.parametrize("verb", list_writers())
 def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
     verb, run, tmp_path, monkeypatch, capsys
 ):
-    own = tmp_path / "run"
-    shutil.copytree(run, own)
     monkeypatch.chdir(tmp_path)
-    words, victim = list_writers()[verb](own, tmp_path)
+    write_scene(run, tmp_path)
+    if verb in WRITERS:
+        given, name, *before_it = WRITERS[verb]
+        words: list[object] = [*verb.split(), *given.split()]
+        victim = tmp_path / name
+        for line in before_it:
+            assert exit_code(*line.split()) == 0
+    else:
+        words = [*verb.split(), *list_usual_words(list_verbs()[verb].open(), run, tmp_path)]
+        victim = tmp_path / "mine"
     victim.parent.mkdir(exist_ok=True)
     victim.write_bytes(FOREIGN)
     before = sorted(tmp_path.rglob("*"))
@@ -279,7 +132,8 @@ def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
 
 def test_a_foreign_folder_by_the_name_of_a_genome_is_never_lost(run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    words, _ = _genomes(run, tmp_path)
+    write_scene(run, tmp_path)
+    words = "data genomes list.tsv --out mine --jobs 1".split()
     notes = tmp_path / "mine" / "b" / "notes.txt"
     notes.parent.mkdir(parents=True)
     notes.write_text("mine")

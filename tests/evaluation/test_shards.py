@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import tiny_networks
 import torch
@@ -27,19 +26,6 @@ def fasta(tmp_path, monkeypatch):
     rows = [f">r{i}\n{letters[a:b]}\n" for i, (a, b) in enumerate(pairwise(cuts))]
     (tmp_path / "in.fa").write_text("".join(rows))
     return tmp_path / "in.fa"
-
-
-@pytest.mark.parametrize(("ending", "pool", "n"), [("npz", "none", 3)])  # others: tests/jobs
-def test_merged_embeddings_are_those_of_one_run(run, fasta, ending, pool, n):
-    options: dict[str, Any] = {"pool": pool, "strand": "both", "layer": (0, -1)}
-    whole = genodiff.embed(run, fasta, out=f"whole.{ending}", **options)
-    names = [f"s{i}.{ending}" for i in range(1, n + 1)]
-    for i, name in enumerate(names, 1):
-        genodiff.embed(run, fasta, out=name, shard=f"{i}/{n}", batch_size=i, **options)
-    merged = genodiff.merge(names[::-1], out=f"merged.{ending}")
-    assert Path(f"merged.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()
-    for key in ("windows", "bases", "shape", "request", "shard", "checkpoint", "file"):
-        assert merged[key] == whole[key]
 
 
 ORDER = {"order": "confidence", "order_options": {"steps": 16}}
@@ -105,11 +91,3 @@ def test_logits_at_one_position_are_those_of_all(strands, length, at):
         found, whole = network.logits_at(xt, at), network(xt)[:, at]
     assert torch.allclose(found, whole, atol=1e-5, rtol=1e-5)
     assert not torch.equal(found[0], found[1]) or length < 5
-
-
-def test_all_shards_are_read_in_order(run, fasta):
-    """The names of records say whether a merge keeps them."""
-    for i in (1, 2, 3):
-        genodiff.embed(run, fasta, out=f"p{i}.parquet", shard=f"{i}/3")
-    genodiff.merge(["p2.parquet", "p3.parquet", "p1.parquet"], out="m.parquet")
-    assert pl.read_parquet("m.parquet")["contig"].to_list() == [f"r{i}" for i in range(12)]

@@ -56,7 +56,9 @@ CASES = [
     Case("ism", "o.tsv", ("--region", "chr1:3-7"), ("--context", "40")),
     Case("dependencies", "o.parquet", ("--region", "chr1:3-9"), ("--region", "chr1:3-8")),
     Case("embed", "o.parquet", ("--window", "60"), ("--window", "50"), shards=".parquet"),
-    Case("embed", "o.npz", ("--window", "70", "--pool", "none"), ("--strand", "both")),
+    Case(
+        "embed", "o.npz", ("--window", "70", "--pool", "none"), ("--strand", "both"), True, ".npz"
+    ),
     Case("redesign", "o.fa", (*TWO, "-n", "2", "--steps", "3"), TWO),
     Case("redesign", "o.fa", ("--max-run", "4", "-n", "2"), ("-n", "2"), reads="--template"),
     Case("sample", "o.fa", ("-n", "3", "--length", "40"), ("--seed", "2"), reads=""),
@@ -211,9 +213,11 @@ def test_a_foreign_output_and_foreign_entries_are_left_alone(job, run, capsys):
         Path(job.out).mkdir()
         Path(job.out, "theirs.txt").write_text("somebody's\n")
     before = read(job.out)
-    code, _, err = command(capsys, *job.words(run, job.out, *job.more))
-    assert (code, err.count("\n")) == (2, 1), err
+    code, out, err = command(capsys, *job.words(run, job.out, *job.more))
+    assert (code, out, err.count("\n"), "--force" in err) == (2, "", 1, True), err
     assert read(job.out) == before
+    assert command(capsys, *job.words(run, job.out, *job.more, "--force"))[0] == 0
+    assert read(job.out) != before
     other = f"other{job.ending}"
     Path(f"{other}.partial").write_text("somebody's\n")
     code, _, err = command(capsys, *job.words(run, other, *job.more))
