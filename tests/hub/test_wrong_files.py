@@ -42,177 +42,102 @@ class Payload:
         return os.system, (f"touch {self.canary}",)
 
 
-def reconfigure(folder: Path, **changes: Any) -> None:
-    (folder / "config.json").write_text(json.dumps(CONFIG | changes))
+Change = Callable[[Path], Any]
+CONF, WEIGHTS = "config.json", "model.safetensors"
 
 
-def reweigh(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> None:
-    state = load_file(folder / "model.safetensors")
-    change(state)
-    save_file({n: x.contiguous() for n, x in state.items()}, folder / "model.safetensors")
+def config(**changes: Any) -> Change:
+    return lambda folder: (folder / CONF).write_text(json.dumps(CONFIG | changes))
 
 
-def rehead(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change the header of the safetensors file; the numbers stay."""
-    path = folder / "model.safetensors"
-    raw = path.read_bytes()
-    size = struct.unpack("<Q", raw[:8])[0]
-    header = json.loads(raw[8 : 8 + size])
-    change(header)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
+def state(change: Callable[[dict[str, torch.Tensor]], Any]) -> Change:
+    def reweigh(folder: Path) -> None:
+        tensors = load_file(folder / WEIGHTS)
+        change(tensors)
+        save_file({n: x.contiguous() for n, x in tensors.items()}, folder / WEIGHTS)
+
+    return reweigh
 
 
-def rebyte(folder: Path, change: Callable[[bytes], bytes], name: str = "model.safetensors") -> None:
-    (folder / name).write_bytes(change((folder / name).read_bytes()))
+def more(**tensors: torch.Tensor) -> Change:
+    return state(lambda s: s.update(tensors))
 
 
-def swap_words(folder: Path) -> None:
-    reconfigure(
-        folder,
-        vocab=["[CLS]", "[SEP]", "[BOS]", "[MASK]", "[PAD]", "[RESERVED]", "[UNK]", "C", "A", "G",
-               "T", "N", *"wxyz"],
-    )  # fmt: skip
+def header(**changes: Any) -> Change:
+    """Change what the header of the safetensors file says of `WORD`; the numbers stay."""
+
+    def rehead(folder: Path) -> None:
+        raw = (folder / WEIGHTS).read_bytes()
+        size = struct.unpack("<Q", raw[:8])[0]
+        told = json.loads(raw[8 : 8 + size])
+        told[WORD].update(changes)
+        text = json.dumps(told).encode()
+        (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
+
+    return rehead
 
 
-WRONG: dict[str, tuple[Callable[[Path], Any], str, str]] = {
-    "the config is missing": (lambda f: (f / "config.json").unlink(), "config.json", "missing"),
-    "the config is empty": (lambda f: (f / "config.json").write_text(""), "config.json", "empty"),
-    "the config is cut": (
-        lambda f: rebyte(f, lambda b: b[:99], "config.json"),
-        "config.json",
-        "JSON",
-    ),
-    "the config is a list": (
-        lambda f: (f / "config.json").write_text("[]"),
-        "config.json",
-        "object",
-    ),
-    "the weights are missing": (lambda f: (f / "model.safetensors").unlink(), "", "no weights"),
-    "the weights are empty": (lambda f: rebyte(f, lambda b: b""), "model.safetensors", "truncated"),
-    "the header is cut": (lambda f: rebyte(f, lambda b: b[:50]), "model.safetensors", "header"),
-    "the numbers are cut": (
-        lambda f: rebyte(f, lambda b: b[:-1]),
-        "model.safetensors",
-        "truncated",
-    ),
-    "something follows the numbers": (
-        lambda f: rebyte(f, lambda b: b + b"PK\x03\x04"),
-        "model.safetensors",
-        "invalid",
-    ),
-    "the header is not UTF-8": (
-        lambda f: rebyte(f, lambda b: b[:9] + b"\xff" + b[10:]),
-        "model.safetensors",
-        "header",
-    ),
-    "a shape overflows": (
-        lambda f: rehead(f, lambda h: h[WORD].update(shape=[1 << 62, 8])),
-        "model.safetensors",
-        "header",
-    ),
-    "offsets overlap": (
-        lambda f: rehead(f, lambda h: h[WORD].update(data_offsets=[0, 768])),
-        "model.safetensors",
-        "header",
-    ),
-    "a tensor is missing": (
-        lambda f: reweigh(f, lambda s: s.pop(f"{LAYER}.A_log")),
-        "model.safetensors",
-        "A_log",
-    ),
-    "a tensor is too many": (
-        lambda f: reweigh(f, lambda s: s.update({"x.weight": torch.zeros(1)})),
-        "model.safetensors",
-        "x.weight",
-    ),
-    "a tensor has another shape": (
-        lambda f: reweigh(f, lambda s: s.update({f"{LAYER}.D": torch.ones(7)})),
-        "model.safetensors",
-        "(7,)",
-    ),
-    "a number is NaN": (
-        lambda f: reweigh(f, lambda s: s[WORD].fill_(float("nan"))),
-        "model.safetensors",
-        "not finite",
-    ),
-    "tied tensors differ": (
-        lambda f: reweigh(
-            f,
-            lambda s: s.update(
-                {f"{LAYER.replace('fwd', 'rev')}.in_proj.weight": torch.ones(48, 12)}
-            ),
-        ),
-        "model.safetensors",
-        "should equal",
-    ),
+def data(change: Callable[[bytes], bytes], name: str = WEIGHTS) -> Change:
+    return lambda folder: (folder / name).write_bytes(change((folder / name).read_bytes()))
+
+
+def drop(name: str) -> Change:
+    return lambda folder: (folder / name).unlink()
+
+
+def write_index(folder: Path) -> None:
+    (folder / WEIGHTS).unlink()
+    index = {"weight_map": {"x": "../../x.safetensors"}}
+    (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index))
+
+
+SWAPPED = "[CLS] [SEP] [BOS] [MASK] [PAD] [RESERVED] [UNK] C A G T N w x y z".split()
+REV = f"{LAYER.replace('fwd', 'rev')}.in_proj.weight"
+OTHER = {"blk.0.A_log": torch.ones(2, 12)}
+WRONG: dict[str, tuple[Change, str, str]] = {
+    "the config is missing": (drop(CONF), CONF, "missing"),
+    "the config is empty": (data(lambda b: b"", CONF), CONF, "empty"),
+    "the config is cut": (data(lambda b: b[:99], CONF), CONF, "JSON"),
+    "the config is a list": (data(lambda b: b"[]", CONF), CONF, "object"),
+    "the weights are missing": (drop(WEIGHTS), "", "no weights"),
+    "the weights are empty": (data(lambda b: b""), WEIGHTS, "truncated"),
+    "the header is cut": (data(lambda b: b[:50]), WEIGHTS, "header"),
+    "the numbers are cut": (data(lambda b: b[:-1]), WEIGHTS, "truncated"),
+    "something follows the numbers": (data(lambda b: b + b"PK\x03\x04"), WEIGHTS, "invalid"),
+    "the header is not UTF-8": (data(lambda b: b[:9] + b"\xff" + b[10:]), WEIGHTS, "header"),
+    "a shape overflows": (header(shape=[1 << 62, 8]), WEIGHTS, "header"),
+    "offsets overlap": (header(data_offsets=[0, 768]), WEIGHTS, "header"),
+    "a tensor is missing": (state(lambda s: s.pop(f"{LAYER}.A_log")), WEIGHTS, "A_log"),
+    "a tensor is too many": (more(**{"x.weight": torch.zeros(1)}), WEIGHTS, "x.weight"),
+    "a tensor has another shape": (more(**{f"{LAYER}.D": torch.ones(7)}), WEIGHTS, "(7,)"),
+    "a number is NaN": (state(lambda s: s[WORD].fill_(float("nan"))), WEIGHTS, "not finite"),
+    "tied tensors differ": (more(**{REV: torch.ones(48, 12)}), WEIGHTS, "should equal"),
     "the complement is scrambled": (
-        lambda f: reweigh(f, lambda s: s.update({"lm_head.complement_map": torch.arange(16)})),
-        "model.safetensors",
-        "complement",
+        more(**{"lm_head.complement_map": torch.arange(16)}), WEIGHTS, "complement",
     ),
-    "the width is absurd": (lambda f: reconfigure(f, d_model=10**9), "config.json", "d_model"),
-    "the width is more than absurd": (
-        lambda f: reconfigure(f, d_model=10**18),
-        "config.json",
-        "too large",
-    ),
-    "the width is no number": (lambda f: reconfigure(f, d_model="12"), "config.json", "d_model"),
-    "the depth is negative": (lambda f: reconfigure(f, n_layer=-1), "config.json", "at least 1"),
-    "the depth is absurd": (lambda f: reconfigure(f, n_layer=10**9), "config.json", "n_layer"),
-    "the depth is another": (lambda f: reconfigure(f, n_layer=3), "config.json", "2 layers"),
-    "a switch is a word": (lambda f: reconfigure(f, rcps="false"), "config.json", "rcps"),
-    "the strands are others": (lambda f: reconfigure(f, rcps=False), "model.safetensors", "lacks"),
-    "the states are others": (
-        lambda f: reconfigure(f, ssm_cfg={"d_state": 5}),
-        "model.safetensors",
-        "shape",
-    ),
-    "ssm_cfg is a word": (lambda f: reconfigure(f, ssm_cfg="x"), "config.json", "ssm_cfg"),
-    "the mixer is another": (lambda f: reconfigure(f, ssm_cfg={"layer": "Mamba2"}), "", "Mamba2"),
-    "the vocabulary is another": (
-        lambda f: reconfigure(f, vocab_size=20),
-        "config.json",
-        "vocab_size",
-    ),
-    "two letters are exchanged": (swap_words, "config.json", "vocab"),
+    "the width is absurd": (config(d_model=10**9), CONF, "d_model"),
+    "the width is more than absurd": (config(d_model=10**18), CONF, "too large"),
+    "the width is no number": (config(d_model="12"), CONF, "d_model"),
+    "the depth is negative": (config(n_layer=-1), CONF, "at least 1"),
+    "the depth is absurd": (config(n_layer=10**9), CONF, "n_layer"),
+    "the depth is another": (config(n_layer=3), CONF, "2 layers"),
+    "a switch is a word": (config(rcps="false"), CONF, "rcps"),
+    "the strands are others": (config(rcps=False), WEIGHTS, "lacks"),
+    "the states are others": (config(ssm_cfg={"d_state": 5}), WEIGHTS, "shape"),
+    "ssm_cfg is a word": (config(ssm_cfg="x"), CONF, "ssm_cfg"),
+    "the mixer is another": (config(ssm_cfg={"layer": "Mamba2"}), "", "Mamba2"),
+    "the vocabulary is another": (config(vocab_size=20), CONF, "vocab_size"),
+    "two letters are exchanged": (config(vocab=SWAPPED), CONF, "vocab"),
     "A is its own complement": (
-        lambda f: reconfigure(f, complement_map={str(i): i for i in range(16)}),
-        "config.json",
-        "complement",
+        config(complement_map={str(i): i for i in range(16)}), CONF, "complement",
     ),
-    "the complement is a word": (
-        lambda f: reconfigure(f, complement_map={"a": "b"}),
-        "config.json",
-        "complement_map",
-    ),
-    "a path leads outside": (
-        lambda f: reconfigure(f, tensors="/etc/passwd"),
-        "config.json",
-        "outside",
-    ),
-    "a path climbs outside": (lambda f: reconfigure(f, tensors="../x"), "config.json", "outside"),
-    "the version is of the future": (
-        lambda f: reconfigure(f, format_version=999),
-        "config.json",
-        "upgrade",
-    ),
-    "another architecture": (
-        lambda f: save_file({"blk.0.A_log": torch.ones(2, 12)}, f / "model.safetensors"),
-        "model.safetensors",
-        "blk.0.A_log",
-    ),
-    "an index that leads outside": (
-        lambda f: (
-            (f / "model.safetensors").unlink(),
-            (f / "model.safetensors.index.json").write_text(
-                json.dumps({"weight_map": {"x": "../../x.safetensors"}})
-            ),
-        ),
-        "model.safetensors.index.json",
-        "outside",
-    ),
-}
+    "the complement is a word": (config(complement_map={"a": "b"}), CONF, "complement_map"),
+    "a path leads outside": (config(tensors="/etc/passwd"), CONF, "outside"),
+    "a path climbs outside": (config(tensors="../x"), CONF, "outside"),
+    "the version is of the future": (config(format_version=999), CONF, "upgrade"),
+    "another architecture": (lambda f: save_file(OTHER, f / WEIGHTS), WEIGHTS, "blk.0.A_log"),
+    "an index that leads outside": (write_index, f"{WEIGHTS}.index.json", "outside"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("wrong", "file", "reason"), WRONG.values(), ids=WRONG)
