@@ -3,6 +3,8 @@ process of their own would start for seconds each time.
 """
 
 import os
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +31,21 @@ def command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, st
     out, err = capsys.readouterr()
     assert "Traceback" not in err
     return code, out, err
+
+
+def check_refused(
+    capsys: pytest.CaptureFixture[str], words: Iterable[object], code: int, said: str
+) -> None:
+    """`genodiff WORDS` says one line, on stderr, with `said` in it, and leaves all files here."""
+    before = read_here()
+    found, out, err = command(capsys, *words)
+    assert (found, out, err.count("\n")) == (code, "", 1), err
+    assert err.startswith("genodiff: error: "), err
+    assert said in err, err
+    assert (after := read_here()) == before, set(after) ^ set(before)
+
+
+def read_here() -> dict[Path, bytes]:
+    """The content of all files below the working folder."""
+    files = (one for one in Path().rglob("*") if one.is_file())
+    return {one: one.read_bytes() for one in files if "__pycache__" not in one.parts}

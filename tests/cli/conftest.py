@@ -1,13 +1,10 @@
 """A folder to work in, and `genodiff sample` in the test's process."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
 from tests.commands import exit_code
 
-Command = Callable[..., tuple[int, str, str]]
 SMALL = (
     "--d-model 16 --n-layer 1 --n-head 2 --batch-size 4 --validate-windows 4 --threads 1 -q"
 ).split()

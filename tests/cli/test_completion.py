@@ -61,8 +61,3 @@ def test_it_is_installed_where_the_shell_looks(tmp_path, capsys, monkeypatch):
     assert path.is_relative_to(tmp_path)
     assert path.read_text() == script
     assert str(path) in (tmp_path / ".bashrc").read_text()
-
-
-def test_a_shell_that_is_not_known_is_one_line(capsys):
-    code, out, err = command(capsys, "--show-completion", "tcsh")
-    assert (code, out, err.count("\n")) == (2, "", 1)

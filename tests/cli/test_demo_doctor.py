@@ -211,14 +211,6 @@ def test_the_summary_gives_the_three_numbers_and_admits_a_run_cut_short(tmp_path
     assert "stopped at step 7 of 20" in format_outcome(outcome(tmp_path, 1.3, steps=7))
 
 
-def test_the_demo_asks_for_a_time_above_0(capsys, tmp_path):
-    with pytest.raises(SystemExit) as ended:
-        main(["demo", "--minutes", "0", "--out", str(tmp_path / "x")])
-    assert ended.value.code == 2
-    assert "--minutes" in capsys.readouterr().err
-    assert not (tmp_path / "x").exists()
-
-
 def test_the_report_is_written_again_and_its_place_printed(tmp_path, capsys):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.yaml").write_text("recipe: toy\n")
@@ -227,12 +219,6 @@ def test_the_report_is_written_again_and_its_place_printed(tmp_path, capsys):
     assert not ended.value.code
     assert capsys.readouterr().out == f"{tmp_path}/run/report.html\n"
     assert "genodiff eval" in (tmp_path / "run" / "report.html").read_text()
-    with pytest.raises(SystemExit) as ended:
-        main(["report", str(tmp_path)])
-    assert ended.value.code == 4
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "holds no config.yaml" in error
 
 
 def test_the_doctor_prints_one_json_object_and_is_content_here(capsys):

@@ -77,33 +77,6 @@ def test_flags_reach_the_evaluation(run, capfd):
     assert found["mask_se_bits"] is not None
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("--split", "tset"), 2, "split"),
-        (("--repeats", 0), 2, "--repeats 0"),
-        (("--batch-size", 0), 2, "--batch-size 0"),
-        (("--max-windows", -1), 2, "--max-windows -1"),
-        (("--max-minutes", 0), 2, "--max-minutes 0"),
-        (("--soft-masked", 2), 2, "soft-masked"),
-        (("--domain", "text"), 4, "dna model"),
-        (("--fasta", "nowhere.fa"), 3, "nowhere.fa"),
-        (("--bed", "nowhere.bed"), 3, "nowhere.bed"),
-    ],
-)
-def test_what_cannot_be_is_one_line_and_its_exit_code(run, capfd, words, code, said):
-    found, out, err = called(capfd, run, *words)
-    lines = [line for line in err.splitlines() if line.startswith("genodiff: error: ")]
-    assert (found, out, len(lines)) == (code, "", 1)
-    assert said in lines[0]
-    assert "Traceback" not in err
-
-
-def test_a_folder_that_is_no_run_is_a_checkpoint_error(tmp_path, capfd):
-    assert called(capfd, tmp_path)[0] == 4
-    assert called(capfd, tmp_path / "absent")[0] == 4
-
-
 def test_data_that_has_gone_is_named_with_a_remedy(run, capfd):
     fasta = run.parent / "genome.fa"
     text = fasta.read_text()

@@ -1,7 +1,6 @@
 """`genodiff finetune list|check|audit` as a user meets them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +14,6 @@ class Done(NamedTuple):
     returncode: int
     stdout: str
     stderr: str
-
-
-Run = Callable[..., Done]
 
 
 @pytest.fixture
@@ -57,29 +53,6 @@ def test_leaks_conflicts_and_long_sequences_are_warned_of_with_their_counts(geno
     assert "1 of 12 train sequences (8.3%) are longer than 40 and are cut" in text
     assert found["counts"]["train"] == {"negative": 6, "positive": 6}
     assert all(f"genodiff: warning: {folder}" in line for line in done.stderr.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (["check", "gue/tf/9"], 2, "did you mean 'tf/"),
-        (["check", "gue"], 2, "give gue/TASK"),
-        (["check", "nowhere"], 3, "nowhere: no such file"),
-        (["list", "gui"], 2, "did you mean 'gue'"),
-        (["check", "gue/tf/0", "--data", "nowhere"], 3, "nowhere: the data of gue are not here"),
-        (
-            ["audit", "genomic-benchmarks/human_enhancers_cohn", "--reference", "hg38", "--data",
-             "."],
-            2,
-            "expected NAME=FASTA",
-        ),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_meant_is_one_line_and_the_right_exit_code(genodiff, words, code, message):
-    done = genodiff(*words)
-    assert done.returncode == code
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
 
 
 def test_one_table_is_checked_with_a_share_that_tests_and_without_rows_that_lack_a_value(

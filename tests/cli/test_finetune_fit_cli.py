@@ -66,41 +66,7 @@ def test_a_plan_writes_nothing(home, capsys, monkeypatch):
     assert not (home / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("more", "code", "said"),
-    [
-        (["--model", "majorty"], 2, "did you mean 'majority'"),
-        (["--seeds", 0], 2, "--seeds 0 is below 1"),
-        (["--seeds", 1.5], 2, "not a whole number"),
-        (["--lr", -1], 2, "lr"),
-        (["--rc", "conjoin", "--model", "scratch:caduceus-ph-tiny"], 2, "--rc average"),
-        (["--model", "no/such/run"], 4, "not there"),
-        (["--label", "nosuch"], 2, "no column 'nosuch'"),
-        (["--metric", "speed"], 2, "metric"),
-    ],
-)
-def test_what_cannot_be_meant_is_one_line(home, capsys, more, code, said):
-    found, out, err = command(capsys, *own(home, *more))
-    assert (found, out) == (code, "")
-    lines = [line for line in err.splitlines() if line.startswith("genodiff: error:")]
-    assert len(lines) == 1
-    assert said in lines[0]
-
-
-def test_unknown_tasks_missing_data_and_foreign_folders_are_named(home, capsys):
-    code, _, err = command(capsys, "finetune", "gue", "--task", "mouse/9", "--model", "majority")
-    assert code == 2
-    assert "no task 'mouse/9' in gue" in err
-    words = ["finetune", "gue", "--task", "mouse/3", "--data", home, "--model", "majority", "--out",
-             home / "o", "--offline"]  # fmt: skip
-    code, _, err = command(capsys, *words)
-    assert code == 3
-    assert "the published data 952" in err
-    code, _, err = command(capsys, "finetune", "report", home)
-    assert code == 3
-    assert "results.jsonl" in err
-    code, _, err = command(
-        capsys, "finetune", "genomic-benchmarks", "--reference", "hg38", "--model", "majority"
-    )
-    assert code == 2
-    assert "NAME=FASTA" in err
+def test_strands_that_a_network_cannot_join_are_refused(home, capsys):
+    words = own(home, "--rc", "conjoin", "--model", "scratch:caduceus-ph-tiny")
+    code, out, err = command(capsys, *words)
+    assert (code, out, "--rc average" in err) == (2, "", True), err

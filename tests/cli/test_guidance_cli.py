@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from genodiff.io.fasta import read_fasta
+from tests.commands import check_refused
 
 ORACLES = """
 import math
@@ -117,26 +118,10 @@ def test_guided_samples_have_more_of_what_is_wanted_and_say_how(
         ("oracles_of_test:gc", ("--conditional", "elsewhere"), 4, "elsewhere"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_nothing_is_written(
-    words, sample, here, oracle, rest, code, said
-):
+def test_what_is_wrong_is_one_line_and_nothing_is_written(words, capsys, oracle, rest, code, said):
     given = words[:4] if "--length" in rest else words
-    found, _, err = sample(
-        *given, "--fasta", "out.fa", "--guidance", "smc", "--oracle", oracle, *rest
-    )
-    last = err.strip().splitlines()[-1]
-    assert said in last, err
-    assert "Traceback" not in err
-    assert found == code
-    assert sorted(p.name for p in here.iterdir() if "pycache" not in p.name) == [
-        "oracles_of_test.py"
-    ]
-
-
-def test_an_oracle_without_guidance_is_refused(words, sample, here):
-    code, _, err = sample(*words, "--fasta", "out.fa", "--oracle", "oracles_of_test:gc")
-    assert code == 2
-    assert "no guidance" in err
+    more = ("--fasta", "out.fa", "--guidance", "smc", "--oracle", oracle, "--threads", 1, "-q")
+    check_refused(capsys, ["sample", *given, *more, *rest], code, said)
 
 
 def test_cfg_by_the_run_itself_changes_nothing(words, run, sample, here):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from cyclopts import App
 
@@ -66,25 +67,25 @@ def test_help_and_unknown_flags_of_every_verb_load_nothing_heavy(tmp_path):
     assert not wrong, "\n".join(wrong)
 
 
-ERRORS = [
-    ("train toy --lr x", 2),
-    ("train toy --batch-size 0", 2),
-    ("train toy --preset caduceus-ps-470", 2),
+ERRORS: list[tuple[Any, ...]] = [
+    ("train toy --lr x", 2, "optim.lr"),
+    ("train toy --batch-size 0", 2, "batch_size"),
+    ("train toy --preset caduceus-ps-470", 2, "caduceus-ps-470k"),
     ("train toy --schedule bogus", 2),
     ("train toy --objective bogus", 2),
-    ("train hg83", 2),
-    ("train gone.fa", 3),
-    ("train toy --fasta gone.fa", 3),
+    ("train hg83", 2, "hg38"),
+    ("train gone.fa", 3, "gone.fa: no such file"),
+    ("train toy --fasta gone.fa", 3, "gone.fa"),
     ("train toy --text a.txt --fasta b.fa", 2),
-    ("train toy --config gone.yaml", 2),
-    ("train toy --seed -1", 2),
-    ("train toy --threads 0", 2),
+    ("train toy --config gone.yaml", 2, "gone.yaml"),
+    ("train toy --seed -1", 2, "seed"),
+    ("train toy --threads 0", 2, "threads"),
     ("train toy --logger bogus", 2),
     ("train toy --resume a --fresh", 2),
     ("train toy --resume a --out b", 2),
-    ("train", 2),
+    ("train", 2, "no recipe"),
     ("config show bogus", 2),
-    ("config check gone.yaml", 2),
+    ("config check gone.yaml", 2, "gone.yaml"),
     ("data get bogus", 2),
     ("data check", 2),
     ("data check gone.fa", 3),
@@ -128,10 +129,11 @@ def test_usage_errors_load_nothing_heavy(tmp_path):
     for name in ("a", "b"):  # which of the runs?
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "config.yaml").write_text("")
-    found = run_all([line.split() for line, _ in ERRORS], tmp_path)
-    for (line, code), (_, got, loaded, err) in zip(ERRORS, found, strict=True):
+    found = run_all([line.split() for line, *_ in ERRORS], tmp_path)
+    for (line, code, *said), (_, got, loaded, err) in zip(ERRORS, found, strict=True):
         assert (got, loaded) == (code, []), f"{line}: {got} {loaded} {err}"
         assert err.count("\n") == 1, line
+        assert all(part in err for part in said), err
 
 
 def test_another_configurations_run_is_refused_before_torch_is_imported(tmp_path):

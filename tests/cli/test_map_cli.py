@@ -84,30 +84,6 @@ def test_a_plan_counts_and_writes_nothing(run, case, capsys, monkeypatch):
     assert sorted(case.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("verb", "out", "more", "said"),
-    [
-        ("ism", "o.vcf", (), "ends in none of"),
-        ("ism", "o.svg", (), "one region"),
-        ("ism", "o.pdf", (), "a .pdf is of one region, and there are 2"),
-        ("ism", "o.tsv", ("--genes", "ref.fa"), "--out x.svg"),
-        ("ism", "o.tsv", ("--label", "x"), "fine-tuned"),
-        ("ism", "o.tsv", ("--region", "chr3:1-5"), "chr3"),
-        ("ism", "o.tsv", ("--context", 1), "context"),
-        ("dependencies", "o.tsv", ("--every", 1), "below 2"),
-        ("dependencies", "ref.fa", (), "ends in none of"),
-        ("dependencies", "-", ("--json",), "stdout"),
-    ],
-)
-def test_what_cannot_be_meant_is_one_line(
-    verb, out, more, said, run, case,
-    capsys,
-):  # fmt: skip
-    code, printed, err = command(capsys, *words(verb, run, out, *more))
-    assert (code, printed, err.count("\n")) == (2, "", 1)
-    assert said in err
-
-
 def test_python_gives_the_arrays_of_the_file(run, case, capsys):
     model = genodiff.load(run, device="cpu")
     assert command(capsys, *words("dependencies", run, "o.npz", "--region", "chr2"))[0] == 0

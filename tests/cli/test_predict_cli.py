@@ -16,7 +16,7 @@ from genodiff.finetuning.unit import Unit
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData
-from tests.commands import command, exit_code
+from tests.commands import check_refused, command, exit_code
 from tests.finetuning.motif_task import examples
 
 
@@ -154,13 +154,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     monkeypatch.chdir(sweep)
     Path("empty.fa").write_text("")
     Path("bad.csv").write_text("name,seq\na,ACGT\nb,ACGJ\n")
-    before = {p: p.read_bytes() for p in sweep.iterdir() if p.is_file()}
-    found, out, err = run(capsys, sweep, *more)
-    assert (found, out) == (code, ""), err
-    lines = [line for line in err.splitlines() if line.startswith("genodiff: error:")]
-    assert len(lines) == 1
-    assert said in lines[0]
-    assert {p: p.read_bytes() for p in sweep.iterdir() if p.is_file()} == before
+    check_refused(capsys, ["predict", "sweep", *more, "--threads", 1, "-q"], code, said)
 
 
 def test_sentences_are_answered_as_in_the_test_pass(text_run, tmp_path, capsys):

@@ -11,7 +11,6 @@ from genodiff.constraints.check import find_violations
 from genodiff.constraints.coding import KeepProtein
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
-from genodiff.design import design_drawing
 from genodiff.io.fasta import read_fasta
 from genodiff.io.vcf import read_vcf
 from tests.commands import exit_code
@@ -148,100 +147,6 @@ def test_templates_are_filled_by_their_sets(redesign, here):
 
 
 GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        (
-            (*GENOME, "--require", "GAATTC", "--enzymes", "EcoRI"),
-            2,
-            "require GAATTC; enzymes EcoRI",
-        ),
-        ((*GENOME, "--max-edits", 0, "--gc", "99-100%"), 2, "GC 99-100 %; at most 0 edits"),
-        ((*GENOME, "--keep", "c1:301-320"), 2, "every base of the regions is fixed"),
-        (
-            (*GENOME, "--keep", "c1:310-312", "--keep", "c1:321-330"),
-            2,
-            "--keep c1:321-330 is outside all regions; give the region that it is of, or "
-            "leave it out",
-        ),
-        ((*GENOME, "--keep", "c2:301-320"), 2, "--keep c2:301-320 is outside all regions"),
-        ((*GENOME, "--protein", "c1:321-329"), 2, "--protein c1:321-329 is outside all regions"),
-        ((*GENOME, "--no-stop", "c1:298-300:-"), 2, "--no-stop c1:298-300 is outside all regions"),
-        ((*GENOME, "--enzymes", "EcoR1"), 2, "did you mean 'EcoR"),
-        ((*GENOME, "--avoid", "GAXTC"), 2, "'X' is no base"),
-        ((*GENOME, "--gc", "lots"), 2, "write 0.3-0.7"),
-        ((*GENOME, "--gc", "40-60%/10"), 2, "need more than 1,000 states"),
-        ((*GENOME, "--protein", "forward"), 2, "no multiple of three"),
-        ((*GENOME, "--protein", "c1:5999-6010"), 2, "past the end"),
-        ((*GENOME, "--genetic-code", 99), 2, "no genetic code 99; NCBI's numbers are 1, 2"),
-        ((*GENOME, "--genetic-code", 11), 2, "--genetic-code is of a reading frame"),
-        ((*GENOME, "--strength", 2), 2, "no guidance"),
-        ((*GENOME, "--no-repeats", "vector.fa"), 2, "20:vector.fa"),
-        ((*GENOME, "--no-repeats", "9:none.fa"), 3, "none.fa"),
-        ((*GENOME, "--temperature", 0), 2, "temperature above 0"),
-        ((*GENOME, "--constraints", "none.yaml"), 3, "none.yaml"),
-        ((*GENOME, "--constraints", "bad.yaml"), 3, "bad.yaml, line "),
-        ((*GENOME, "--constraints", "key.yaml"), 3, "did you mean 'avoid'"),
-        ((*GENOME, "--constraints", "run.yaml", "--max-run", 4), 2, "--max-run 4"),
-        ((*GENOME, "--constraints", "none.json"), 3, "none.json"),
-        ((*GENOME, "--constraints", "list.json"), 3, "list.json: holds no constraints"),
-        ((*GENOME, "--constraints", "empty.bed"), 3, "empty.bed: holds no constraints"),
-        ((*GENOME, "--constraints", "number.yaml"), 3, "'five' is no whole number"),
-        ((*GENOME, "--constraints", "text.yaml"), 3, "7 is no text"),
-        ((*GENOME, "--constraints", "bytes.yaml"), 3, "bytes.yaml: is not UTF-8"),
-        ((*GENOME, "--constraints", "twice.yaml"), 3, "line 2: is not valid YAML: duplicate key"),
-        ((*GENOME, "--constraints", "dash.yaml"), 3, "dash.yaml: max_run is given twice"),
-        ((*GENOME, "--constraints", "deep.json"), 3, "nested too deeply"),
-        ((*GENOME, "--constraints", "exons.yaml"), 2, "give exons of one contig"),
-        ((*GENOME, "--constraints", "."), 3, "cannot be read"),
-        ((*GENOME, "--codon-usage", "e_coli"), 2, "--codon-usage is of a kept protein"),
-        ((*GENOME, "--protein", "GAL1"), 2, "--protein 'GAL1' is no place; names of genes are not"),
-        (("--fasta", "in.fa"), 2, "--bed or --region"),
-        (("--bed", "r.bed"), 2, "neither --fasta nor --template"),
-        (("--fasta", "in.fa", "--bed", "empty.bed"), 3, "empty.bed"),
-        (("--fasta", "in.fa", "--region", "c1:5990-6001"), 2, "past the end of c1"),
-        (("--fasta", "in.fa", "--region", "c9:1-5"), 2, "no contig 'c9'"),
-        (("--fasta", "in.fa", "--region", "c1:20-10"), 2, "c1:20-10"),
-        (("--fasta", "in.fa", "--region", "c1:0-10"), 2, "c1:0-10"),
-        (("--fasta", "in.fa", "--bed", "past.bed"), 3, "past.bed, line 2"),
-        (("--fasta", "in.fa", "--bed", "no_width.bed"), 3, "no_width.bed: holds no interval"),
-        (("--fasta", "in.fa", "--bed", "contig.bed"), 3, "contig.bed, line 1"),
-        (("--fasta", "in.fa", "--template", "in.fa"), 2, "--fasta and --template"),
-        (("--template", "in.fa", "--max-edits", 3), 2, "--max-edits"),
-        (("--template", "in.fa", "--region", "c1:1-5"), 2, "--template"),
-        (("--template", "t.fa", "--protein", "forward"), 3, "t:1-6: codon ACN"),
-        (("--template", "in.fa", "--vcf", "x.vcf"), 2, "VCF"),
-        ((*GENOME, "--vcf", "o.fa"), 2, "two outputs"),
-        ((*GENOME, "--changes", "in.fa"), 2, "is read"),
-    ],
-)
-def test_what_cannot_be_meant_is_one_line_and_nothing_is_written(
-    redesign, here, monkeypatch, words, code, says
-):
-    (here / "empty.bed").write_text("")
-    (here / "bad.yaml").write_text("avoid: [GAATTC]\nmax_run: [\n")
-    (here / "key.yaml").write_text("avoyd: [GAATTC]\n")
-    (here / "run.yaml").write_text("max_run: 5\n")
-    (here / "list.json").write_text('["GAATTC"]\n')
-    (here / "number.yaml").write_text("max_run: five\n")
-    (here / "text.yaml").write_text("avoid: [7]\n")
-    (here / "twice.yaml").write_text("avoid: [GAATTC]\navoid: [GGTCTC]\n")
-    (here / "dash.yaml").write_text("max_run: 3\nmax-run: 4\n")
-    (here / "deep.json").write_text("[" * 3000)
-    (here / "t.fa").write_text(">t\nACNNNN\n")
-    (here / "bytes.yaml").write_bytes(b"avoid: \xff\xfe\n")
-    (here / "exons.yaml").write_text('protein: [{exons: ["c1:1-3", "c2:4-6"]}]\n')
-    (here / "past.bed").write_text("c1\t1\t9\nc1\t5990\t6001\n")
-    (here / "no_width.bed").write_text("c1\t9\t9\n")
-    (here / "contig.bed").write_text("c9\t1\t9\n")
-    monkeypatch.setattr(design_drawing, "fill_pieces", lambda *_, **__: pytest.fail("evaluated"))
-    before = sorted(here.iterdir())
-    found, out, err = redesign(*words, "-o", "o.fa", "--max-states", 1000)
-    assert (found, out, err.count("\n")) == (code, "", 1), err
-    assert says in err
-    assert sorted(here.iterdir()) == before
 
 
 def test_a_file_of_constraints_says_what_flags_say(redesign, here):

@@ -125,43 +125,6 @@ def test_region_strings_are_counted_from_1_with_both_ends(run, sample, here):
     assert (here / "1.fa").read_bytes() == (here / "2.fa").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        (("--bed", "far.bed"), 3, "far.bed, line 2"),
-        (("--bed", "unknown.bed"), 3, "did you mean 'a'"),
-        (("--bed", "empty.bed"), 3, "empty.bed"),
-        (("--region", "a:800-901"), 2, "past the end of a"),
-        (("--region", "chra:1-5"), 2, "did you mean 'a'"),
-        (("--region", "a:0-5"), 2, "start at 1"),
-    ],
-)
-def test_a_region_that_is_not_there_is_one_line(run, sample, here, words, code, says):
-    write_genome(here / "in.fa", genome())
-    (here / "far.bed").write_text("a\t5\t6\na\t890\t901\n")
-    (here / "unknown.bed").write_text("chra\t5\t6\n")
-    (here / "empty.bed").write_text("")
-    before = sorted(here.iterdir())
-    found, out, err = sample(run, "--template", "in.fa", *words, "--fasta", "o.fa")
-    assert (found, out, err.count("\n")) == (code, "", 1), err
-    assert says in err
-    assert sorted(here.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("--bed", "gaps.bed"), "no file to write; give --out FILE"),
-        (("--only-filled", "--template", "in.fa"), "--bed and --region"),
-        (("--bed", "gaps.bed", "--template", "-"), "in a file"),
-    ],
-)
-def test_regions_need_a_genome_in_a_file(run, sample, here, words, says):
-    code, _, err = sample(run, *words, "--fasta", "o.fa")
-    assert (code, err.count("\n")) == (2, 1), err
-    assert says in err
-
-
 def test_a_genome_is_read_around_its_gaps_and_copied_in_pieces(run, sample, here, monkeypatch):
     write_genome(here / "in.fa", {"x": b"ACGT" * 50_000})
     monkeypatch.setattr(gap_drawing, "_CHUNK", 1000)
@@ -239,9 +202,6 @@ def test_a_genome_given_as_fasta_is_the_template_of_regions(run, sample, here):
         assert code == 0, err
     assert (here / "one.fa").read_bytes() == (here / "two.fa").read_bytes()
     assert (here / "in.fa").read_text() == ">a\nACGTACGTACGT\n"
-    code, _, err = sample(run, "--fasta", "in.fa", "--bed", "gap.bed", "--steps", 3)
-    assert code == 2
-    assert "no file to write" in err
     code, _, err = sample(run, "--fasta", "in.fa", "--steps", 3, "-o", "three.fa")
     assert code == 2
     assert "a genome to fill is read with --template in.fa" in err

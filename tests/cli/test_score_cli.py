@@ -312,31 +312,6 @@ def test_the_corpus_of_bad_variants_is_fully_graded(run, shared, case, capsys):
             assert len(body(folder / "o.vcf")) == len(rows), about
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--shard", "4/3"], "no shard"),
-        (["--se", "0"], "no standard error"),
-        (["--context", "3x"], "3x"),
-        (["--batch-size", "0"], "below 1"),
-        (["--max-evaluations", "103"], "--max-evaluations 103 is below 104"),
-        (["-o", "x.txt"], "none of the endings"),
-        (["--method", "both"], "both"),
-        (["-o", "ref.fa"], "is read and cannot be written"),
-        (["--json"], "--json is for stdout"),
-        (["--region", "chr9:1-2"], "no contig 'chr9'"),
-    ],
-)
-def test_usage_errors_come_before_the_model_is_read(case, capsys, more, said):
-    given = words(Path("no-such-run"), "o.vcf", *more)
-    if more[0] == "-o":
-        given = [*given[:6], *more]
-    code, out, err = command(capsys, *given)
-    assert (code, out, err.count("\n")) == (2, "", 1), err
-    assert said in err
-    assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
-
-
 def test_the_plan_counts_and_writes_nothing(case, capsys):
     code, out, _ = command(capsys, *words(Path("no-such-run"), "o.vcf", "--plan"))
     assert code == 0

@@ -30,10 +30,6 @@ def words(run: Path, out: str, *more: object) -> list[object]:
     return ["tracks", run, "--fasta", "ref.fa", "-o", out, "--threads", 1, *more]
 
 
-def read_folder(folder: Path) -> dict[str, bytes]:
-    return {one.name: one.read_bytes() for one in folder.iterdir() if one.name != "tracks.json"}
-
-
 def test_a_folder_has_all_formats_a_hub_and_its_provenance(run, case, capsys):
     code, out, err = command(capsys, *words(run, "o", *PLACES, *ALL, "--json"))
     assert code == 0, err
@@ -160,38 +156,6 @@ def test_a_plan_counts_and_writes_nothing(run, case, capsys, monkeypatch):
     assert sorted(told["files"]) == sorted(f"o/{one.name}" for one in (case / "o").iterdir())
 
 
-@pytest.mark.parametrize(
-    ("out", "more", "code", "said"),
-    [
-        ("o", ("--region", "chr3:1-5"), 2, "chr3"),
-        ("o", ("--region", "chr1:100-900"), 2, "past the end"),
-        ("o", ("--region", "n"), 3, "A, C, G or T"),
-        ("o", ("--bed", "empty.bed"), 3, "empty.bed"),
-        ("o", ("--bed", "far.bed"), 3, "line 1"),
-        ("o", ("--bed", "far.bed", "--region", "chr1"), 2, "exclude"),
-        ("o", ("--every", 1), 2, "below 2"),
-        ("o", ("--context", 4), 2, "below 8"),
-        ("o", ("--genome", "my genome"), 2, "--genome"),
-        ("o", ("--email", "nobody"), 2, "--email"),
-        ("o", ("--shard", "4/3"), 2, "--shard"),
-        ("o", ("--shard", "1/3"), 2, ".npy"),
-        ("o", ("--region", "chr1:5-9", "--region", "chr2", "--format", "png"), 2, "one region"),
-        ("o", ("--genes", "empty.bed", "--format", "npz"), 2, "--format html"),
-        ("o", ("--genes", "empty.bed"), 3, "no gene"),
-        ("o.npy", ("--region", "chr2", "--shard", "1/9"), 2, "none of 1"),
-        ("o.bw", (), 2, "folder"),
-        ("-", (), 2, "folder"),
-        ("ref.fa", (), 2, "is read"),
-    ],
-)
-def test_what_cannot_be_meant_is_one_line(out, more, code, said, run, case, capsys):
-    before = {one: one.read_bytes() for one in case.iterdir()}
-    found, printed, err = command(capsys, *words(run, out, *more, "-q"))
-    assert (found, printed, err.count("\n")) == (code, "", 1), err
-    assert said in err
-    assert {one: one.read_bytes() for one in case.iterdir()} == before
-
-
 def test_without_pybigwig_a_line_says_what_to_install(run, case, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyBigWig", None)
     place = ("--region", "chr2")
@@ -201,9 +165,3 @@ def test_without_pybigwig_a_line_says_what_to_install(run, case, capsys, monkeyp
     assert not (case / "o").exists()
     assert not (case / "o.partial").exists()
     assert command(capsys, *words(run, "o", *place, "--format", "bedgraph"))[0] == 0
-
-
-def test_a_model_of_text_is_refused(text_run, case, capsys):
-    for more in ((), ("--relatives", "ref.fa")):
-        code, _, err = command(capsys, *words(text_run, "o", *more))
-        assert (code, err.count("\n"), "DNA" in err) == (2, 1, True)

@@ -77,40 +77,6 @@ def test_a_users_own_fasta_needs_no_recipe(tmp_path, monkeypatch, capsys):
     assert (written["recipe"], written["fasta"]) == ("own", str(tmp_path / "mine.fa"))
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["trian", "hg38"], 2, "train"),
-        (["train"], 2, "no recipe"),
-        (["train", "hg83"], 2, "hg38"),
-        (["train", "toy", "--bogus", "1"], 2, "bogus"),
-        (["train", "toy", "--bacth-size", "1"], 2, "batch-size"),
-        (["train", "toy", "--batch-size", "0"], 2, "batch_size"),
-        (["train", "toy", "--lr", "x"], 2, "optim.lr"),
-        (["train", "toy", "--lr", "nan"], 2, "optim.lr"),
-        (["train", "toy", "--preset", "caduceus-ps-470"], 2, "caduceus-ps-470k"),
-        (["train", "toy", "--resume", "gone"], 2, "gone"),
-        (["train", "toy", "--resume", "r", "--from-scratch"], 2, "exclude"),
-        (["train", "toy", "--init", "x"], 4, "x: is not there"),
-        (["train", "toy", "--domain", "text"], 2, "text"),
-        (["train", "toy", "--threads", "0"], 2, "threads"),
-        (["train", "toy", "--seed", "-1"], 2, "seed"),
-        (["train", "toy", "--config", "gone.yaml"], 2, "gone.yaml"),
-        (["train", "hg38", "--offline"], 3, "--fasta"),
-        (["train", "toy", "--fasta", "gone.fa"], 3, "gone.fa"),
-        (["checkpoint", "check", "gone"], 4, "gone"),
-        (["config", "check", "gone.yaml"], 2, "gone.yaml"),
-    ],
-)
-def test_what_cannot_be_meant_is_one_line_and_its_exit_code(
-    tmp_path, monkeypatch, capsys, words, code, said
-):
-    monkeypatch.chdir(tmp_path)
-    assert exit_code(*words) == code
-    assert said in one_line(capsys)
-    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
-
-
 def test_cuda_where_there_is_none_is_the_machines_fault(capsys):
     import torch
 

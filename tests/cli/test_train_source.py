@@ -47,25 +47,3 @@ def test_the_door_trains_the_same_run(genome, tmp_path):
     assert genodiff.train(resume=tmp_path / "x").already_done
     with pytest.raises(genodiff.errors.UsageError, match="unknown setting 'sep_len'"):
         genodiff.train(genome, sep_len=64)
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["gone.fa"], 3, "gone.fa: no such file"),
-        (["mine.fa", "--fasta", "mine.fa"], 2, "'mine.fa' and --fasta are two genomes"),
-        (["mine.fa", "--text", "a.txt"], 2, "'mine.fa' is DNA, and --text is given"),
-        (["--fasta", "mine.fa", "--text", "a.txt"], 2, "--text and --fasta exclude each other"),
-        (["run"], 2, "'run' is a run, not data; `genodiff train --resume run` resumes it"),
-        (["a.txt"], 2, "'a.txt' is a file, not a recipe"),
-        (["."], 2, "'.' is a file, not a recipe"),
-    ],
-)
-def test_what_does_not_go_together_is_one_line(words, code, said, genome, capsys):
-    (genome.parent / "a.txt").write_text("some words\n")
-    (genome.parent / "run").mkdir()
-    (genome.parent / "run" / "config.yaml").write_text("recipe: toy\n")
-    found, out, err = command(capsys, "train", *words)
-    assert (found, out, err.count("\n")) == (code, "", 1)
-    assert said in err
-    assert not (genome.parent / "runs").exists()

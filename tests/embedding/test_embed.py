@@ -342,36 +342,6 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(tmp_path, capsys, mon
         assert npz["embeddings"].shape == (200, 2, 16)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["--layer", "2"], 2, "layer 2 is not among 0 to 1"),
-        (["--layer", "1", "--layer", "-1"], 2, "twice"),
-        (["--out", "e.txt"], 2, ".npz, .parquet"),
-        (["--out", "e.csv", "--pool", "none"], 2, ".csv has a row for each window"),
-        (["--bed", "none.bed"], 3, "none.bed"),
-        (["--regions", "c9:1-2"], 2, "c9"),
-        (["--batch-size", "0"], 2, "--batch-size"),
-        (["--pool", "cls"], 2, "cls"),
-    ],
-)
-def test_what_cannot_be_meant_is_one_line(tmp_path, words, code, said, capsys):
-    run = write_run(tmp_path)
-    capsys.readouterr()
-    out = [] if "--out" in words else ["--out", str(tmp_path / "e.npz")]
-    assert (
-        exit_code("embed", str(run), "--fasta", str(tmp_path / "genome.fa"), *out, "--threads", "1",
-                  *words)
-        == code
-    )  # fmt: skip
-    errors = [
-        line for line in capsys.readouterr().err.splitlines() if line.startswith("genodiff: error")
-    ]
-    assert len(errors) == 1
-    assert said in errors[0]
-    assert not (tmp_path / "e.npz").exists()
-
-
 @pytest.mark.parametrize("preset", ["dit-470k", "dimamba-470k"])
 def test_other_networks_embed_too(tmp_path, preset):
     (tmp_path / "genome.fa").write_text(genome_text())

@@ -166,24 +166,6 @@ def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_p
             assert f"byte 0xFF at offset {len(good.encode()) + 1} is not UTF-8" in caught.value.what
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "give one FILE"),
-        (["a.fa", "-"], "give one FILE"),
-        (["--jsom", "a.fa"], "Did you mean --json"),
-        (["a.fa", "b.fa"], "b.fa"),
-        (["a.fa", "--fasta", "b.fa"], "needs no reference"),
-        (["a.fa", "--domain", "rna"], "rna"),
-    ],
-)
-def test_what_cannot_be_meant_is_a_usage_error(capsys, arguments, words):
-    code, out, err = check(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert words in err
-    assert err.count("\n") == 1
-
-
 NAMES = [
     "it's.fa", 'say "hi".fa', "$(touch pwned).fa", "`touch pwned`.fa", "100%s%n.fa", "{}.fa",
     "a b  c.fa", " lead.fa", "-x.fa",

@@ -1,0 +1,26 @@
+"""What a command line cannot mean is one line on stderr with its exit code, and changes no file."""
+
+import pytest
+
+from genodiff.design import design_drawing
+from tests.cli.refused_words import REFUSED
+from tests.commands import check_refused
+
+CASES = [(name, *row) for name, table in REFUSED.items() for row in table.list_rows()]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "code", "said"), CASES, ids=[" ".join(case[1])[:90] for case in CASES]
+)
+def test_what_cannot_be_meant_is_one_line_and_changes_nothing(
+    name, words, code, said, run, text_run, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(design_drawing, "fill_pieces", lambda *_, **__: pytest.fail("evaluated"))
+    for file, text in REFUSED[name].files.items():
+        path = tmp_path / file
+        (path if file.endswith("/") else path.parent).mkdir(exist_ok=True)
+        if not file.endswith("/"):
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    places = {"RUN": run, "TEXT": text_run}
+    check_refused(capsys, [places.get(word, word) for word in words], code, said)
