@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_store import DnaStore
 from genodiff.data.recipe import Recipe
+from genodiff.data.store import Store
 from genodiff.data.windows import IntervalTiling, Ints, TiledWindows, Tokens, Windows
 from genodiff.errors import DataError
 from genodiff.io.fasta import Record
@@ -125,6 +126,8 @@ class DnaWindows(TiledWindows):
 
 class HeldSequences:
     """The part of a `Store` that windows need, for sequences in memory: concatenated ids."""
+
+    find_contigs = Store.find_contigs
 
     def __init__(self, records: Sequence[Record]) -> None:
         """Raises `DataError` for a letter that is not DNA."""

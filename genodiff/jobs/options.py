@@ -234,8 +234,10 @@ class FileRequest(Request[dict[str, Any]]):
         if self.plan:
             return ""
         said: str = find_named(f"{_TEXT}:describe_end")(answer, self.out, self.summarise(answer))
-        after = "" if str(self.out) == "-" else self.name_next(answer)
-        after = "genodiff merge, with all shards" if getattr(self, "shard", None) else after
+        if getattr(self, "shard", None):
+            after = "genodiff merge, with all shards"
+        else:
+            after = "" if str(self.out) == "-" else self.name_next(answer)
         return f"{said}; next: {after}" if after else said
 
     def name_next(self, told: Mapping[str, Any]) -> str:
