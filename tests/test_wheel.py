@@ -18,7 +18,7 @@ from genodiff.version import __version__
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 COMMIT = "genodiff/commit.txt"  # what is built has it; the tree has git
-NOT_IN_SDIST = {".gitattributes", ".gitignore"}
+NOT_IN_SDIST = {".dockerignore", ".gitattributes", ".gitignore"}
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
 SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
