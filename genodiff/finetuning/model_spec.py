@@ -31,7 +31,7 @@ from genodiff.runs.model import (
     TrainedModel,
     load_model,
 )
-from genodiff.runs.run_paths import locate
+from genodiff.runs.run_paths import NO_FEATURES, is_no_network, locate
 from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
 from genodiff.settings import Settings
 from genodiff.vocabulary import BYTES
@@ -172,8 +172,13 @@ def _parse_model(
 
 
 def _check(path: str, domain: DomainName, shown: str | None = None) -> TrainedModel:
-    """The model at `path`. Raises `CheckpointError` where it is of the other domain."""
+    """The model at `path`.
+
+    Raises `UsageError` where it has no network, `CheckpointError` where it is of the other domain.
+    """
     model = open_model(path)
+    if is_no_network(model.run):
+        raise UsageError(NO_FEATURES, fix="give a trained model")
     if model.alphabet.domain != domain:
         own, wanted = DOMAINS[model.alphabet.domain].title, DOMAINS[domain].title
         what = f"is a {own} model; these tasks are of {wanted}"

@@ -14,6 +14,7 @@ import json
 import logging
 import math
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -194,7 +195,9 @@ def sweep(
 
     Raises `GenodiffError` at the end where a unit failed.
     """
-    load_cached(plan.request.model_dump_json(), plan.tasks[0])  # faults come before any file
+    first = load_cached(plan.request.model_dump_json(), plan.tasks[0]).task
+    for model, method in product(plan.models, plan.methods):  # faults come before any file
+        choose_settings(plan, first, model, method)
     out.mkdir(parents=True, exist_ok=True)
     with lock.hold_lock(out):
         atomic.clear_leftovers(out)

@@ -7,6 +7,7 @@ config.yaml  metrics.csv  plan.json  provenance.json  checkpoints/  model.safete
 import os
 import platform
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -45,7 +46,8 @@ from genodiff.version import __version__, name_revision
 from genodiff.version import find_git_revision as find_git_revision
 
 PROVENANCE = "provenance.json"
-FILES = (PROVENANCE, METRICS, "plan.json", WEIGHTS)
+PLAN = "plan.json"
+FILES = (PROVENANCE, METRICS, PLAN, WEIGHTS)
 """What training writes into its folder, beside the configuration, the checkpoints and the card."""
 
 
@@ -79,8 +81,8 @@ def refuse_nonfinite(name: str, tensor: Tensor, step: int) -> None:
         )
 
 
-def prepare_folder(path: Path) -> None:
-    """Make the folder.
+def prepare_folder(path: Path) -> list[Path]:
+    """Make the folder; those above it that were made too, the nearest first.
 
     Raises `UsageError` where a file is in its place, `MachineError` where it cannot be made.
     """
@@ -88,10 +90,12 @@ def prepare_folder(path: Path) -> None:
         raise UsageError(
             "exists and is a file, not a directory", file=path, fix="choose another --out"
         )
+    made = [above for above in path.parents if not above.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise atomic.write_error(path, fault) from None
+    return made
 
 
 def check_run_folder(path: Path, *, force: bool) -> None:
@@ -110,14 +114,15 @@ def set_foreign_files_aside(path: Path) -> None:
             set_aside(path / name)
 
 
-def remove_unused_folder(path: Path) -> None:
-    """Remove a folder in which no run ever began: one with nothing but its lock."""
+def remove_unused_folder(path: Path, made: Sequence[Path] = ()) -> None:
+    """Remove a folder in which no run ever began (no more than lock and plan), and `made`."""
     with suppress(OSError):
         names = {entry.name for entry in path.iterdir()}
-        if LOCK in names <= LOCKS:
+        if LOCK in names <= {*LOCKS, PLAN}:
             for name in names:
                 (path / name).unlink()
-            path.rmdir()
+            for folder in (path, *made):
+                folder.rmdir()
 
 
 def check_config(path: Path, config: RunConfig) -> None:

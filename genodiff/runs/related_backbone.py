@@ -18,7 +18,7 @@ from genodiff.memory.text import MOST_WINDOW
 from genodiff.memory.tree import share_bases
 from genodiff.runs.no_network import EVEN, CompositionSettings
 from genodiff.runs.related_reader import RelatedReader
-from genodiff.runs.run_paths import NO_NETWORK
+from genodiff.runs.run_paths import NO_FEATURES
 
 PLACE_CHANNELS = 4
 """Of `RelatedBackbone.describe_places`."""
@@ -103,7 +103,6 @@ class BaseComposition(Backbone):
 
     def features(self, *given: Any, **options: Any) -> NoReturn:
         """Raises `UsageError`: there are none."""
-        what = f"the model '{NO_NETWORK}' has no network, so nothing to embed or to fine-tune"
-        raise UsageError(what, fix="give a trained model")
+        raise UsageError(NO_FEATURES, fix="give a trained model")
 
     hidden_states = features

@@ -199,10 +199,10 @@ def list_test_lengths(recipe: Recipe) -> set[int]:
     return {recipe.contigs[name] for name in names if name in recipe.contigs}
 
 
-def cut_fit_windows(store: Store) -> Codes:
-    """(B, L): windows of the valid split without N, evenly spaced."""
+def cut_fit_windows(store: Store, split: str = "valid") -> Codes:
+    """(B, L): windows of a split without N, evenly spaced."""
     cut: list[Codes] = []
-    stretches = [codes for _, _, codes in list_stretches(store, "valid")]
+    stretches = [codes for _, _, codes in list_stretches(store, split)]
     length = min(FIT_LENGTH, max(map(len, stretches), default=0))
     for codes in stretches:
         for start in range(0, len(codes) - length + 1, max(length, 1)):

@@ -44,9 +44,13 @@ class RelatedTeacher:
     def __init__(self, given: str, store: Store) -> None:
         """`given`: a FASTA file, a list of genomes or a folder of them.
 
-        They are fitted to windows of the valid split. Raises `DataError` as `relate_genome`.
+        They are fitted to windows of the valid split, without one of the train split.
+        Raises `DataError` as `relate_genome`.
         """
-        found = relate_genome(StoreLetters(store), [given], windows=cut_fit_windows(store))
+        windows = cut_fit_windows(store)
+        if not len(windows):
+            windows = cut_fit_windows(store, "train")
+        found = relate_genome(StoreLetters(store), [given], windows=windows)
         self.relatives, self.store = found.relatives, store
         self.digest = sha256_json(identify_relatives(found.opened))
 
@@ -55,17 +59,21 @@ class RelatedTeacher:
     ) -> NDArray[np.float32]:
         """As `Teacher.read`; unknown is a base of which they tell less than `LEAST` bits."""
         found = np.zeros((len(starts), width, 4), np.float32)
-        for row, start, length in zip(found, starts.tolist(), lengths.tolist(), strict=True):
+        pieces: dict[int, list[tuple[int, int]]] = {}
+        for row, length in enumerate(lengths.tolist()):
             for first in range(0, length, PIECE):
-                end = min(first + PIECE, length)
-                row[first:end] = self._read(start + first, start + end)
+                pieces.setdefault(min(PIECE, length - first), []).append((row, first))
+        for length, alike in pieces.items():  # read together, each by itself
+            told = self._read([int(starts[row]) + first for row, first in alike], length)
+            for (row, first), p in zip(alike, told, strict=True):
+                found[row, first : first + length] = p
         return found
 
-    def _read(self, start: int, end: int) -> NDArray[np.float64]:
+    def _read(self, starts: list[int], length: int) -> NDArray[np.float64]:
         assert self.relatives.columns is not None
-        prior = np.broadcast_to(share_bases(self.relatives.columns.gc), (1, end - start, 4))
-        codes = encode_bases(self.store.read_ids(start, end).astype(np.uint8))[None]
-        p = (prior * self.relatives.weigh(codes, prior))[0]
+        ids = np.stack([self.store.read_ids(start, start + length) for start in starts])
+        prior = np.broadcast_to(share_bases(self.relatives.columns.gc), (*ids.shape, 4))
+        p = prior * self.relatives.weigh(encode_bases(ids.astype(np.uint8)), prior)
         p /= p.sum(-1, keepdims=True)
         bits = 2 + (p * np.log2(np.maximum(p, np.finfo(float).tiny))).sum(-1, keepdims=True)
         return np.asarray(np.where(bits >= LEAST, p, 0.0))

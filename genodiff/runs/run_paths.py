@@ -119,6 +119,7 @@ VARIABLE = "GENODIFF_MODELS"
 CARD = "model.json"
 NO_NETWORK = "none"
 """The model without a network (`no_network.py`); its folder holds no weights."""
+NO_FEATURES = f"the model '{NO_NETWORK}' has no network, so nothing to embed or to fine-tune"
 READY_MODELS: Registry[Path] = Registry("model")
 _PACKAGED = Path(__file__).resolve().parents[1] / "models"
 

@@ -18,9 +18,8 @@ from typing import Any
 
 from genodiff.errors import CheckpointError
 from genodiff.io import atomic
+from genodiff.runs.folder import PLAN
 from genodiff.runs.sections import TrainSettings
-
-FILE = "plan.json"
 
 MARKS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Shares of `max_minutes` at which the number of steps is worked out anew."""
@@ -131,7 +130,7 @@ def open_plan(
     recorded, what was decided beyond `step` no longer holds. Without `record` nothing is written:
     of several processes one keeps the record.
     """
-    path = run / FILE
+    path = run / PLAN
     now = Plan(
         settings.max_steps,
         None if settings.max_minutes is None else 60 * settings.max_minutes,

@@ -78,6 +78,7 @@ _NOISE = (
     r".*does not have many workers which may be a bottleneck.*",
     r".*`isinstance\(treespec, LeafSpec\)` is deprecated.*",
     r".*FSDP2-wrapped module \(\w+\) returned a view tensor.*",  # none is changed in place
+    r".*The `srun` command is available on your system but is not used.*",  # ranks are ours
 )
 
 
@@ -124,9 +125,9 @@ def train(
         stack.enter_context(_quiet())
         stack.enter_context(end_process_group())
         if world.rank == 0:
-            prepare_folder(out)
+            made = prepare_folder(out)
             stack.enter_context(hold_lock(out))
-            stack.callback(remove_unused_folder, out)
+            stack.callback(remove_unused_folder, out, made)
             check_config(out, config)
             for leftover in (*clear_leftovers(out), *clear_leftovers(out / FOLDER)):
                 _log.info("removed %s, left by a run that was killed", leftover)

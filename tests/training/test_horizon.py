@@ -3,8 +3,9 @@
 import pytest
 
 from genodiff.errors import CheckpointError
+from genodiff.runs.folder import PLAN
 from genodiff.runs.sections import TrainSettings
-from genodiff.training.horizon import FILE, Plan, open_plan
+from genodiff.training.horizon import Plan, open_plan
 
 
 def play(
@@ -90,7 +91,7 @@ def test_a_lost_record_is_taken_from_the_checkpoint(tmp_path):
     settings = TrainSettings(max_minutes=2)
     plan = open_plan(tmp_path, settings, 0, 0.0, None)
     play(plan, 0.1, until=300)
-    (tmp_path / FILE).unlink()
+    (tmp_path / PLAN).unlink()
     assert open_plan(tmp_path, settings, 300, 30.0, plan.values()).decisions == plan.decisions
 
 
@@ -98,6 +99,6 @@ def test_a_lost_record_is_taken_from_the_checkpoint(tmp_path):
     "text", ["", "{}", "[1]", '{"max_steps": 1, "max_seconds": null, "decisions": [{"step": "x"}]}']
 )
 def test_a_broken_record_is_named(tmp_path, text):
-    (tmp_path / FILE).write_text(text)
+    (tmp_path / PLAN).write_text(text)
     with pytest.raises(CheckpointError, match=r"plan\.json"):
         open_plan(tmp_path, TrainSettings(max_steps=3), 2, 1.0, None)

@@ -121,6 +121,15 @@ def test_a_run_goes_on_with_its_related_genomes_alone(place, tmp_path):
         genodiff.train(place / "genome.fa", out=tmp_path / "twice", **other)
 
 
+@pytest.mark.slow
+def test_without_a_valid_split_related_genomes_are_fitted_to_the_train_split(place, tmp_path):
+    lines = (place / "bed.bed").read_text().splitlines()
+    (tmp_path / "train.bed").write_text("".join(f"{x}\n" for x in lines if "train" in x))
+    given = {"bed": tmp_path / "train.bed", "teacher": place / "others", **TINY}
+    done = genodiff.train(place / "genome.fa", max_steps=1, out=tmp_path / "run", **given)
+    assert done.step == 1
+
+
 def test_what_is_no_teacher_is_refused(place, tmp_path):
     for given, what in ((tmp_path, "without relatives"), (tmp_path / "absent", "is not there")):
         with pytest.raises(DataError, match=what):
