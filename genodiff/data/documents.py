@@ -17,14 +17,12 @@ import polars as pl
 from genodiff.data.detokenize import DETOKENIZERS
 from genodiff.data.text_recipe import ROWS, TextRecipe, strip_compression
 from genodiff.errors import DataError
-from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.input_file import check_parquet
+from genodiff.io.tables import ParquetTable
 from genodiff.io.text_file import read_json_texts, read_text_pieces
 
 MOST_CHARACTERS = 1 << 28
 """Of a document that is no whole file: beyond, it is taken for a damaged file."""
 
-_ROWS_AT_A_TIME = 4096
 _TITLE = re.compile(r" = [^=].* = $")
 
 
@@ -76,12 +74,8 @@ def _lines(path: Path) -> Iterator[str]:
             yield line.removesuffix("\r")
             number += 1
         if len(rest) > MOST_CHARACTERS:
-            raise DataError(
-                f"has a line of more than {MOST_CHARACTERS:,} characters",
-                file=path,
-                line=number,
-                fix="break its lines",
-            )
+            what = f"has a line of more than {MOST_CHARACTERS:,} characters"
+            raise DataError(what, file=path, line=number, fix="break its lines")
     if rest:
         yield rest
 
@@ -93,12 +87,8 @@ def _groups(path: Path, begins: Callable[[str], bool], keep: bool) -> Iterator[s
     for number, line in enumerate(_lines(path), 1):
         size += len(line)
         if size > MOST_CHARACTERS:
-            raise DataError(
-                f"has a document of more than {MOST_CHARACTERS:,} characters",
-                file=path,
-                line=number,
-                fix="split it",
-            )
+            what = f"has a document of more than {MOST_CHARACTERS:,} characters"
+            raise DataError(what, file=path, line=number, fix="split it")
         if begins(line):
             yield "\n".join(held)
             held, size = [line] if keep else [], len(line)
@@ -142,55 +132,29 @@ def _table(recipe: TextRecipe, path: Path, separator: str) -> Iterator[str]:
                 missing = [f for f in recipe.fields if f not in header]
                 if missing:
                     what = f"has no column '{missing[0]}' (its first line: {', '.join(row)[:80]})"
-                    raise DataError(
-                        what,
-                        file=path,
-                        line=1,
-                        fix="name the columns in the first line, or use a recipe with 'columns'",
-                    )
+                    fix = "name the columns in the first line, or use a recipe with 'columns'"
+                    raise DataError(what, file=path, line=1, fix=fix)
                 wanted = [header.index(f) for f in recipe.fields]
                 if not columns:
                     continue
             if len(row) <= max(wanted):
                 what = f"has {len(row)} fields, and more than {max(wanted)} are needed"
-                raise DataError(
-                    what,
-                    file=path,
-                    line=reader.line_num,
-                    fix="quote fields that hold the separator",
-                )
+                fix = "quote fields that hold the separator"
+                raise DataError(what, file=path, line=reader.line_num, fix=fix)
             yield " ".join(row[i] for i in wanted)
     except csv.Error as fault:
-        raise DataError(
-            f"is no sound table ({fault})",
-            file=path,
-            line=reader.line_num,
-            fix="correct its quotes",
-        ) from None
+        what = f"is no sound table ({fault})"
+        raise DataError(what, file=path, line=reader.line_num, fix="correct its quotes") from None
 
 
 def _parquet(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
-    check_parquet(path)
-    try:
-        frame = pl.scan_parquet(find_plain_path(path))
-        kinds = frame.collect_schema()
-        missing = [f for f in fields if kinds.get(f) != pl.String]
-        if missing:
-            what = f"has no column '{missing[0]}' of text (columns: {', '.join(kinds)[:80]})"
-            raise DataError(what, file=path, fix="give a file with a column 'text'")
-        rows = int(frame.select(pl.len()).collect().item())
-        for first in range(0, rows, _ROWS_AT_A_TIME):
-            part = frame.slice(first, _ROWS_AT_A_TIME).select(fields).collect()
-            for i, row in enumerate(part.iter_rows(), first + 1):
-                if any(value is None for value in row):
-                    raise DataError(
-                        "a text is missing (null)",
-                        file=path,
-                        record=f"row {i}",
-                        fix="leave the row out",
-                    )
-                yield " ".join(row)
-    except (pl.exceptions.PolarsError, OSError) as fault:
-        raise DataError(
-            f"is no readable Parquet file ({str(fault)[:80]})", file=path, fix="download it again"
-        ) from None
+    table = ParquetTable(path)
+    missing = [f for f in fields if table.schema.get(f) != pl.String]
+    if missing:
+        what = f"has no column '{missing[0]}' of text (columns: {', '.join(table.schema)[:80]})"
+        raise DataError(what, file=path, fix="give a file with a column 'text'")
+    for number, row in table.read_rows(fields):
+        if None in row:
+            fix = "leave the row out"
+            raise DataError("a text is missing (null)", file=path, record=f"row {number}", fix=fix)
+        yield " ".join(row)

@@ -22,14 +22,11 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.delimited import split_rows
 from genodiff.io.identity import sha256_file
 from genodiff.io.text_lines import (
-    explain_whole,
+    RowReader,
     find_alike,
-    find_spoilt_name,
     is_bed_comment,
-    is_missing,
     read_number,
     read_text_lines,
-    read_whole,
 )
 
 log = logging.getLogger("genodiff")
@@ -166,12 +163,9 @@ def place_labels(table: LabelTable, store: Store) -> WindowLabels:
     for i in order.tolist():
         if joined and start[i] < joined[-1][1]:
             if labels[i] != joined[-1][2]:
-                raise DataError(
-                    f"overlaps line {joined[-1][3]}, which has another label",
-                    file=table.path,
-                    line=int(lines[i]),
-                    fix="give each base one label",
-                )
+                what = f"overlaps line {joined[-1][3]}, which has another label"
+                fix = "give each base one label"
+                raise DataError(what, file=table.path, line=int(lines[i]), fix=fix)
             joined[-1][1] = max(joined[-1][1], int(end[i]))
         else:
             joined.append([int(start[i]), int(end[i]), int(labels[i]), int(lines[i])])
@@ -255,45 +249,28 @@ def _read_row(
     if wanted < 2:
         raise UsageError(f"--label-column {wanted} is the contig's", fix="give 2 or more")
     if len(fields) < wanted or not fields[wanted - 1]:
-        raise DataError(
-            f"has no label in column {wanted}",
-            file=path,
-            line=number,
-            fix="separate CONTIG START END LABEL, or CONTIG LABEL, by tabs",
-        )
+        fix = "separate CONTIG START END LABEL, or CONTIG LABEL, by tabs"
+        raise DataError(f"has no label in column {wanted}", file=path, line=number, fix=fix)
+    row = RowReader(path, number)
     if is_bed:
-        start, end = (_read_end(path, number, text) for text in fields[1:3])
+        start, end = (row.read_whole(text, "position") for text in fields[1:3])
         if start >= end:
-            fix = "give START, from 0, below END"
-            raise DataError(f"{start} to {end} is no interval", file=path, line=number, fix=fix)
-    spoilt = find_spoilt_name(fields[0])
-    if not fields[0] or spoilt or " " in fields[0]:
-        why, fix = spoilt or ("is empty or has a blank", "give it without blanks")
-        what = f"the contig's name '{fields[0]}' {why}"
-        raise DataError(what, file=path, line=number, fix=fix)
+            raise row.fault(f"{start} to {end} is no interval", "give START, from 0, below END")
+    row.check_name(fields[0], "contig's name")
+    if not fields[0] or " " in fields[0]:
+        what = f"the contig's name '{fields[0]}' is empty or has a blank"
+        raise row.fault(what, "give it without blanks")
     return fields[0], start, end, fields[wanted - 1], number
-
-
-def _read_end(path: str | Path, number: int, text: str) -> int:
-    value = read_whole(text)
-    if value is None:
-        why, fix = explain_whole(text)
-        raise DataError(f"the position '{text}' {why}", file=path, line=number, fix=fix)
-    return value
 
 
 def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tuple[str, ...], Ints]:
     classes = tuple(sorted(set(names)))
     for name, line in zip(names, lines.tolist(), strict=True):
-        if is_missing(name):
-            what = f"label '{name}' says that a value is missing"
-            fix = "remove the row; uncovered positions have no label"
-            raise DataError(what, file=path, line=line, fix=fix)
-        if spoilt := find_spoilt_name(name):
-            raise DataError(f"label '{name}' {spoilt[0]}", file=path, line=line, fix=spoilt[1])
+        row = RowReader(path, line)
+        row.check_given(name, "label", "remove the row; uncovered positions have no label")
+        row.check_name(name, "label")
         if not _NAME.fullmatch(name):
-            what = f"label '{name}' is no name of a class"
-            raise DataError(what, file=path, line=line, fix=_CLASS_FIX)
+            raise row.fault(f"the label '{name}' is no name of a class", _CLASS_FIX)
     if alike := find_alike(classes):
         line = int(lines[names.index(alike[1])])
         what = f"the labels '{alike[0]}' and '{alike[1]}' differ in capitals only"
@@ -308,11 +285,8 @@ def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tupl
             line = int(lines[names.index(some[0])])
             raise DataError(what, file=path, line=line, fix="remove the row, or name the class")
     if len(classes) > MOST_CLASSES:
-        raise DataError(
-            f"has {len(classes):,} labels, more than {MOST_CLASSES:,}",
-            file=path,
-            fix="give --label-quantiles 4, where labels are numbers",
-        )
+        what = f"has {len(classes):,} labels, more than {MOST_CLASSES:,}"
+        raise DataError(what, file=path, fix="give --label-quantiles 4, where labels are numbers")
     place = {name: i for i, name in enumerate(classes)}
     return classes, np.array([place[name] for name in names], np.int64)
 
@@ -320,20 +294,15 @@ def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tupl
 def _cut_quantiles(
     path: str | Path, names: list[str], lines: Ints, quantiles: int
 ) -> tuple[tuple[str, ...], Ints]:
-    values = np.empty(len(names))
-    for i, name in enumerate(names):
-        value = read_number(name)
-        if value is None:
-            fix = "give numbers, or leave --label-quantiles out"
-            raise DataError(f"label '{name}' is no number", file=path, line=int(lines[i]), fix=fix)
-        values[i] = value
+    rows = zip(names, lines.tolist(), strict=True)
+    fix = "give numbers, or leave --label-quantiles out"
+    values = [RowReader(path, line).read_number(name, "label", fix) for name, line in rows]
     edges = np.quantile(values, np.arange(1, quantiles) / quantiles)
     labels = np.searchsorted(edges, values, side="left")
     for q in range(quantiles):
         if not (labels == q).any():
-            raise DataError(
-                f"too many rows have the same number for {quantiles} quantiles: q{q + 1} is empty",
-                file=path,
-                fix="give fewer --label-quantiles",
+            what = (
+                f"too many rows have the same number for {quantiles} quantiles: q{q + 1} is empty"
             )
+            raise DataError(what, file=path, fix="give fewer --label-quantiles")
     return tuple(f"q{q + 1}" for q in range(quantiles)), labels.astype(np.int64)

@@ -33,7 +33,7 @@ _OPEN = re.compile(r'(?:^|[\t,;]) *"')
 _LONGEST = 1 << 20  # of a row in several lines
 
 
-class DelimitedTable(NamedTuple):
+class OpenTable(NamedTuple):
     """The names of a table's columns, and the line and fields of each row, as a stream.
 
     `names` may be empty texts, of columns without a name; all others are different.
@@ -49,7 +49,7 @@ class DelimitedTable(NamedTuple):
 
 def read_delimited(
     path: str | Path, usual: str, *, quoted: bool = True, fixed: bool = False
-) -> DelimitedTable:
+) -> OpenTable:
     """A table; `usual` is the separator that its file's name promises.
 
     With `fixed` no other separator is tried; without `quoted`, a quotation mark is a letter like
@@ -68,7 +68,7 @@ def read_delimited(
         names = ["", *names]
     ahead = iter([] if first is None else [first])
     rows = _rows(shown, ahead, lines, names, separator, split, cut=shift < 0)
-    return DelimitedTable(shown, names, header[0], separator, rows)
+    return OpenTable(shown, names, header[0], separator, rows)
 
 
 def split_rows(rows: list[Line], shown: str) -> list[tuple[int, list[str]]]:

@@ -187,78 +187,45 @@ def find_file_format(head: bytes) -> Diagnosis | None:
 
 def describe_letter(line: bytes, at: int) -> Diagnosis:
     """What the byte at `at` of a sequence line is, and the remedy. `line` has no line end."""
-    byte = line[at : at + 1]
-    before, bare = line[:at], line.strip(b" \t")
-    if byte == b"\x00":
-        return (
-            "NUL byte in the sequence (binary data, or a file cut off by a crash)",
-            "copy or download the file again",
-        )
-    if byte == b"\r":
-        return (
-            "carriage return without a line feed (classic Mac or mixed line ends)",
-            "convert the line ends (tr '\\r' '\\n', or mac2unix)",
-        )
-    if byte in b" \t" and not before.strip(b" \t"):
-        if bare.startswith(b">"):
-            return (
-                "a header indented by a blank: '>' must be the first character of its line",
-                "remove the blank",
-            )
-        if bare[:1].isdigit():
-            return (
-                "a numbered sequence line (GenBank style: blanks and digits)",
-                "convert the file to FASTA",
-            )
-    if byte in b" \t":
-        return (
-            f"{'blank' if byte == b' ' else 'tab'} (whitespace) inside the sequence",
-            "remove blanks and tabs",
-        )
-    if byte == b">":
-        return (
-            "'>' inside a line (two files joined without a line end?)",
-            "start the header on a line of its own",
-        )
-    if byte in b";#" and not before.strip():
-        return f"a comment line ('{byte.decode()}')", "remove comment lines"
-    if byte in b"@+" and not before.strip():
-        return (
-            f"unexpected character '{byte.decode()}' at the start of a line (FASTQ?)",
-            "give FASTA, not FASTQ",
-        )
-    if line[at : at + 3] == b"\xef\xbb\xbf":
-        return "a byte order mark (BOM) inside the file (files joined?)", "remove it"
-    if byte[0] >= 0x80:
-        return (
-            f"non-ASCII character {_shown(line[at:])}",
-            "remove it, or save the file as plain ASCII",
-        )
-    if byte[0] < 0x20 or byte[0] == 0x7F:
-        return f"control character {_shown(line[at:])}", "remove it"
-    if byte.isdigit():
-        return (
-            f"digit '{byte.decode()}' in the sequence (numbered lines?)",
-            "remove line numbers and positions",
-        )
-    if set(line) & set(_PROTEIN_ONLY):
-        letter = next(chr(c) for c in line if c in _PROTEIN_ONLY)
-        return f"'{letter}' is not a DNA letter: this looks like protein, not DNA", _DNA_FASTA
-    if byte in b"Uu":
-        return f"'{byte.decode()}' is RNA, not DNA", "convert U to T"
-    if byte in b"Xx":
-        return (
-            f"'{byte.decode()}' is not an IUPAC DNA letter (a masked base, or protein)",
-            "write unknown bases as N",
-        )
-    if byte in b"-.~":
-        return f"gap character '{byte.decode()}' (an alignment?)", "remove the gaps"
-    if byte == b"*":
-        return "'*' is not a DNA letter (a stop codon: protein?)", _DNA_FASTA
-    return (
-        f"invalid character {_shown(line[at:])} in the sequence",
-        "give A, C, G, T, N or IUPAC codes",
-    )
+    byte, bare = line[at : at + 1], line.strip(b" \t")
+    letter, first = byte.decode("latin-1"), not line[:at].strip()
+    protein = next((chr(c) for c in line if c in _PROTEIN_ONLY), "")
+    cases: tuple[tuple[object, str, str], ...] = (
+        (byte == b"\x00", "NUL byte in the sequence (binary data, or a file cut off by a crash)",
+         "copy or download the file again"),
+        (byte == b"\r", "carriage return without a line feed (classic Mac or mixed line ends)",
+         "convert the line ends (tr '\\r' '\\n', or mac2unix)"),
+        (byte in b" \t" and first and bare.startswith(b">"),
+         "a header indented by a blank: '>' must be the first character of its line",
+         "remove the blank"),
+        (byte in b" \t" and first and bare[:1].isdigit(),
+         "a numbered sequence line (GenBank style: blanks and digits)",
+         "convert the file to FASTA"),
+        (byte in b" \t", f"{'blank' if byte == b' ' else 'tab'} (whitespace) inside the sequence",
+         "remove blanks and tabs"),
+        (byte == b">", "'>' inside a line (two files joined without a line end?)",
+         "start the header on a line of its own"),
+        (byte in b";#" and first, f"a comment line ('{letter}')", "remove comment lines"),
+        (byte in b"@+" and first,
+         f"unexpected character '{letter}' at the start of a line (FASTQ?)",
+         "give FASTA, not FASTQ"),
+        (line[at : at + 3] == b"\xef\xbb\xbf",
+         "a byte order mark (BOM) inside the file (files joined?)", "remove it"),
+        (byte[0] >= 0x80, f"non-ASCII character {_shown(line[at:])}",
+         "remove it, or save the file as plain ASCII"),
+        (byte[0] < 0x20 or byte[0] == 0x7F, f"control character {_shown(line[at:])}", "remove it"),
+        (byte.isdigit(), f"digit '{letter}' in the sequence (numbered lines?)",
+         "remove line numbers and positions"),
+        (protein, f"'{protein}' is not a DNA letter: this looks like protein, not DNA", _DNA_FASTA),
+        (byte in b"Uu", f"'{letter}' is RNA, not DNA", "convert U to T"),
+        (byte in b"Xx", f"'{letter}' is not an IUPAC DNA letter (a masked base, or protein)",
+         "write unknown bases as N"),
+        (byte in b"-.~", f"gap character '{letter}' (an alignment?)", "remove the gaps"),
+        (byte == b"*", "'*' is not a DNA letter (a stop codon: protein?)", _DNA_FASTA),
+        (True, f"invalid character {_shown(line[at:])} in the sequence",
+         "give A, C, G, T, N or IUPAC codes"),
+    )  # fmt: skip
+    return next((what, fix) for found, what, fix in cases if found)
 
 
 def _shown(tail: bytes) -> str:

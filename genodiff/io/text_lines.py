@@ -5,8 +5,9 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
+from typing import NamedTuple
 
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import Diagnosis
@@ -254,3 +255,43 @@ def find_spoilt_name(name: str) -> Diagnosis | None:
     if _DATE.fullmatch(name):
         return "is a date, as spreadsheets make of names such as SEPT1 or 3-1", "write the name"
     return None
+
+
+class RowReader(NamedTuple):
+    """Reads the cells of a row; its `DataError` names the file, the line and the record."""
+
+    file: str | Path
+    line: int | None
+    record: str | None = None
+
+    def fault(self, what: str, fix: str) -> DataError:
+        """Return the error of this row, to be raised."""
+        return DataError(what, file=self.file, line=self.line, record=self.record, fix=fix)
+
+    def check_name(self, text: str, noun: str) -> None:
+        """Raise `DataError` for a name that a program spoilt."""
+        if spoilt := find_spoilt_name(text):
+            raise self.fault(f"the {noun} '{text[:60]}' {spoilt[0]}", spoilt[1])
+
+    def check_given(self, text: str, noun: str, fix: str = "give it, or remove the row") -> None:
+        """Raise `DataError` for a text that says that a value is missing."""
+        if is_missing(text):
+            raise self.fault(f"the {noun} '{text}' says that a value is missing", fix)
+
+    def read_whole(self, text: str, noun: str) -> int:
+        """Return a whole number from 0, as `read_whole`. Raise `DataError` for anything else."""
+        value = read_whole(text)
+        if value is None:
+            why, fix = explain_whole(text)
+            raise self.fault(f"the {noun} '{text[:40]}' {why}", fix)
+        return value
+
+    def read_number(
+        self, text: str, noun: str, fix: str = "correct it", least: float = -inf
+    ) -> float:
+        """Return a finite number from `least`. Raise `DataError` for anything else."""
+        value = read_number(text)
+        if value is None or value < least:
+            bound = "" if least == -inf else f" from {least:g}"
+            raise self.fault(f"the {noun} '{text[:60]}' is not a finite number{bound}", fix)
+        return value

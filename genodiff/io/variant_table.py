@@ -23,6 +23,7 @@ from genodiff.io.delimited import read_delimited
 from genodiff.io.diagnosis import find_page
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.planning import VARIANTS, is_planning
+from genodiff.io.tables import ENDINGS, find_ending, find_usual
 from genodiff.io.text_formats import find_other_format
 from genodiff.io.text_lines import is_missing, read_text_lines, read_whole
 from genodiff.io.variants import VariantRecord
@@ -157,8 +158,7 @@ def _read_table(path: str | Path, other: list[str]) -> pl.DataFrame:
             what = f"no table of variants: this is {known[0]}"
             raise DataError(what, file=source.shown, fix=known[1])
         return _gather(_read_json(path, other))
-    name = str(path).lower().removesuffix(".gz").removesuffix(".bgz")
-    table = read_delimited(path, "\t" if name.endswith((".tsv", ".txt", ".tab")) else ",")
+    table = read_delimited(path, ENDINGS.get(find_ending(path), ","))
     columns = _find_columns(table.names, path, table.line, other)
     at = [-1 if name is None else table.names.index(name) for name in columns]
     starts = is_start(columns[1])
@@ -168,6 +168,8 @@ def _read_table(path: str | Path, other: list[str]) -> pl.DataFrame:
 
 
 def _read_json(path: str | Path, other: list[str]) -> Iterator[tuple[Any, ...]]:
+    columns: list[str | None] = []
+    names: list[str] | None = None
     for line, text in read_text_lines(path, "JSON lines"):
         if not text.strip():
             continue
@@ -178,7 +180,9 @@ def _read_json(path: str | Path, other: list[str]) -> Iterator[tuple[Any, ...]]:
         if not isinstance(row, dict):
             fix = "give JSON lines: an object for each variant"
             raise DataError("no JSON object", file=name_input(path), line=line, fix=fix)
-        columns = _find_columns(list(row), path, line, other)
+        if names != list(row):
+            names = list(row)
+            columns = _find_columns(names, path, line, other)
         values = ["." if name is None else row.get(name) for name in columns]
         told = (None if value is None else str(value) for value in values)
         yield *told, is_start(columns[1]), line
@@ -210,21 +214,13 @@ def _find_columns(
 
     The names of the rest are added to `other`.
     """
-    known: dict[str, list[str]] = {}
-    for name in names:
-        known.setdefault(name.removeprefix("#").strip().lower(), []).append(name)
-    found: list[str | None] = []
-    for wanted, usual in (_NAMES | _MORE).items():
-        column = next((known[name] for name in usual if name in known), [None])
-        if len(column) > 1:
-            what = f"the columns {' and '.join(map(repr, column))} differ in capitals only"
-            fix = "rename the one that is not meant"
-            raise DataError(what, file=name_input(path), line=line, fix=fix)
-        if column == [None] and wanted in _NAMES:
-            near = did_you_mean(wanted, known)
+    shown = name_input(path)
+    found = [find_usual(names, usual, shown, line) for usual in (_NAMES | _MORE).values()]
+    for wanted, column in zip(_NAMES, found, strict=False):
+        if column is None:
+            near = did_you_mean(wanted, [name.removeprefix("#").strip().lower() for name in names])
             fix = f"a table of variants has chrom, pos, ref and alt; {near}"
-            raise DataError(f"no column '{wanted}'", file=name_input(path), line=line, fix=fix)
-        found += column
+            raise DataError(f"no column '{wanted}'", file=shown, line=line, fix=fix)
     other += [name for name in names if name.strip() and name not in (*found, *other)]
     return found
 

@@ -84,9 +84,8 @@ def read_class_folders(
         _log.info("%s: passed over %d files (%s)", tree.shown, len(tree.passed_over), names)
     for part in PARTS:
         if not tree.files.get(part):
-            raise DataError(
-                f"has no folder '{part}' with one folder per class", file=tree.shown, fix=_LAYOUT
-            )
+            what = f"has no folder '{part}' with one folder per class"
+            raise DataError(what, file=tree.shown, fix=_LAYOUT)
     known = classes or tuple(sorted(tree.files["train"]))
     for part in PARTS:
         _check_classes(tree, part, known, fixed=classes is not None)
@@ -193,9 +192,8 @@ def _names(folder: Path) -> list[str]:
     found = []
     for entry in _listed(folder):
         if entry.is_dir():
-            raise DataError(
-                "is a folder where sequence files should stand", file=entry.path, fix=_LAYOUT
-            )
+            what = "is a folder where sequence files should stand"
+            raise DataError(what, file=entry.path, fix=_LAYOUT)
         if not entry.name.endswith(_ENDING):
             raise DataError(f"is not a {_ENDING} file", file=entry.path, fix=_LAYOUT)
         if entry.is_symlink() and not os.path.exists(entry.path):
@@ -211,9 +209,8 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             return sorted((e for e in entries if not _is_passed_over(e.name)), key=lambda e: e.name)
     except OSError as fault:
-        raise DataError(
-            f"cannot be listed ({fault.strerror})", file=folder, fix="check its permissions"
-        ) from None
+        fix = "check its permissions"
+        raise DataError(f"cannot be listed ({fault.strerror})", file=folder, fix=fix) from None
 
 
 def _is_passed_over(name: str) -> bool:
@@ -233,18 +230,16 @@ def _zip(path: Path) -> _Tree:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError):
-        raise DataError(
-            "is no whole zip archive (corrupt or truncated)", file=path, fix=fix
-        ) from None
+        what = "is no whole zip archive (corrupt or truncated)"
+        raise DataError(what, file=path, fix=fix) from None
     files: dict[str, dict[str, list[str]]] = {}
     places: dict[str, str] = {}
     left: list[str] = []
     for entry in archive.infolist():
         pieces = entry.filename.split("/")
         if entry.file_size > _LARGEST:
-            raise DataError(
-                f"'{entry.filename}' claims {entry.file_size:,} bytes", file=path, fix=fix
-            )
+            what = f"'{entry.filename}' claims {entry.file_size:,} bytes"
+            raise DataError(what, file=path, fix=fix)
         if pieces[-1].lower() in _LEFT_BY_FILE_MANAGERS:
             left.append(entry.filename)
             continue
@@ -254,9 +249,8 @@ def _zip(path: Path) -> _Tree:
             continue
         at = next((i for i, piece in enumerate(pieces) if piece in PARTS), None)
         if at is None or len(pieces) != at + 3 or not pieces[-1].endswith(_ENDING):
-            raise DataError(
-                f"holds '{entry.filename}', which is no sequence file", file=path, fix=_LAYOUT
-            )
+            what = f"holds '{entry.filename}', which is no sequence file"
+            raise DataError(what, file=path, fix=_LAYOUT)
         part, name, file = pieces[at:]
         place = f"{part}/{name}/{file}"
         if place in places:
@@ -275,8 +269,7 @@ def _zip(path: Path) -> _Tree:
             RuntimeError,
             NotImplementedError,
         ) as fault:
-            raise DataError(
-                f"'{name}' cannot be unpacked: the zip is corrupt ({fault})", file=path, fix=fix
-            ) from None
+            what = f"'{name}' cannot be unpacked: the zip is corrupt ({fault})"
+            raise DataError(what, file=path, fix=fix) from None
 
     return _Tree(str(path), files, read, tuple(left))

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genodiff.errors import DataError
 from genodiff.io.containers import NAME, SEQUENCE
 from genodiff.io.planning import find_share
-from genodiff.io.text_lines import explain_whole, find_spoilt_name, is_missing, read_whole
+from genodiff.io.tables import find_usual
+from genodiff.io.text_lines import RowReader, is_missing
 from genodiff.tasks.examples import Coordinates, Examples, check_sequence
 from genodiff.tasks.labels import MARKS, Kind, choose_label_columns, find_unlabelled, read_labels
-from genodiff.tasks.table import TextTable, find_usual, read_table, select_rows
+from genodiff.tasks.table import TextTable, read_table, select_rows
 
 log = logging.getLogger("genodiff")
 
@@ -56,9 +56,8 @@ def read_examples(
     """
     table = select_rows(read_table(path), layout.where)
     if not table.line:
-        raise DataError(
-            "has no rows", file=table.file, fix="give at least one sequence with its label"
-        )
+        fix = "give at least one sequence with its label"
+        raise DataError("has no rows", file=table.file, fix=fix)
     column = table.column(layout.sequence, SEQUENCE, "sequence")
     chosen = choose_label_columns(table, layout.labels)
     if layout.drop_missing:
@@ -78,18 +77,9 @@ def check_cell(cell: str, file: str, *, line: int, record: str) -> bytes:
 
     Raises `DataError` as `check_sequence` does, and for NA and NaN, whose letters are IUPAC codes.
     """
-    if cell.strip() and is_missing(cell):
-        what = f"the sequence '{cell.strip()}' says that a value is missing"
-        fix = "give it, or remove the row"
-        raise DataError(what, file=file, line=line, record=record, fix=fix)
+    if cell.strip():
+        RowReader(file, line, record).check_given(cell.strip(), "sequence")
     return check_sequence("".join(cell.split()).encode(), file, line=line, record=record)
-
-
-def check_name(name: str, file: str, line: int) -> None:
-    """Raises `DataError` for a name that a spreadsheet or a web page spoilt."""
-    spoilt = find_spoilt_name(name)
-    if spoilt:
-        raise DataError(f"the name '{name[:60]}' {spoilt[0]}", file=file, line=line, fix=spoilt[1])
 
 
 def _drop_missing(
@@ -121,7 +111,7 @@ def _names(table: TextTable, *, judge: bool) -> list[str]:
         return [f"row{i}" for i in range(1, len(table.line) + 1)]
     if judge:
         for name, line in zip(table.cells[column], table.line, strict=True):
-            check_name(name, table.file, line)
+            RowReader(table.file, line).check_name(name, "name")
     return list(table.cells[column])
 
 
@@ -139,29 +129,20 @@ def _coordinates(table: TextTable) -> Coordinates | None:
     places = _place_columns(table)
     if not places:
         return None
-    for contig, line in zip(table.cells[places["contig"]], table.line, strict=True):
-        if is_missing(contig):
-            what = f"the contig '{contig}' says that a value is missing"
-            fix = "give it, or remove the row"
-            raise DataError(what, file=table.file, line=line, fix=fix)
-        check_name(contig, table.file, line)
-    ends: list[NDArray[np.int64]] = []
-    for which in ("start", "end"):
-        values = [read_whole(cell) for cell in table.cells[places[which]]]
-        for value, cell, line in zip(values, table.cells[places[which]], table.line, strict=True):
-            if value is None:
-                why, fix = explain_whole(cell)
-                what = f"{which} '{cell[:40]}' is no position: it {why}"
-                fix = f"give 0-based positions: {fix}"
-                raise DataError(what, file=table.file, line=line, fix=fix)
-        ends.append(np.array(values, np.int64))
-    wrong = np.flatnonzero(ends[0] >= ends[1])
+    ends: dict[str, list[int]] = {"start": [], "end": []}
+    for i, line in enumerate(table.line):
+        row, contig = RowReader(table.file, line), table.cells[places["contig"]][i]
+        row.check_given(contig, "contig")
+        row.check_name(contig, "contig")
+        for which, values in ends.items():
+            values.append(row.read_whole(table.cells[places[which]][i], f"{which} (0-based)"))
+    start, end = (np.array(values, np.int64) for values in ends.values())
+    wrong = np.flatnonzero(start >= end)
     if len(wrong):
         what = "start is not before end"
         raise DataError(what, file=table.file, line=table.line[wrong[0]], fix="give start < end")
     by_name = {name.strip().lower(): name for name in table.cells}
     strand = table.cells.get(by_name.get("strand", ""), [""] * len(table.line))
     return Coordinates(
-        np.array(table.cells[places["contig"]], np.str_), ends[0], ends[1],
-        np.array(strand, np.str_),
+        np.array(table.cells[places["contig"]], np.str_), start, end, np.array(strand, np.str_)
     )  # fmt: skip

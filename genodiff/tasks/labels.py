@@ -169,11 +169,8 @@ def read_labels(
             f"{len(classes)} different label{'s' * (len(classes) != 1)} "
             f"({', '.join(classes[:5])}) do not make a {kind} task"
         )
-        raise DataError(
-            what,
-            file=table.file,
-            fix="give two classes (binary), more (multiclass), or --kind regression",
-        )
+        fix = "give two classes (binary), more (multiclass), or --kind regression"
+        raise DataError(what, file=table.file, fix=fix)
     if fixed is not None and own:
         cells = [cell if cell in classes else name_number(cell) for cell in cells]
         _refuse_strangers(table, cells, classes)
@@ -321,9 +318,8 @@ def _class(table: TextTable, cell: str, classes: tuple[str, ...], line: int, own
         f"unknown label '{cell[:60]}': the classes are "
         f"{', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
     )
-    raise DataError(
-        what, file=table.file, line=line, fix="correct the label, or give train rows of that class"
-    )
+    fix = "correct the label, or give train rows of that class"
+    raise DataError(what, file=table.file, line=line, fix=fix)
 
 
 def _values(table: TextTable, cells: list[str], own: bool) -> NDArray[np.float64]:
@@ -351,8 +347,7 @@ def _answers(table: TextTable, columns: list[str]) -> NDArray[np.uint8]:
             answer = meaning.get(cell.strip().lower())
             if answer is None:
                 what = f"'{cell[:60]}' in column '{name}' is neither 0 nor 1"
-                raise DataError(
-                    what, file=table.file, line=table.line[i], fix="multi-label columns hold 0 or 1"
-                )
+                fix = "multi-label columns hold 0 or 1"
+                raise DataError(what, file=table.file, line=table.line[i], fix=fix)
             yes[i, j] = answer
     return yes

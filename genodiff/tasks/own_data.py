@@ -67,9 +67,8 @@ def load_own_data(
     if split in RESPLITS and not was_cut():
         parts = resplit(split, parts, classes, frozenset(), similarity or THRESHOLD)
     elif split != "official":
-        raise UsageError(
-            f"own data have no split '{split}'", fix=f"use official, {', '.join(RESPLITS)}"
-        )
+        fix = f"use official, {', '.join(RESPLITS)}"
+        raise UsageError(f"own data have no split '{split}'", fix=fix)
     longest = max(int(part.lengths.max()) for part in (parts.train, parts.test) if part.n)
     metrics = tuple(dict.fromkeys(([metric] if metric else []) + list(METRICS[kind])))
     task = Task(
@@ -122,11 +121,8 @@ def _parts(
                     f"has no {part} part: neither a folder '{part}' nor a table {part}.csv, "
                     f".tsv, .parquet or .fa"
                 )
-                raise DataError(
-                    what,
-                    file=path,
-                    fix="give train/CLASS/*.txt and test/CLASS/*.txt, or train.csv and test.csv",
-                )
+                fix = "give train/CLASS/*.txt and test/CLASS/*.txt, or train.csv and test.csv"
+                raise DataError(what, file=path, fix=fix)
         path, test = Path(str(files["train"])), files["test"]
         valid = valid or next((files[part] for part in VALID if files[part] is not None), None)
     train_part, kind, classes = read_examples(path, layout, kind=kind)

@@ -36,9 +36,8 @@ class PublishedTable(Settings):
     def _rows_are_full(self) -> "PublishedTable":
         for row in self.rows:
             if len(row.values) != len(self.order):
-                raise ValueError(
-                    f"row '{row.name}' has {len(row.values)} values for {len(self.order)} tasks"
-                )
+                what = f"row '{row.name}' has {len(row.values)} values for {len(self.order)} tasks"
+                raise ValueError(what)
         return self
 
 

@@ -48,9 +48,8 @@ def find_reference(
     try:
         return fetch(Recipe(name=name, sources=(source,)), offline=offline)[0]
     except DataError as fault:
-        raise DataError(
-            fault.what, fix=f"give your own copy with --reference {name}=FILE"
-        ) from None
+        fix = f"give your own copy with --reference {name}=FILE"
+        raise DataError(fault.what, fix=fix) from None
 
 
 def read_sequences(

@@ -88,9 +88,8 @@ def split_by_homology(parts: Parts, threshold: float = THRESHOLD) -> Parts:
     """
     whole = concatenate(parts.train, parts.test)
     if not whole.sequences:
-        raise DataError(
-            "split homology needs sequences, which these data lack", fix="give the genome's FASTA"
-        )
+        fix = "give the genome's FASTA"
+        raise DataError("split homology needs sequences, which these data lack", fix=fix)
     clusters = find_clusters(whole.sequences, threshold)
     groups = np.where(clusters.tied, FITTED, clusters.of)
     test = draw_groups(groups, parts.test.n, Purpose.FINETUNE_SPLIT, seed=0, stream=2)

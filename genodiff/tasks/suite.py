@@ -188,9 +188,8 @@ def load_suite(suite: str) -> Suite:
     """The suite of that name. Raises `UsageError` for an unknown one."""
     files = list_suite_files()
     if suite not in files:
-        raise UsageError(
-            f"no suite '{suite}'; {did_you_mean(suite, files)}", fix="see `genodiff finetune list`"
-        )
+        fix = "see `genodiff finetune list`"
+        raise UsageError(f"no suite '{suite}'; {did_you_mean(suite, files)}", fix=fix)
     return _read_suite(files[suite])
 
 

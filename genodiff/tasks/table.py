@@ -4,21 +4,16 @@ A FASTA file becomes a table with the columns name, sequence and label. Its labe
 the header, or what follows the last `|` of the name.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import polars as pl
-
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.delimited import read_delimited
+from genodiff.io.delimited import OpenTable
 from genodiff.io.fasta import read_fasta
-from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.input_file import check_parquet, open_input
-from genodiff.io.planning import ROWS, is_planning, note_cut
+from genodiff.io.input_file import open_input
+from genodiff.io.tables import ENDINGS, PARQUET, find_ending, find_usual, open_table
 
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}
-"""What the ending of a file promises; the file itself decides (`genodiff.io.delimited`)."""
 _FASTA = (".fa", ".fasta", ".fna")
 
 
@@ -47,9 +42,8 @@ class TextTable(NamedTuple):
         names = list(self.cells)
         if wanted is not None:
             if wanted not in self.cells:
-                raise UsageError(
-                    f"{self.file}: no column '{wanted}'; {did_you_mean(wanted, names)}"
-                )
+                what = f"{self.file}: no column '{wanted}'; {did_you_mean(wanted, names)}"
+                raise UsageError(what)
             return wanted
         found = find_usual(names, usual)
         if found is None:
@@ -63,44 +57,26 @@ class TextTable(NamedTuple):
         return found
 
 
-def find_usual(names: Sequence[str], usual: Sequence[str]) -> str | None:
-    """The column with a usual name, in any case; the first of `usual` wins, in whatever order.
-
-    So two tables with the same columns in another order agree. Raises `DataError` where two columns
-    have it, in other capitals.
-    """
-    known: dict[str, list[str]] = {}
-    for name in names:
-        known.setdefault(name.strip().lower(), []).append(name)
-    found = next((known[name] for name in usual if name in known), [])
-    if len(found) > 1:
-        what = f"the columns {' and '.join(map(repr, found))} differ in capitals only"
-        raise DataError(what, fix="rename the one that is not meant")
-    return found[0] if found else None
-
-
 def read_table(path: str | Path) -> TextTable:
-    """A whole CSV, TSV, parquet or FASTA file as text.
+    """Read a whole CSV, TSV, parquet or FASTA file as text.
 
     Raises `DataError` with the line of the fault.
     """
     path = Path(path)
     ending = find_ending(path)
-    if ending == ".parquet":
-        return _parquet(path)
     if ending in _FASTA:
-        return _fasta(path)
-    if ending not in SEPARATORS:
+        table = OpenTable(str(path), ["name", "sequence", "label"], 1, "", _labelled(path))
+    elif ending == PARQUET or ending in ENDINGS:
+        table = open_table(path)
+    else:
         with open_input(path):
             pass
         what = f"is no table that is known ('{ending}')"
         raise DataError(what, file=path, fix="give .csv, .tsv, .parquet, .fa, plain or .gz")
-    return _delimited(path, SEPARATORS[ending])
-
-
-def find_ending(path: Path) -> str:
-    """The ending of a file's name, in lower case, without that of its compression."""
-    return Path(path.name.lower().removesuffix(".gz").removesuffix(".bgz")).suffix
+    rows = list(table.rows)
+    columns = zip(*(cells for _, cells in rows), strict=True) if rows else ([] for _ in table.names)
+    cells = dict(zip(table.names, map(list, columns), strict=True))
+    return TextTable(table.shown, cells, [line for line, _ in rows], table.separator)
 
 
 def select_rows(table: TextTable, wanted: tuple[tuple[str, str], ...]) -> TextTable:
@@ -116,53 +92,7 @@ def select_rows(table: TextTable, wanted: tuple[tuple[str, str], ...]) -> TextTa
     return table
 
 
-def _delimited(path: Path, separator: str) -> TextTable:
-    table = read_delimited(path, separator)
-    numbered = list(table.rows)
-    rows = [fields for _, fields in numbered]
-    columns = zip(*rows, strict=True) if rows else ([] for _ in table.names)
-    cells = {name: list(column) for name, column in zip(table.names, columns, strict=True)}
-    return TextTable(table.shown, cells, [number for number, _ in numbered], table.separator)
-
-
-def _parquet(path: Path) -> TextTable:
-    check_parquet(path)
-    try:
-        lazy = pl.scan_parquet(find_plain_path(path))
-        n = lazy.select(pl.len()).collect().item()
-        cut = is_planning() and n > ROWS
-        if cut:
-            note_cut(str(path), ROWS / n, f"its first {ROWS:,} rows")
-        frame = (lazy.head(ROWS) if cut else lazy).collect()
-    except (pl.exceptions.PolarsError, OSError) as fault:
-        what = f"is no whole parquet file ({str(fault).splitlines()[0][:120]})"
-        raise DataError(what, file=path, fix="write it again") from None
-    check_columns(path, frame.schema)
-    text = frame.select(pl.all().cast(pl.String).fill_null("").str.strip_chars())
-    cells = {name: text[name].to_list() for name in text.columns}
-    return TextTable(str(path), cells, list(range(1, frame.height + 1)))
-
-
-def check_columns(path: Path, schema: pl.Schema) -> None:
-    """Raises `DataError` for a column of a parquet file that holds neither text nor numbers."""
-    nested = [name for name, kind in schema.items() if kind.is_nested() or kind == pl.Binary]
-    if nested:
-        what = f"column '{nested[0]}' holds {schema[nested[0]]}, not text or numbers"
-        raise DataError(what, file=path, fix="flatten it")
-
-
-def _fasta(path: Path) -> TextTable:
-    cells: dict[str, list[str]] = {"name": [], "sequence": [], "label": []}
-    numbers: list[int] = []
-    for name, label, sequence, line in _labelled(path):
-        cells["name"].append(name)
-        cells["label"].append(label)
-        cells["sequence"].append(sequence.decode("ascii"))
-        numbers.append(line)
-    return TextTable(str(path), cells, numbers)
-
-
-def _labelled(path: Path) -> Iterator[tuple[str, str, bytes, int]]:
+def _labelled(path: Path) -> Iterator[tuple[int, list[str]]]:
     for record in read_fasta(path):
         words = [word for word in record.description.split() if word.lower().startswith("label=")]
         name, bar, last = record.name.rpartition("|")
@@ -171,4 +101,5 @@ def _labelled(path: Path) -> Iterator[tuple[str, str, bytes, int]]:
             what = "the header gives no label"
             fix = "write '>name label=X' or '>name|X'"
             raise DataError(what, file=path, line=record.line, record=record.name, fix=fix)
-        yield (record.name if words else name), label, record.sequence, record.line
+        name = record.name if words else name
+        yield record.line, [name, record.sequence.decode("ascii"), label]

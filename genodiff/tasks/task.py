@@ -110,9 +110,8 @@ def seed_split(data: TaskData, seed: int) -> tuple[NDArray[np.int64], NDArray[np
         return np.setdiff1d(np.arange(data.train.n), data.valid_index), np.sort(data.valid_index)
     n = data.train.n
     if n < 2:
-        raise DataError(
-            f"task {data.task.name}: {n} train examples cannot be split", fix="give at least two"
-        )
+        fix = "give at least two"
+        raise DataError(f"task {data.task.name}: {n} train examples cannot be split", fix=fix)
     n_valid = max(1, n // VALID_SHARE)
     if data.groups is not None:
         valid = draw_groups(data.groups, n_valid, Purpose.FINETUNE_SPLIT, seed, stream=0)
@@ -175,9 +174,8 @@ def load_task(
     if found.domain == "text" and split != "official":
         raise UsageError(f"{suite} has no split '{split}', which is of DNA", fix="use official")
     if split in ("local", "partial") and split not in found.splits:
-        raise UsageError(
-            f"{suite} has no split '{split}'", fix=f"use official, {', '.join(RESPLITS)}"
-        )
+        fix = f"use official, {', '.join(RESPLITS)}"
+        raise UsageError(f"{suite} has no split '{split}'", fix=fix)
     if source is None:
         folder = fetch_task(found.url, suite, name, task.classes, offline=offline)
     else:
@@ -230,11 +228,8 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
                 f"{task.name}: {part} has {shown} examples per class "
                 f"({', '.join(task.classes)}), the published data {wanted}"
             )
-            raise DataError(
-                what,
-                file=folder,
-                fix="give the complete official data, or use `finetune table` for your own",
-            )
+            fix = "give the complete official data, or use `finetune table` for your own"
+            raise DataError(what, file=folder, fix=fix)
         lengths = examples.lengths
         if task.lengths is not None and (
             lengths.min() < task.lengths[0] or lengths.max() > task.lengths[1]

@@ -10,33 +10,26 @@ FASTA and text may be gzip or BGZF. Memory is for one record at a time, and for 
 fault is one `DataError` with file, line and record: nothing is skipped.
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import polars as pl
 
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.containers import NAME, SEQUENCE, Columns, choose_column, read_columns
 from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
-from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.input_file import check_parquet, is_file, name_input, open_input
+from genodiff.io.input_file import is_file, name_input, open_input
 from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, read_sequences
-from genodiff.io.text_lines import read_text_lines
+from genodiff.io.tables import ENDINGS, PARQUET, find_ending, find_usual, open_table
+from genodiff.io.text_lines import RowReader, read_text_lines
 from genodiff.tasks.examples import check_sequence
-from genodiff.tasks.labelled_file import check_cell, check_name
-from genodiff.tasks.table import SEPARATORS, check_columns, find_ending, find_usual
+from genodiff.tasks.labelled_file import check_cell
 
 _TEXTS = {1: (("sentence", "text"),), 2: (("sentence1",), ("sentence2",))}
-_NO_BED = (*SEPARATORS, ".parquet", ".fa", ".fasta", ".fna", ".gb", ".gbk", ".gbff", ".embl")
-_ROWS = 4096  # of a parquet file at a time
+_NO_BED = (*ENDINGS, PARQUET, ".fa", ".fasta", ".fna", ".gb", ".gbk", ".gbff", ".embl")
 _TAB = "\t"
-
-Row = tuple[int, dict[str, str]]
 
 
 class Query(NamedTuple):
@@ -115,11 +108,11 @@ def _queries(given: Sequences | None, source: QuerySource) -> Iterator[Query]:
         raise UsageError(what, file=name_input(given), fix=fix)
     if ending == ".bed" or source.fasta is not None:
         return _intervals(given if str(given) == "-" else path, source)
-    if source.domain != "dna" and ending not in (".csv", ".tsv", ".tab", ".parquet"):
+    if source.domain != "dna" and ending not in (".csv", ".tsv", ".tab", PARQUET):
         _refuse_columns(source, "one sentence a line")
         return _text_lines(given, source)
-    if ending == ".parquet" or ending in SEPARATORS or _is_table(given):
-        return _table(path, ending, source)
+    if ending == PARQUET or ending in ENDINGS or _is_table(given):
+        return _table(path, source)
     _refuse_columns(source, "FASTA")
     return _records(given)
 
@@ -138,9 +131,8 @@ def _is_table(given: Any) -> bool:
 
 def _refuse_columns(source: QuerySource, what: str) -> None:
     if source.columns:
-        raise UsageError(
-            f"--column is for tables, and this is {what}", fix="give a .csv, .tsv or .parquet file"
-        )
+        fix = "give a .csv, .tsv or .parquet file"
+        raise UsageError(f"--column is for tables, and this is {what}", fix=fix)
 
 
 def _records(given: str | Path) -> Iterator[Query]:
@@ -183,17 +175,33 @@ def _sentences(fields: list[str], source: QuerySource, shown: str | None, line: 
     return _TAB.join(words).encode()
 
 
-def _held_columns(columns: Columns, source: QuerySource) -> list[str]:
-    """The columns of a frame that are read. Raises `UsageError` where one is missing."""
+def _find_columns(
+    names: Collection[str], source: QuerySource, find: Callable[[tuple[str, ...]], str | None],
+    file: str | None = None,
+) -> list[str]:  # fmt: skip
+    """The columns that are read: the source's, else those that `find` finds by usual names.
+
+    Raises `DataError` for a missing column of a `file`, `UsageError` for one of a frame.
+    """
     usual = (SEQUENCE,) if source.domain == "dna" else _TEXTS[source.n_texts]
-    wanted = source.columns or [choose_column(columns, names, names[0]) for names in usual]
-    for column in wanted:
-        if column not in columns:
-            raise UsageError(f"no column '{column}'; {did_you_mean(column, columns)}")
-    if len(wanted) != len(usual):
-        what = f"{len(wanted)} columns, and the model reads {len(usual)}"
-        raise UsageError(what, fix=f"give {len(usual)}")
-    return list(wanted)
+    for column in source.columns:
+        if column not in names:
+            what = f"no column '{column}'; {did_you_mean(column, names)}"
+            raise DataError(what, file=file, line=1) if file else UsageError(what)
+    if len(source.columns) not in (0, len(usual)):
+        what = f"{len(source.columns)} columns, and the model reads {len(usual)}"
+        raise UsageError(what, fix=f"give --column {'once' if len(usual) == 1 else 'twice'}")
+    found = list(source.columns) or [name for one in usual if (name := find(one)) is not None]
+    if len(found) < len(usual):
+        words = " or ".join(usual[0]) if len(usual) == 1 else "sentence1 and sentence2"
+        what = f"has no column of {'sequences' if source.domain == 'dna' else 'sentences'}"
+        fix = f"name it: --column COLUMN (columns: {', '.join(names)})"
+        raise DataError(f"{what} ({words})", file=file, line=1, fix=fix)
+    return found
+
+
+def _held_columns(columns: Columns, source: QuerySource) -> list[str]:
+    return _find_columns(columns, source, lambda usual: choose_column(columns, usual, usual[0]))
 
 
 def _texts_in_memory(given: Any, source: QuerySource) -> Iterator[Query]:
@@ -208,84 +216,23 @@ def _texts_in_memory(given: Any, source: QuerySource) -> Iterator[Query]:
         yield Query(f"text{number}", _sentences(fields, source, None, number), number)
 
 
-def _table(path: Path, ending: str, source: QuerySource) -> Iterator[Query]:
-    if ending == ".parquet":
-        header, rows = _parquet_rows(path)
-    else:
-        # GLUE's own files have quotation marks that quote nothing.
-        text = source.domain != "dna"
-        usual = SEPARATORS.get(ending, ",")
-        quoted = not text or usual == ","
-        table = read_delimited(path, usual, quoted=quoted, fixed=text)
-        header = table.names
-        rows = ((line, dict(zip(header, fields, strict=True))) for line, fields in table.rows)
-    wanted = _find_columns(path, header, source)
-    names = find_usual(header, NAME)
-    if names in wanted:
-        names = None
-    shown = str(path)
-    for number, (line, cells) in enumerate(rows, 1):
-        name = cells[names] if names is not None else f"row{number}"
-        if not name.strip():
-            raise DataError(
-                f"no name in column '{names}'", file=path, line=line, fix="give it, or remove both"
-            )
+def _table(path: Path, source: QuerySource) -> Iterator[Query]:
+    # GLUE's own files have quotation marks that quote nothing.
+    table = open_table(path, literal=source.domain != "dna")
+    wanted = _find_columns(
+        table.names, source, lambda usual: find_usual(table.names, usual), table.shown
+    )
+    column = find_usual(table.names, NAME)
+    named = -1 if column is None or column in wanted else table.names.index(column)
+    at = [table.names.index(name) for name in wanted]
+    for number, (line, cells) in enumerate(table.rows, 1):
+        name = cells[named] if named >= 0 else f"row{number}"
+        if not name:
+            fix = "give it, or remove both"
+            raise DataError(f"no name in column '{column}'", file=path, line=line, fix=fix)
         if source.domain == "dna":
-            sequence = check_cell(cells[wanted[0]], shown, line=line, record=name)
-            check_name(name, shown, line)
-            yield Query(name, sequence, line, shown)
+            sequence = check_cell(cells[at[0]], table.shown, line=line, record=name)
+            RowReader(table.shown, line).check_name(name, "name")
         else:
-            fields = [cells[column] for column in wanted]
-            yield Query(name, _sentences(fields, source, shown, line), line, shown)
-
-
-def _find_columns(path: Path, header: list[str], source: QuerySource) -> list[str]:
-    """The columns of a table that are read. Raises `DataError` where one is missing."""
-    for column in source.columns:
-        if column not in header:
-            near = did_you_mean(column, header)
-            raise DataError(f"no column '{column}'; {near}", file=path, line=1)
-    n = 1 if source.domain == "dna" else source.n_texts
-    if source.columns:
-        if len(source.columns) != n:
-            what = f"{len(source.columns)} columns, and the model reads {n}"
-            raise UsageError(what, fix=f"give --column {'once' if n == 1 else 'twice'}")
-        return list(source.columns)
-    usual = (SEQUENCE,) if source.domain == "dna" else _TEXTS[n]
-    found = [find_usual(header, names) for names in usual]
-    if None in found:
-        words = " or ".join(chain.from_iterable(usual)) if n == 1 else "sentence1 and sentence2"
-        what = f"has no column of {'sequences' if source.domain == 'dna' else 'sentences'}"
-        fix = f"name it: --column COLUMN (columns: {', '.join(header)})"
-        raise DataError(f"{what} ({words})", file=path, line=1, fix=fix)
-    return [name for name in found if name is not None]
-
-
-def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
-    check_parquet(path)
-    try:
-        frame = pl.scan_parquet(find_plain_path(path))
-        schema = frame.collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as fault:
-        raise _broken(path, fault) from None
-    check_columns(path, schema)
-    return list(schema), _parquet_parts(path, frame)
-
-
-def _parquet_parts(path: Path, frame: pl.LazyFrame) -> Iterator[Row]:
-    text = frame.select(pl.all().cast(pl.String).fill_null(""))
-    start = 0
-    while True:
-        try:
-            part = text.slice(start, _ROWS).collect()
-        except (pl.exceptions.PolarsError, OSError) as fault:
-            raise _broken(path, fault) from None
-        yield from enumerate(part.iter_rows(named=True), start + 1)
-        start += part.height
-        if part.height < _ROWS:
-            return
-
-
-def _broken(path: Path, fault: Exception) -> DataError:
-    what = f"is no whole parquet file ({str(fault).splitlines()[0][:120]})"
-    return DataError(what, file=path, fix="write it again")
+            sequence = _sentences([cells[i] for i in at], source, table.shown, line)
+        yield Query(name, sequence, line, table.shown)

@@ -40,7 +40,7 @@ def test_the_order_of_lines_decides_nothing(folder):
         ({"path": "no.fa"}, "no.fa is no file"),
         ({"path": "."}, "has no path"),
         ({"path": "http://x.org/a.fa"}, "http:// is not fetched"),
-        ({"path": "a.fa", "name": "a/b"}, "no name of a genome"),
+        ({"path": "a.fa", "name": "a/b"}, "the name 'a/b' is no label"),
         ({"path": "a.fa", "weight": "much"}, "the weight 'much'"),
         ({"path": "a.fa", "weight": "-1"}, "the weight '-1'"),
         ({"path": "a.fa", "weight": "inf"}, "the weight 'inf'"),

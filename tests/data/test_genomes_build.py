@@ -211,7 +211,7 @@ def test_tables_of_datasets_in_and_out(listed, tmp_path):
         ({"sequence": ["ACGT", None]}, "row 2 has no sequence"),
         ({"sequence": ["ACGT", "ACGT"], "id": ["a", "a"]}, "row 2 is called a"),
         ({"sequence": ["ACGT", "ACXT"], "id": ["a", "b"]}, "base 3"),
-        (None, "is no parquet file"),
+        (None, "no whole parquet file"),
     ],
 )
 def test_a_bad_table_is_told_with_its_row(tmp_path, columns, said):

@@ -60,8 +60,8 @@ def test_a_table_labels_contigs_whole_and_quantiles_are_of_rows(windows, tmp_pat
         (("a 5 5 x",), {}, "no interval"),
         (("a 0 9 x y",), {"column": 9}, "no label in column 9"),
         (("a not/ok",), {}, "label 'not/ok'"),
-        (("a 1", "b much"), {"quantiles": 2}, "'much' is no number"),
-        (("a 1", "b nan"), {"quantiles": 2}, "'nan' is no number"),
+        (("a 1", "b much"), {"quantiles": 2}, "'much' is not a finite number"),
+        (("a 1", "b nan"), {"quantiles": 2}, "'nan' is not a finite number"),
         (("a 1", "b 1", "v 2"), {"quantiles": 3}, "q2 is empty"),
     ],
 )
@@ -103,13 +103,13 @@ def test_names_of_columns_that_nobody_knows_are_refused_by_the_genome(windows, t
     [
         (("a 0 100 x", "b start 100 y"), "line 3: the position 'start' is not an integer"),
         (("a 0 1,000 x", "b 0 100 y"), "line 2: .*'1,000' has thousands separators"),
-        (("a x", "b NA"), "line 3: label 'NA' says that a value is missing"),
+        (("a x", "b NA"), "line 3: the label 'NA' says that a value is missing"),
         (("a x", "b y", "contig label"), "line 4: 'contig' and 'label' are names of columns"),
         (("a x", "b X"), "'X' and 'x' differ in capitals only"),
         (("a x", "b y", "a y"), "line 4: the contig a has the label 'x' in line 2"),
         (("a x", "b y", "v 3"), "line 4: the label '3' is a number, and all others are names"),
         (("a 1", "b 2", "v high"), "line 4: the label 'high' is no number, and all others are"),
-        (("a x", "b 1-Sep"), "line 3: label '1-Sep' is a date"),
+        (("a x", "b 1-Sep"), "line 3: the label '1-Sep' is a date"),
     ],
 )
 def test_a_row_that_cannot_be_what_its_columns_say_is_refused(tmp_path, rows, said):

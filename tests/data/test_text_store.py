@@ -177,7 +177,7 @@ def test_a_byte_order_mark_is_no_text_and_a_control_token_is_only_text(tmp_path)
         ("in.jsonl", b'{"text": "a"}\n\n{"text": \n', "in.jsonl, line 3: not JSON"),
         ("in.csv", b"a,b\n1,2\n", "in.csv, line 1: has no column 'text'"),
         ("in.csv", b'n,text\n1,"open\n', "no sound table"),
-        ("in.parquet", b"PAR1 is not enough", "no readable Parquet"),
+        ("in.parquet", b"PAR1 is not enough", "no whole parquet file"),
     ],
 )
 def test_a_bad_file_is_named_in_one_line_and_leaves_no_store(

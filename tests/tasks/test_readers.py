@@ -206,7 +206,7 @@ TABLES = {
     f'seq,label\n"{A},1\n': ("line 2: not CSV", DataError),
     f"seq,seq,label\n{A},{A},1\n": ("duplicate column name", DataError),
     f"seq,label,contig,start,end\n{A},1,chr1,x,9\n{C},0,chr1,1,9\n": (
-        "start 'x' is no position",
+        r"line 2: the start \(0-based\) 'x' is not an integer",
         DataError,
     ),
     f"seq,label,contig,start,end\n{A},1,chr1,9,9\n{C},0,chr1,1,9\n": (

@@ -114,11 +114,9 @@ def _deal(
             "chromosome": "their contigs have fewer than three names",
         }[rule]
         some = ", ".join(sorted({genomes[contigs[m].genome] for m in members})[:3])
-        raise DataError(
-            f"the split {rule} cannot hold anything out of {some}, ...: {said}",
-            file=origin,
-            fix="give more genomes, the split chromosome, a BED file, or train, valid and test",
-        )
+        what = f"the split {rule} cannot hold anything out of {some}, ...: {said}"
+        fix = "give more genomes, the split chromosome, a BED file, or train, valid and test"
+        raise DataError(what, file=origin, fix=fix)
     return dict(zip(units, dealt, strict=True))
 
 

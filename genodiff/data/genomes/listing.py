@@ -34,21 +34,14 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from genodiff.errors import DataError, did_you_mean, printable
 from genodiff.io.delimited import SEPARATORS
 from genodiff.io.identity import sha256_file
-from genodiff.io.text_lines import (
-    find_alike,
-    find_spoilt_name,
-    is_comment,
-    is_missing,
-    read_number,
-    read_text_lines,
-)
+from genodiff.io.text_lines import RowReader, find_alike, is_comment, read_text_lines
 
 log = logging.getLogger("genodiff")
 
@@ -106,7 +99,7 @@ def read_genome_list(path: str | Path) -> GenomeList:
 
     Every bad line is told, each in a line of its own; the last of them is the `DataError` raised.
     """
-    columns: list[str] | None = None
+    columns: list[str] = []
     rows: list[GenomeRow] = []
     faults: list[DataError] = []
     lines: dict[str, int] = {}
@@ -114,24 +107,18 @@ def read_genome_list(path: str | Path) -> GenomeList:
     for number, text in read_text_lines(path, "a list of genomes"):
         if not text.strip() or is_comment(text):
             continue
+        reader = RowReader(path, number)
         fields = [field.strip() for field in text.split("\t")]
+        if not columns:
+            columns = _read_header(reader, fields)
+            continue
         try:
-            if columns is None:
-                columns = _read_header(path, number, fields)
-                continue
-            row = _read_row(path, number, dict(_pair(path, number, columns, fields)), folder)
-            if row.name.lower() in lines:
-                raise DataError(
-                    f"the name {row.name} stands in line {lines[row.name.lower()]} too",
-                    file=path,
-                    line=number,
-                    fix="give each genome a name of its own",
-                )
-            lines[row.name.lower()] = number
+            row = _read_row(reader, _pair(reader, columns, fields), folder)
+            if (before := lines.setdefault(row.name.lower(), number)) != number:
+                what = f"the name {row.name} stands in line {before} too"
+                raise reader.fault(what, "give each genome a name of its own")
             rows.append(row)
         except DataError as fault:
-            if columns is None:
-                raise
             faults.append(fault)
     if alike := find_alike([row.species for row in rows if row.species]):
         what = f"the species '{alike[0]}' and '{alike[1]}' differ in capitals only"
@@ -148,114 +135,85 @@ def read_genome_list(path: str | Path) -> GenomeList:
     return GenomeList(str(path), tuple(sorted(rows, key=lambda r: r.name)), sha256_file(path))
 
 
-def _read_header(path: str | Path, number: int, fields: list[str]) -> list[str]:
+def _read_header(reader: RowReader, fields: list[str]) -> list[str]:
     columns = ["path" if field.lower() == "url" else field.lower() for field in fields]
     for mark, called in SEPARATORS.items():
         if len(columns) == 1 and mark in columns[0]:
-            what, fix = f"columns are separated by {called}, not tabs", f"tr '{mark}' '\\t'"
-            raise DataError(what, file=path, line=number, fix=fix)
+            what = f"columns are separated by {called}, not tabs"
+            raise reader.fault(what, f"tr '{mark}' '\\t'")
     for name in columns:
         if name not in COLUMNS:
             what = f"no column '{printable(name, 40)}'; {did_you_mean(name, COLUMNS)}"
-            raise DataError(what, file=path, line=number, fix=_HEADER_FIX)
+            raise reader.fault(what, _HEADER_FIX)
         if columns.count(name) > 1:
-            raise DataError(f"the column {name} is given twice", file=path, line=number)
+            raise reader.fault(f"the column {name} is given twice", "remove one of them")
     if "path" not in columns:
-        raise DataError("no column 'path'", file=path, line=number, fix=_HEADER_FIX)
+        raise reader.fault("no column 'path'", _HEADER_FIX)
     return columns
 
 
-def _pair(
-    path: str | Path, number: int, columns: list[str], fields: list[str]
-) -> list[tuple[str, str]]:
+def _pair(reader: RowReader, columns: list[str], fields: list[str]) -> dict[str, str]:
     if len(fields) > len(columns):
         what = f"has {len(fields)} fields, and there are {len(columns)} columns"
-        raise DataError(what, file=path, line=number, fix="separate fields by one tab each")
-    given = [(c, f) for c, f in zip(columns, fields, strict=False) if f not in ("", ".")]
-    if not any(column == "path" for column, _ in given):
-        fix = "give the genome's file or URL"
-        raise DataError("has no path", file=path, line=number, fix=fix)
+        raise reader.fault(what, "separate fields by one tab each")
+    given = {c: f for c, f in zip(columns, fields, strict=False) if f not in ("", ".")}
+    if "path" not in given:
+        raise reader.fault("has no path", "give the genome's file or URL")
     return given
 
 
-def _read_row(path: str | Path, number: int, given: dict[str, str], folder: Path) -> GenomeRow:
-    def refuse(what: str, fix: str) -> DataError:
-        return DataError(what, file=path, line=number, fix=fix)
+def _read_row(reader: RowReader, given: dict[str, str], folder: Path) -> GenomeRow:
+    def find_file(text: str, noun: str = "") -> str:
+        file = os.path.abspath(folder / os.path.expanduser(text))
+        if not os.path.isfile(file):
+            what = "is a folder" if os.path.isdir(file) else "is no file"
+            raise reader.fault(f"{noun}{printable(text, 80)} {what}", f"give a path from {folder}")
+        return file
+
+    def read_digest(column: str) -> str | None:
+        digest = given.get(column, "").lower()
+        if digest and not _SHA256.fullmatch(digest):
+            what = f"the {column} is not 64 hexadecimal digits"
+            raise reader.fault(what, "give it, or leave the field empty")
+        return digest or None
 
     where = given["path"]
-    if "://" in where:
-        if not where.startswith("https://"):
-            scheme = printable(where.split(":")[0], 20)
-            raise refuse(f"{scheme}:// is not fetched", "give an https:// URL, or a file")
-    else:
-        where = os.path.abspath(folder / os.path.expanduser(where))
-        if not os.path.isfile(where):
-            shown = printable(given["path"], 80)
-            what = "is a folder" if os.path.isdir(where) else "is no file"
-            raise refuse(f"{shown} {what}", f"give a path from {folder}")
-    alignment = given.get("alignment", "")
-    if alignment:
-        alignment = os.path.abspath(folder / os.path.expanduser(alignment))
-        if not os.path.isfile(alignment):
-            shown = printable(given["alignment"], 80)
-            raise refuse(f"the alignment {shown} is no file", f"give a path from {folder}")
+    if "://" not in where:
+        where = find_file(where)
+    elif not where.startswith("https://"):
+        what = f"{printable(where.split(':')[0], 20)}:// is not fetched"
+        raise reader.fault(what, "give an https:// URL, or a file")
     stem = where.rstrip("/").rsplit("/", 1)[-1].split("?")[0]
     name = given.get("name") or re.sub(r"[^A-Za-z0-9._+-]+", "_", _ENDINGS.sub("", stem))
-    if not _NAME.fullmatch(name):
-        raise refuse(f"'{printable(name, 40)}' is no name of a genome", _NAME_FIX)
-    species = given.get("species", "")
-    for what, value in (("name", given.get("name", "")), ("species", species)):
-        spoilt = find_spoilt_name(value)
-        if value and is_missing(value):
-            spoilt = "says that a value is missing", "give it, or leave the field empty"
-        if spoilt:
-            raise refuse(f"the {what} '{printable(value, 40)}' {spoilt[0]}", spoilt[1])
-    if species and not _NAME.fullmatch(species.replace(" ", "_")):
-        raise refuse(f"'{printable(species, 40)}' is no label", _NAME_FIX)
-    for column in ("sha256", "letters"):
-        if column in given and not _SHA256.fullmatch(given[column].lower()):
-            what = f"the {column} is not 64 hexadecimal digits"
-            raise refuse(what, "give it, or leave the field empty")
-    tried = given.get("tried", "yes")
-    if tried not in ("yes", "no"):
-        raise refuse(f"tried '{printable(tried, 20)}' is not yes or no", "give one of these")
+    species = given.get("species", "").replace(" ", "_")
+    for noun, value in (("name", name), ("species", species)):
+        if noun in given:
+            reader.check_given(given[noun], noun, "give it, or leave the field empty")
+            reader.check_name(given[noun], noun)
+        if value and not _NAME.fullmatch(value):
+            raise reader.fault(f"the {noun} '{printable(value, 40)}' is no label", _NAME_FIX)
+    if (tried := given.get("tried", "yes")) not in ("yes", "no"):
+        raise reader.fault(f"tried '{printable(tried, 20)}' is not yes or no", "give one of these")
+    split = given.get("split", RULES[0])
+    is_bed = split.lower().endswith(".bed")
+    if not is_bed and split.lower() not in RULES:
+        what = f"no split '{printable(split, 40)}'; {did_you_mean(split, RULES)}"
+        raise reader.fault(what, "give a rule of these, or a BED file")
+    weight, bases = (
+        reader.read_number(given.get(column, default), column, "give 1, for example", 0)
+        for column, default in (("weight", "1"), ("bases", "0"))
+    )
     return GenomeRow(
-        where,
-        name,
-        _read_count("weight", given.get("weight", "1"), refuse),
-        species.replace(" ", "_"),
-        _read_rule(given.get("split", RULES[0]), folder, refuse),
-        given.get("sha256", "").lower() or None,
-        number,
-        letters=given.get("letters", "").lower() or None,
-        bases=int(_read_count("bases", given.get("bases", "0"), refuse)),
+        where, name, weight, species,
+        find_file(split) if is_bed else split.lower(),
+        read_digest("sha256"),
+        reader.line or 0,
+        letters=read_digest("letters"),
+        bases=int(bases),
         is_tried=tried == "yes",
         records=given.get("records", "").replace(" ", "_"),
-        alignment=alignment,
-    )
-
-
-_Refuse = Callable[[str, str], DataError]
-
-
-def _read_count(column: str, text: str, refuse: _Refuse) -> float:
-    number = read_number(text)
-    if number is None or number < 0:
-        what = f"the {column} '{printable(text, 20)}' is not 0 or more"
-        raise refuse(what, "give 1, for example")
-    return number
-
-
-def _read_rule(text: str, folder: Path, refuse: _Refuse) -> str:
-    if text.lower() in RULES:
-        return text.lower()
-    if text.lower().endswith(".bed"):
-        bed = os.path.abspath(folder / os.path.expanduser(text))
-        if not os.path.isfile(bed):
-            raise refuse(f"{printable(text, 80)} is no file", f"give a path from {folder}")
-        return bed
-    what = f"no split '{printable(text, 40)}'; {did_you_mean(text, RULES)}"
-    raise refuse(what, "give a rule of these, or a BED file")
+        alignment=find_file(given["alignment"], "the alignment ") if "alignment" in given else "",
+    )  # fmt: skip
 
 
 WHOLE = "*"

@@ -22,14 +22,12 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.fasta import check_letters
-from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.input_file import InputFile, check_parquet
+from genodiff.io.input_file import InputFile
+from genodiff.io.tables import PARQUET, ParquetTable
 
-PARQUET = ".parquet"
 _SEQUENCE = ("sequence", "seq", "text", "dna")
 _NAME = ("name", "id", "contig")
 _PLACE = ("genome", "contig", "start", "end")
-_ROWS = 4096
 BASES = 1 << 26
 """Bases in a file that is written."""
 
@@ -41,39 +39,31 @@ def read_parquet_contents(path: Path, source: InputFile) -> Iterator[Content]:
     """
     for _ in source.blocks():
         pass  # its hash; polars reads the file by itself
-    check_parquet(path)
-    try:
-        frame = pl.scan_parquet(find_plain_path(path))
-        columns = frame.collect_schema().names()
-        total = int(frame.select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, OSError) as fault:
-        why = str(fault).splitlines()[0][:80]
-        raise DataError(f"is no parquet file ({why})", file=path, fix="export it again") from None
+    parquet = ParquetTable(path)
+    columns = parquet.schema.names()
     sequence = next((name for name in _SEQUENCE if name in columns), None)
     if sequence is None:
         what = f"has no column 'sequence' (it has {', '.join(columns[:8])})"
         raise DataError(what, file=path, fix="call the column of DNA 'sequence'")
     label = next((name for name in _NAME if name in columns), None)
     placed = set(_PLACE) <= set(columns)
-    wanted = [sequence, *(_PLACE if placed else [label] if label else [])]
-    table, seen, row = make_encoding_table(), set[str](), 0
-    for first in range(0, total, _ROWS):
-        part = frame.select(list(dict.fromkeys(wanted))).slice(first, _ROWS).collect()
-        for values in part.iter_rows(named=True):
-            row += 1
-            name = _name_row(values, label, placed, row)
-            letters = values[sequence]
-            if not isinstance(letters, str) or not letters:
-                raise DataError(f"row {row} has no sequence", file=path, fix="leave the row out")
-            if name in seen:
-                what = f"row {row} is called {name[:80]}, as one before it"
-                raise DataError(what, file=path, fix="name each row differently")
-            seen.add(name)
-            data = letters.encode("ascii", "replace")
-            check_letters(data, name, str(path))
-            yield name
-            exact = len(data.translate(None, b"ACGTNacgtn"))
-            yield np.frombuffer(data.translate(table), np.uint8), exact
+    wanted = list(dict.fromkeys([sequence, *(_PLACE if placed else [label] if label else [])]))
+    table, seen = make_encoding_table(), set[str]()
+    for row, cells in parquet.read_rows(wanted):
+        values = dict(zip(wanted, cells, strict=True))
+        name = _name_row(values, label, placed, row)
+        letters = values[sequence]
+        if not isinstance(letters, str) or not letters:
+            raise DataError(f"row {row} has no sequence", file=path, fix="leave the row out")
+        if name in seen:
+            what = f"row {row} is called {name[:80]}, as one before it"
+            raise DataError(what, file=path, fix="name each row differently")
+        seen.add(name)
+        data = letters.encode("ascii", "replace")
+        check_letters(data, name, str(path))
+        yield name
+        exact = len(data.translate(None, b"ACGTNacgtn"))
+        yield np.frombuffer(data.translate(table), np.uint8), exact
 
 
 def _name_row(values: dict[str, Any], label: str | None, placed: bool, row: int) -> str:

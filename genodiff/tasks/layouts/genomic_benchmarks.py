@@ -86,9 +86,8 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
             if (home / LOCAL).is_file()
             else "give both parts"
         )
-        raise DataError(
-            f"the official train part of {name} is not here, only its test part", file=home, fix=fix
-        )
+        what = f"the official train part of {name} is not here, only its test part"
+        raise DataError(what, file=home, fix=fix)
     if paths[0] is None or paths[1] is None:
         what = f"holds no data of {name}"
         fix = "give the folder that holds the task, or its coordinates"
@@ -130,9 +129,8 @@ def read_partial(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
     """The few examples that pieces of a genome allow, from `from_coordinates_partial.parquet`."""
     rows = _parquet(folder / PARTIAL).filter(pl.col("dataset") == name)
     if rows.is_empty():
-        raise DataError(
-            f"holds no rows of {name}", file=folder / PARTIAL, fix="choose another task"
-        )
+        fix = "choose another task"
+        raise DataError(f"holds no rows of {name}", file=folder / PARTIAL, fix=fix)
     parts = []
     for part in PARTS:
         chosen = rows.filter(pl.col("split") == part)
@@ -219,9 +217,8 @@ def _upstream(folder: Path, name: str) -> pl.DataFrame:
         (p for ending in (".csv.gz", ".csv") if (p := folder / f"{name}{ending}").is_file()), None
     )
     if path is None:
-        raise DataError(
-            f"the class '{name}' is missing here", file=folder, fix="restore its .csv.gz"
-        )
+        fix = "restore its .csv.gz"
+        raise DataError(f"the class '{name}' is missing here", file=folder, fix=fix)
     table = read_table(path)
     for column in _COLUMNS:
         table.column(column, (), column)
@@ -230,9 +227,8 @@ def _upstream(folder: Path, name: str) -> pl.DataFrame:
             pl.col("start", "end").cast(pl.Int64), **{"class": pl.lit(name)}
         )
     except pl.exceptions.PolarsError:
-        raise DataError(
-            "start and end must be whole numbers", file=path, fix="restore the file"
-        ) from None
+        fix = "restore the file"
+        raise DataError("start and end must be whole numbers", file=path, fix=fix) from None
 
 
 def _parquet(path: Path) -> pl.DataFrame:

@@ -111,9 +111,8 @@ def read_part(path: Path, name: str) -> Examples:
             raise DataError(what, file=path, line=number, fix=_FIX)
         words = [fields[i].strip() for i in texts]
         if not all(words):
-            raise DataError(
-                "empty sentence", file=path, line=number, fix="remove the row, or give its sentence"
-            )
+            fix = "remove the row, or give its sentence"
+            raise DataError("empty sentence", file=path, line=number, fix=fix)
         if fields[label].strip() not in columns.words:
             what = (
                 f"unknown label '{fields[label].strip()[:40]}': {name} has "
@@ -165,9 +164,8 @@ def _layout(
     for word in (*wanted, "label"):
         if word not in have:
             near = did_you_mean(word, have)
-            raise DataError(
-                f"no column '{word}', which {name} has; {near}", file=path, line=number, fix=_FIX
-            )
+            what = f"no column '{word}', which {name} has; {near}"
+            raise DataError(what, file=path, line=number, fix=_FIX)
     return tuple(have.index(word) for word in wanted), have.index("label"), len(have)
 
 
@@ -187,13 +185,11 @@ def _home(folder: Path, name: str) -> Path:
             if inside.is_dir() and inside.name.replace("-", "").lower() == wanted:
                 return inside
         what = f"holds no data of {name}: no folder {COLUMNS[name].folder}"
-        raise DataError(
-            what, file=folder, fix="give the folder that holds CoLA, SST-2, RTE and WNLI"
-        )
+        fix = "give the folder that holds CoLA, SST-2, RTE and WNLI"
+        raise DataError(what, file=folder, fix=fix)
     if not folder.is_dir():
-        raise DataError(
-            "is no folder", file=folder, fix=f"give the folder that holds {COLUMNS[name].folder}"
-        )
+        fix = f"give the folder that holds {COLUMNS[name].folder}"
+        raise DataError("is no folder", file=folder, fix=fix)
     return folder
 
 

@@ -43,12 +43,8 @@ def read_parts(files: TaskFiles) -> Parts:
         what = f"{task.name} has no {' and no '.join(missing)} part here" + (
             f", only {' and '.join(present)}" if present else ""
         )
-        raise DataError(
-            what,
-            file=home,
-            fix="give the folder with train.csv and test.csv (or .tsv, .parquet, .fna; "
-            "plain or .gz)",
-        )
+        fix = "give the folder with train.csv and test.csv (or .tsv, .parquet, .fna; plain or .gz)"
+        raise DataError(what, file=home, fix=fix)
     train, test = (_read(found[part], task) for part in ("train", "test"))
     valid = next((_read(found[part], task) for part in VALID if found[part] is not None), None)
     if valid is None:

@@ -12,12 +12,11 @@ import numpy as np
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
-from genodiff.io.delimited import read_delimited
-from genodiff.io.text_lines import read_text_lines
+from genodiff.io.tables import ENDINGS, find_ending, open_table
+from genodiff.io.text_lines import RowReader, read_text_lines
 from genodiff.tasks.examples import Examples, Parts, check_sequence
 from genodiff.tasks.resplit import split_by_homology
 from genodiff.tasks.suite import LAYOUTS, Pool, TaskFiles, find_suite_file
-from genodiff.tasks.table import SEPARATORS, find_ending
 
 TEST_SHARE = 5
 """One in so many examples tests."""
@@ -39,7 +38,7 @@ def read_pooled(files: TaskFiles) -> Parts:
             if pool.drop_n and b"N" in read:
                 with_n += 1
                 continue
-            value = _value(cell, file, line)
+            value = RowReader(file, line).read_number(cell, "value")
             negative += pool.log and value < 0
             key = read if task.oriented else min(read, bytes(reverse_complement(read)))  # type: ignore[arg-type]
             values.setdefault(key, []).append(_log(value) if pool.log else value)
@@ -65,23 +64,11 @@ def _log(value: float) -> float:
     return float(np.log1p(max(value, 0.0)))
 
 
-def _value(cell: str, file: str, line: int) -> float:
-    try:
-        value = float(cell)
-    except ValueError:
-        value = float("nan")
-    if not np.isfinite(value):
-        what = f"the value '{cell[:60]}' is not a finite number"
-        raise DataError(what, file=file, line=line, fix="correct it")
-    return value
-
-
 def _read(path: Path, pool: Pool) -> list[tuple[int, str, str]]:
     """(line, sequence, value) of every row."""
-    separator = SEPARATORS[find_ending(path)]
     if not pool.header:
-        return _read_headless(path, separator)
-    table = read_delimited(path, separator)
+        return _read_headless(path, ENDINGS[find_ending(path)])
+    table = open_table(path)
     header, rows = table.names, table.rows
     for column in (pool.sequence, pool.value):
         if column not in header:
@@ -93,11 +80,9 @@ def _read(path: Path, pool: Pool) -> list[tuple[int, str, str]]:
 def _read_headless(path: Path, separator: str) -> list[tuple[int, str, str]]:
     found = []
     for line, text in read_text_lines(path, "a table"):
-        if not text.strip():
-            continue
         fields = text.split(separator)
-        if len(fields) != 2:
+        if text.strip() and len(fields) != 2:
             what = f"{len(fields)} fields, not a sequence and a value"
             raise DataError(what, file=path, line=line, fix="give the named file")
-        found.append((line, fields[0], fields[1]))
+        found += [(line, fields[0], fields[1])] if text.strip() else []
     return found
