@@ -64,9 +64,8 @@ class Alphabet:
         if len(set(self.tokens)) != size or not all(self.tokens):
             raise ValueError("tokens are empty or stand twice")
         if not size <= self.padded_size <= SOFT:
-            raise ValueError(
-                f"padded_size {self.padded_size} is not between {size} tokens and {SOFT}"
-            )
+            what = f"padded_size {self.padded_size} is not between {size} tokens and {SOFT}"
+            raise ValueError(what)
         specials = (self.mask_id, self.pad_id, self.unk_id)
         if not all(0 <= i < size for i in (*specials, *self.targets)):
             raise ValueError("an id is outside the tokens")
@@ -179,10 +178,8 @@ class Alphabet:
                 domain=str(values["domain"]),
             )
         except (KeyError, TypeError, ValueError) as fault:
-            raise CheckpointError(
-                f"does not describe an alphabet ({type(fault).__name__}: {fault})",
-                fix="use an undamaged checkpoint",
-            ) from None
+            what = f"does not describe an alphabet ({type(fault).__name__}: {fault})"
+            raise CheckpointError(what, fix="use an undamaged checkpoint") from None
 
     def fingerprint(self) -> str:
         """sha256 (hex) of the canonical JSON: equal if and only if every id means the same in the
@@ -194,16 +191,11 @@ class Alphabet:
         text = seq.decode("latin-1") if isinstance(seq, bytes) else seq
         letter = text[position]
         if letter in "Uu":
-            raise DataError(
-                f"'{letter}' at position {position + 1}: this is RNA, not DNA",
-                fix="convert U to T first",
-            )
-        raise DataError(
-            f"{letter!r} at position {position + 1} is not a letter of the {self.name} alphabet",
-            fix="give A, C, G, T, N or IUPAC ambiguity codes"
-            if self.domain == "dna"
-            else "remove it",
-        )
+            fix = "convert U to T first"
+            raise DataError(f"'{letter}' at position {position + 1}: this is RNA, not DNA", fix=fix)
+        what = f"{letter!r} at position {position + 1} is not a letter of the {self.name} alphabet"
+        fix = "give A, C, G, T, N or IUPAC ambiguity codes" if self.domain == "dna" else "remove it"
+        raise DataError(what, fix=fix)
 
 
 def _bytes(seq: str | bytes) -> bytes:
@@ -225,10 +217,8 @@ def reverse_complement(seq: str | bytes) -> str | bytes:
     if other:
         at = raw.index(other[0])
         shown = seq[at] if isinstance(seq, str) else chr(seq[at])
-        raise DataError(
-            f"{shown!r} at position {at + 1} has no complement",
-            fix="convert U to T first" if shown in "Uu" else "give IUPAC DNA letters only",
-        )
+        fix = "convert U to T first" if shown in "Uu" else "give IUPAC DNA letters only"
+        raise DataError(f"{shown!r} at position {at + 1} has no complement", fix=fix)
     turned = raw.translate(_COMPLEMENT)[::-1]
     return turned if isinstance(seq, bytes) else turned.decode("ascii")
 

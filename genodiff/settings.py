@@ -35,17 +35,13 @@ class Settings(BaseModel):
         `error` line.
         """
         if not isinstance(values, dict):
-            raise error(
-                f"expected keys and values, found {type(values).__name__}",
-                file=file,
-                fix="see `genodiff config schema`",
-            )
+            what = f"expected keys and values, found {type(values).__name__}"
+            raise error(what, file=file, fix="see `genodiff config schema`")
         try:
             return cls.model_validate(values)
         except ValidationError as fault:
-            raise error(
-                _first_fault(cls, fault), file=file, fix="see `genodiff config schema`"
-            ) from None
+            fix = "see `genodiff config schema`"
+            raise error(_first_fault(cls, fault), file=file, fix=fix) from None
 
 
 class OneOf:
@@ -163,9 +159,8 @@ def read_yaml(path: str | Path, *, error: type[GenodiffError] = UsageError) -> A
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as fault:
-        raise error(
-            f"cannot be read ({fault.strerror})", file=path, fix="give the path of a YAML file"
-        ) from None
+        fix = "give the path of a YAML file"
+        raise error(f"cannot be read ({fault.strerror})", file=path, fix=fix) from None
     except UnicodeDecodeError:
         known = find_raw_format(Path(path).read_bytes()[:HEAD], "configuration")
         what = f"is no YAML: this is {known[0]}" if known else "is not UTF-8 text"
@@ -178,18 +173,12 @@ def read_yaml(path: str | Path, *, error: type[GenodiffError] = UsageError) -> A
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
         problem = getattr(fault, "problem", None) or "not valid YAML"
-        raise error(
-            f"is not valid YAML: {problem}",
-            file=path,
-            line=mark.line + 1 if mark else None,
-            fix="correct the file",
-        ) from None
+        what = f"is not valid YAML: {problem}"
+        fix = "correct the file"
+        raise error(what, file=path, line=mark.line + 1 if mark else None, fix=fix) from None
     except (RecursionError, ValueError):
-        raise error(
-            "is not valid YAML: nested too deeply or out of range",
-            file=path,
-            fix="correct the file",
-        ) from None
+        what = "is not valid YAML: nested too deeply or out of range"
+        raise error(what, file=path, fix="correct the file") from None
 
 
 def to_yaml(settings: BaseModel) -> str:

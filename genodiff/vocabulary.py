@@ -142,10 +142,8 @@ class Vocabulary(Alphabet):
                 tokenizer_sha256=str(values["tokenizer_sha256"]),
             )
         except (KeyError, TypeError, ValueError) as fault:
-            raise CheckpointError(
-                f"does not describe a vocabulary ({type(fault).__name__}: {fault})",
-                fix="use an undamaged checkpoint",
-            ) from None
+            what = f"does not describe a vocabulary ({type(fault).__name__}: {fault})"
+            raise CheckpointError(what, fix="use an undamaged checkpoint") from None
 
 
 def alphabet_from_json(values: dict[str, Any]) -> Alphabet:

@@ -260,9 +260,8 @@ class MemoryFitRequest(Request[dict[str, Any]]):
         from genodiff.runs.model import load_model
 
         if is_published(here):
-            raise UsageError(
-                f"{here} is a published folder, and is never changed", fix="give a run folder"
-            )
+            fix = "give a run folder"
+            raise UsageError(f"{here} is a published folder, and is never changed", fix=fix)
         model = load_model(here, device)
         check_may_write(model.run, "give the run that it was made of")
         check_target(model.run / FILE, force=self.force, known=is_fitted)

@@ -301,11 +301,8 @@ def check_documents(
     rows = list(count_documents(recipe, files))
     longest = max((row["length"] for row in rows), default=0)
     if not longest:
-        raise DataError(
-            "is empty or holds only white space: no text",
-            file=files[0][1],
-            fix="give a file with text",
-        )
+        fix = "give a file with text"
+        raise DataError("is empty or holds only white space: no text", file=files[0][1], fix=fix)
     if seq_len is not None and longest < seq_len:
         what = f"every split is shorter than --seq-len {seq_len}: the longest has {longest} bytes"
         raise DataError(what, file=files[0][1], fix="give more text or a smaller --seq-len")

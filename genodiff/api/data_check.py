@@ -90,19 +90,16 @@ class DataCheckRequest(Request[None]):
         """Read it and say so."""
         file, text, json, fasta = self.file, self.text, self.json, self.fasta
         if (file is None) != self.stdin:
-            raise UsageError(
-                "give one FILE, or - for stdin", fix="a name that starts with - needs ./ before it"
-            )
+            fix = "a name that starts with - needs ./ before it"
+            raise UsageError("give one FILE, or - for stdin", fix=fix)
         file = STDIN if file is None else file
         kind = "text" if self.domain == "text" else find_data_kind(file)
         if kind == "text" and holds_documents(file, text):
             _check_documents(file, text, json, self.seq_len)
             return
         if fasta is not None and kind not in _PLACED:
-            raise UsageError(
-                f"--fasta: {printable(file)} is read as {kind}, which needs no reference",
-                fix="leave it out",
-            )
+            what = f"--fasta: {printable(file)} is read as {kind}, which needs no reference"
+            raise UsageError(what, fix="leave it out")
         rows: Iterator[dict[str, Any]]
         if kind == "FASTA":
             _check_records(file, json, self.seq_len)

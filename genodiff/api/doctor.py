@@ -63,10 +63,8 @@ class DoctorRequest(Request[dict[str, Any]]):
         """Raises `MachineError` where something that is needed does not work."""
         failed = [check["name"] for check in answer["checks"] if check["status"] == "fail"]
         if failed:
-            raise MachineError(
-                f"genodiff cannot run well here: {', '.join(failed)}",
-                fix="do what `genodiff doctor` says after each ->",
-            )
+            fix = "do what `genodiff doctor` says after each ->"
+            raise MachineError(f"genodiff cannot run well here: {', '.join(failed)}", fix=fix)
         return ""
 
 

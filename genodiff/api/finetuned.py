@@ -140,7 +140,5 @@ class FinetunedModel(Model):
         self._refuse("has a training step")
 
     def _refuse(self, does: str) -> NoReturn:
-        raise UsageError(
-            f"{self.path}: a fine-tuned model predicts; its language model {does}",
-            fix="load the run that it was tuned from",
-        )
+        what = f"{self.path}: a fine-tuned model predicts; its language model {does}"
+        raise UsageError(what, fix="load the run that it was tuned from")

@@ -279,10 +279,8 @@ class Model:
                 batch_size=batch_size,
             )
         if max_windows is not None or split != "test":
-            raise UsageError(
-                "split and max_windows are of the run's own data, and sequences are given",
-                fix="leave them out",
-            )
+            what = "split and max_windows are of the run's own data, and sequences are given"
+            raise UsageError(what, fix="leave them out")
         return measure_sequences(
             self._trained, sequences, seed=seed, repeats=repeats, memory=memory,
             batch_size=batch_size,

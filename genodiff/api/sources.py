@@ -44,22 +44,17 @@ def resolve_source(asked: DataSource, given: Any = None) -> DataSource:
         flag, value = ("--text", text) if domain == "text" else ("--fasta", fasta)
         if value is not None:
             noun = "texts" if domain == "text" else "genomes"
-            raise UsageError(
-                f"'{printable(source)}' and {flag} are two {noun}",
-                fix="give one of them, or name a recipe",
-            )
+            fix = "give one of them, or name a recipe"
+            raise UsageError(f"'{printable(source)}' and {flag} are two {noun}", fix=fix)
         if domain == "text":
             return asked._replace(recipe=OWN, fasta=None, text=source)
         if os.path.isfile(Path(source) / "config.yaml"):
-            raise UsageError(
-                f"'{printable(source)}' is a run, not data",
-                fix=f"`genodiff train --resume {printable(source)}` resumes it",
-            )
+            fix = f"`genodiff train --resume {printable(source)}` resumes it"
+            raise UsageError(f"'{printable(source)}' is a run, not data", fix=fix)
         if _holds_sequences(source):
             if text is not None:
-                raise UsageError(
-                    f"'{printable(source)}' is DNA, and --text is given", fix="give one of them"
-                )
+                fix = "give one of them"
+                raise UsageError(f"'{printable(source)}' is DNA, and --text is given", fix=fix)
             return asked._replace(recipe=OWN, fasta=source, domain="dna")
     named = source or (given.get("recipe") if isinstance(given, dict) else None)
     if named is None or named == OWN:
@@ -68,15 +63,12 @@ def resolve_source(asked: DataSource, given: Any = None) -> DataSource:
     there = find_domain(str(named))
     if domain not in (None, there):
         what = f"'{named}' is a recipe of {there}, and --domain says {domain}"
-        raise UsageError(
-            what, fix=f"leave --domain out, or name a recipe of {domain} (`genodiff data list`)"
-        )
+        fix = f"leave --domain out, or name a recipe of {domain} (`genodiff data list`)"
+        raise UsageError(what, fix=fix)
     for flag, value, meant in (("--fasta", fasta, "dna"), ("--text", text, "text")):
         if value is not None and meant != there:
-            raise UsageError(
-                f"{flag} does not go with '{named}', a recipe of {there}",
-                fix=f"name a recipe of {meant}, or none",
-            )
+            fix = f"name a recipe of {meant}, or none"
+            raise UsageError(f"{flag} does not go with '{named}', a recipe of {there}", fix=fix)
     _refuse_absent_files(fasta, text)
     return asked._replace(domain=there)
 

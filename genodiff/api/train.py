@@ -188,10 +188,8 @@ class TrainRequest(Request["RunResult"]):
             self.source, self.fasta, self.text, self.domain, self.bed, self.genomes
         )
         if self.resume is not None and (self.fresh or self.out is not None):
-            raise UsageError(
-                f"--resume and {'--fresh' if self.fresh else '--out'} exclude each other",
-                fix="give one of them",
-            )
+            what = f"--resume and {'--fresh' if self.fresh else '--out'} exclude each other"
+            raise UsageError(what, fix="give one of them")
         given = {} if self.config is None else read_yaml(self.config)
         parts = (source.recipe, source.fasta, source.text, source.bed)
         if source.genomes is not None and parts != (None, None, None, None):
@@ -251,11 +249,8 @@ class TrainRequest(Request["RunResult"]):
             check_teacher(resolved.teacher)
         folder = Path(self.resume or self.out or Path("runs") / _name_run(resolved))
         if self.fresh and (folder / "config.yaml").exists():
-            raise UsageError(
-                "already contains a run",
-                file=folder,
-                fix="leave --fresh out to resume it, or choose another --out",
-            )
+            fix = "leave --fresh out to resume it, or choose another --out"
+            raise UsageError("already contains a run", file=folder, fix=fix)
         check_lock_free(folder)
         return PlannedRun(resolved, folder, start)
 

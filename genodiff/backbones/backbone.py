@@ -223,9 +223,8 @@ class Backbone(nn.Module):
         if labels is None and self.label is not None:
             labels = torch.full((xt.shape[0],), self.label, device=xt.device)
         if labels is not None and not getattr(self.settings, "n_classes", 0):
-            raise UsageError(
-                "this network was trained without classes", fix="train one with --labels"
-            )
+            fix = "train one with --labels"
+            raise UsageError("this network was trained without classes", fix=fix)
         return labels
 
     def _stream(self, *given: Any, **options: Any) -> Iterator[Tensor]:

@@ -52,10 +52,8 @@ class FitPattern(SingleConstraint):
     def automata(self, space: DesignSpace) -> list[Automaton]:
         start = space.start if self.at is None else self.at - space.offset
         if not 0 <= start <= len(space.letters) - len(self.pattern):
-            raise UsageError(
-                f"a pattern of {len(self.pattern)} letters reaches beyond the sequence",
-                fix="give a shorter one",
-            )
+            what = f"a pattern of {len(self.pattern)} letters reaches beyond the sequence"
+            raise UsageError(what, fix="give a shorter one")
         sets = {code: [base in some for base in BASES] for code, some in CODES.items()}
         allowed = np.array([[*sets[code], code == "N"] for code in self.pattern.upper()])
         return [SetAutomaton(start, allowed)]

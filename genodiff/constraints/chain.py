@@ -53,10 +53,8 @@ def scale_rows(logp: Weights) -> Weights:
     """p (F, 4), the largest of each position 1. Raises `GenodiffError` where none is finite."""
     top = reduce(np.maximum, logp.T)[:, None]  # ten times as fast as a maximum of rows of four
     if not np.isfinite(top).all():
-        raise GenodiffError(
-            "the denoiser gave no finite logits",
-            fix="use a checkpoint from before the loss diverged",
-        )
+        fix = "use a checkpoint from before the loss diverged"
+        raise GenodiffError("the denoiser gave no finite logits", fix=fix)
     p: Weights = np.exp(logp - top)
     return p
 

@@ -118,10 +118,8 @@ class KeepProtein(SingleConstraint):
     def automata(self, space: DesignSpace) -> list[Automaton]:
         codons, numbers = find_codons(space, self.exons, self.strand)
         if self.protein is not None and not self.exons and len(self.protein) != len(codons):
-            raise UsageError(
-                f"a protein of {len(self.protein)} amino acids for {len(codons)} codons",
-                fix="give three bases for each",
-            )
+            what = f"a protein of {len(self.protein)} amino acids for {len(codons)} codons"
+            raise UsageError(what, fix="give three bases for each")
 
         def allow(three: Codon, number: int) -> Callable[[str], bool]:
             text = "".join(BASES[s] if s < OTHER else "N" for s in space.symbols[list(three)])
@@ -188,10 +186,8 @@ def check_frame(exons: Intervals, strand: int, table: int) -> None:
             raise UsageError("exons overlap, are empty or not in order", fix="sort them")
         before = end
     if _size(exons) % 3:
-        raise UsageError(
-            f"a reading frame of {_size(exons)} bases, which is no multiple of three",
-            fix="give whole codons",
-        )
+        what = f"a reading frame of {_size(exons)} bases, which is no multiple of three"
+        raise UsageError(what, fix="give whole codons")
 
 
 def find_codons(space: DesignSpace, exons: Intervals, strand: int) -> tuple[list[Codon], list[int]]:
@@ -201,10 +197,8 @@ def find_codons(space: DesignSpace, exons: Intervals, strand: int) -> tuple[list
     """
     inside = exons or ((space.start + space.offset, space.end + space.offset),)
     if _size(inside) % 3:
-        raise UsageError(
-            f"a reading frame of {_size(inside)} bases, which is no multiple of three",
-            fix="give whole codons",
-        )
+        what = f"a reading frame of {_size(inside)} bases, which is no multiple of three"
+        raise UsageError(what, fix="give whole codons")
     places = np.concatenate([np.arange(start, end) for start, end in inside]) - space.offset
     threes = places.reshape(-1, 3)
     within = (threes[:, 0] >= 0) & (threes[:, 2] < len(space.letters))

@@ -56,9 +56,8 @@ def _read_species(name: str) -> dict[str, float]:
         import python_codon_tables
     except ImportError:
         fix = "pip install 'genodiff[codons]', or give a file of CODON FREQUENCY"
-        raise UsageError(
-            f"codon usage '{name}' is no file, and its species needs python-codon-tables", fix=fix
-        ) from None
+        what = f"codon usage '{name}' is no file, and its species needs python-codon-tables"
+        raise UsageError(what, fix=fix) from None
     known: dict[str, str] = {}
     for full in sorted(python_codon_tables.available_codon_tables_names):
         known.setdefault(full.rpartition("_")[0], full)

@@ -46,16 +46,13 @@ class GcContent(SingleConstraint):
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high <= 1:
-            raise UsageError(
-                f"GC from {self.low:g} to {self.high:g}",
-                fix="give two shares from 0 to 1, in order",
-            )
+            fix = "give two shares from 0 to 1, in order"
+            raise UsageError(f"GC from {self.low:g} to {self.high:g}", fix=fix)
         if self.window is not None and self.window < 1:
             raise UsageError(f"GC windows of {self.window} bases", fix="give 1 or more")
         if self.step < 1 or (self.window is not None and self.step > self.window):
-            raise UsageError(
-                f"GC windows every {self.step} bases", fix="give 1 up to the window's size"
-            )
+            fix = "give 1 up to the window's size"
+            raise UsageError(f"GC windows every {self.step} bases", fix=fix)
 
     def automata(self, space: DesignSpace) -> list[Automaton]:
         start, end = space.find_interval(self.span)

@@ -136,9 +136,8 @@ def parse_gc(text: str) -> GcContent:
             raise ValueError
         low, high = float(found[1]), float(found[3])
     except ValueError:
-        raise UsageError(
-            f"GC '{text}' is no range", fix="write 0.3-0.7, 30-70%, or 30-70%/50:25 for windows"
-        ) from None
+        fix = "write 0.3-0.7, 30-70%, or 30-70%/50:25 for windows"
+        raise UsageError(f"GC '{text}' is no range", fix=fix) from None
     scale = 100 if found[2] or found[4] else 1
     window = None if found[5] is None else int(found[5])
     return GcContent(low / scale, high / scale, window, 1 if found[6] is None else int(found[6]))
@@ -174,14 +173,12 @@ def _parse_protein(
     exons = word.get("exons")
     strand = {"+": 1, "-": -1}.get(str(word.get("strand", "+")), 0)
     if unknown or not isinstance(exons, list) or not exons or not strand:
-        raise UsageError(
-            f"protein {word}", fix='write {exons: ["chr1:1-90"], strand: "+"}, and sequence if new'
-        )
+        fix = 'write {exons: ["chr1:1-90"], strand: "+"}, and sequence if new'
+        raise UsageError(f"protein {word}", fix=fix)
     parts = [parse_region(str(exon), contigs, circular) for exon in exons]
     if len({contig for contig, _, _ in parts}) > 1:
-        raise UsageError(
-            f"protein {word}: exons on several contigs", fix="give exons of one contig"
-        )
+        fix = "give exons of one contig"
+        raise UsageError(f"protein {word}: exons on several contigs", fix=fix)
     protein = word.get("sequence")
     contig = parts[0][0]
     intervals = _order([part[1:] for part in parts], contigs[contig], contig in circular)

@@ -66,10 +66,8 @@ class RuleWords:
             if name in _NUMBERS:
                 if None not in (value, theirs) and value != theirs:
                     flag = name.replace("_", "-")
-                    raise UsageError(
-                        f"--{flag} {value}, and the file of constraints says {theirs}",
-                        fix="give it once",
-                    )
+                    what = f"--{flag} {value}, and the file of constraints says {theirs}"
+                    raise UsageError(what, fix="give it once")
                 found[name] = theirs if value is None else value
             else:
                 found[name] = (*value, *theirs)

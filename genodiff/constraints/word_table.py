@@ -40,10 +40,8 @@ def check_word(word: str) -> str:
         raise UsageError("an empty word", fix="give letters such as GAATTC")
     for letter in upper:
         if letter not in CODES:
-            raise UsageError(
-                f"word '{word}': '{letter}' is no base and no IUPAC code",
-                fix="give letters such as GAATTC or GGNCC",
-            )
+            fix = "give letters such as GAATTC or GGNCC"
+            raise UsageError(f"word '{word}': '{letter}' is no base and no IUPAC code", fix=fix)
     return upper
 
 
@@ -117,7 +115,5 @@ def _make(moves: list[list[int]], lengths: list[list[int]], reach: int) -> WordT
 
 def _check_size(n: int) -> None:
     if n > MOST_STATES:
-        raise UsageError(
-            f"the words need more than {MOST_STATES:,} states",
-            fix="give fewer or shorter words, or fewer N inside them",
-        )
+        fix = "give fewer or shorter words, or fewer N inside them"
+        raise UsageError(f"the words need more than {MOST_STATES:,} states", fix=fix)

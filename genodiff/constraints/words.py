@@ -202,9 +202,8 @@ def find_site(name: str) -> str:
     try:
         return check_word(site)
     except UsageError:
-        raise UsageError(
-            f"enzyme {name} has no site that can be written in IUPAC codes", fix="leave it out"
-        ) from None
+        what = f"enzyme {name} has no site that can be written in IUPAC codes"
+        raise UsageError(what, fix="leave it out") from None
 
 
 def _suggest(name: str, known: list[str]) -> str:

@@ -104,11 +104,8 @@ def build_folder(folder: Path, key: str, contents: Iterable[Content], source: St
             writer = GenomeWriter(file)
             writer.write_contigs(contents)
         if not writer.bases:
-            raise DataError(
-                "holds no sequence",
-                file=source.path,
-                fix="give a FASTA file with at least one base",
-            )
+            fix = "give a FASTA file with at least one base"
+            raise DataError("holds no sequence", file=source.path, fix=fix)
         runs = np.concatenate(writer.runs)
         np.save(temporary / "n_runs.npy", runs)
         manifest = {

@@ -173,11 +173,8 @@ def build_dna_store(
                 build_folder(folder, key, contents, source)
                 if paths and stamp_file(paths[0]) != source.stamp:
                     shutil.rmtree(folder)
-                    raise DataError(
-                        "changed while it was read",
-                        file=source.path,
-                        fix="try again when it is complete",
-                    )
+                    fix = "try again when it is complete"
+                    raise DataError("changed while it was read", file=source.path, fix=fix)
             store = DnaStore(folder, recipe, source, exact=fetched)
         except DataError:
             if fetched:

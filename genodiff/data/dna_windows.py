@@ -80,17 +80,11 @@ class DnaWindows(TiledWindows):
         size = self.intervals.end - self.intervals.start
         needed = self.seq_len if self.split == "train" else min(self.shortest, self.seq_len)
         if not len(size) and self._bed is not None:
-            raise DataError(
-                f"has no interval of the split {self.split}",
-                file=self._bed,
-                fix=f"write {self.split} in some rows' 4th column",
-            )
+            fix = f"write {self.split} in some rows' 4th column"
+            raise DataError(f"has no interval of the split {self.split}", file=self._bed, fix=fix)
         if not len(size):
-            raise DataError(
-                f"the split {self.split} is empty",
-                file=origin,
-                fix="give more contigs, or splits with --bed",
-            )
+            fix = "give more contigs, or splits with --bed"
+            raise DataError(f"the split {self.split} is empty", file=origin, fix=fix)
         if self.store.lengths[longest] < needed:
             scored = self.split in ("test", "all")  # by a model whose seq_len is what it is
             raise DataError(

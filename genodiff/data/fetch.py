@@ -63,9 +63,8 @@ def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
     """
     flag = DOMAINS[recipe.domain].input_flag
     if not recipe.sources:
-        raise DataError(
-            f"the recipe {recipe.name} has no public source", fix=f"give your own file with {flag}"
-        )
+        fix = f"give your own file with {flag}"
+        raise DataError(f"the recipe {recipe.name} has no public source", fix=fix)
     return [
         fetch_file(source, f"the recipe {recipe.name}", flag, offline=offline)
         for source in recipe.sources

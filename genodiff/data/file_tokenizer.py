@@ -101,9 +101,8 @@ def _import_package(name: str) -> Any:
         import tokenizers.trainers
     except ImportError:
         what = f"the tokenizer {name} needs the package 'tokenizers', which is not installed"
-        raise MachineError(
-            what, fix="pip install 'genodiff[text]', or use --tokenizer bytes"
-        ) from None
+        fix = "pip install 'genodiff[text]', or use --tokenizer bytes"
+        raise MachineError(what, fix=fix) from None
     return tokenizers
 
 

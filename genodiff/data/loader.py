@@ -213,9 +213,8 @@ class EvalBatches:
 
     def __init__(self, windows: Windows, batch_size: int, seed: int, repeats: int = 1) -> None:
         if batch_size < 1 or repeats < 1:
-            raise UsageError(
-                f"batch size {batch_size}, {repeats} repeats", fix="give 1 or more of each"
-            )
+            fix = "give 1 or more of each"
+            raise UsageError(f"batch size {batch_size}, {repeats} repeats", fix=fix)
         self.windows, self.batch_size, self.seed, self.repeats = windows, batch_size, seed, repeats
         self.n_slots = len(windows) * repeats
         self._stride = golden_stride(self.n_slots)

@@ -91,13 +91,11 @@ class Recipe(Settings):
             for piece in () if pieces == "rest" else pieces:
                 contig, start, end = (piece, 0, 1) if isinstance(piece, str) else piece
                 if self.contigs and contig not in self.contigs:
-                    raise ValueError(
-                        f"split {split} names the contig '{contig}', which 'contigs' lacks"
-                    )
+                    what = f"split {split} names the contig '{contig}', which 'contigs' lacks"
+                    raise ValueError(what)
                 if not 0 <= start < end <= self.contigs.get(contig, end):
-                    raise ValueError(
-                        f"split {split}: {contig} {start} {end} is not inside the contig"
-                    )
+                    what = f"split {split}: {contig} {start} {end} is not inside the contig"
+                    raise ValueError(what)
         return self
 
     def with_bed(self, bed: str | Path | None) -> "Recipe":
@@ -119,9 +117,8 @@ def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as fault:
-        raise DataError(
-            f"cannot be read ({fault.strerror})", file=path, fix="give an existing BED file"
-        ) from None
+        fix = "give an existing BED file"
+        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix=fix) from None
 
 
 def list_recipe_folders() -> list[Path]:
@@ -155,10 +152,8 @@ def find_recipe_file(name_or_path: str | Path) -> Path:
     variants = [name for name in list_recipe_names() if text and name.startswith(f"{text}-")]
     if variants:
         raise UsageError(f"'{text}' comes as {' and '.join(variants)}", fix="name one of them")
-    raise UsageError(
-        f"no recipe '{text}'; {did_you_mean(text, list_recipe_names())}",
-        fix="see `genodiff data list`",
-    )
+    fix = "see `genodiff data list`"
+    raise UsageError(f"no recipe '{text}'; {did_you_mean(text, list_recipe_names())}", fix=fix)
 
 
 def find_recipe_of(contigs: dict[str, int]) -> Recipe | None:
@@ -205,9 +200,8 @@ def make_user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe
 def _read_recipe(path: Path, name: str) -> Recipe:
     values = read_yaml(path)
     if read_domain(values) != DNA:
-        raise UsageError(
-            f"'{name}' is a recipe of text, not of DNA", fix="give --domain text, without --fasta"
-        )
+        fix = "give --domain text, without --fasta"
+        raise UsageError(f"'{name}' is a recipe of text, not of DNA", fix=fix)
     if isinstance(values, dict) and isinstance(values.get("contigs"), str):
         values["contigs"] = _read_sizes(path.parent / values["contigs"])
     return Recipe.parse(values, file=path)
@@ -218,14 +212,12 @@ def _read_sizes(path: Path) -> dict[str, int]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as fault:
-        raise UsageError(
-            f"cannot be read ({fault.strerror})", file=path, fix="install genodiff again"
-        ) from None
+        fix = "install genodiff again"
+        raise UsageError(f"cannot be read ({fault.strerror})", file=path, fix=fix) from None
     for number, line in enumerate(lines, 1):
         name, tab, length = line.partition("\t")
         if not tab or not length.isascii() or not length.isdigit() or name in sizes:
-            raise UsageError(
-                "expected a contig's name, a tab and its length, once each", file=path, line=number
-            )
+            what = "expected a contig's name, a tab and its length, once each"
+            raise UsageError(what, file=path, line=number)
         sizes[name] = int(length)
     return sizes

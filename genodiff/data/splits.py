@@ -211,18 +211,16 @@ def _compare(recipe: Recipe, contigs: dict[str, int], origin: str | Path, exact:
     longer = {c: n for c, n in wrong.items() if n > recipe.contigs[c]}
     if longer or (exact and wrong):
         contig, length = next(iter((longer or wrong).items()))
-        raise DataError(
+        what = (
             f"has {length:,} bases, but {recipe.contigs[contig]:,} in {recipe.name}: this is "
-            f"another assembly",
-            file=origin,
-            record=contig,
-            fix=f"give a FASTA of {recipe.name}, or your own splits with --bed",
+            f"another assembly"
         )
+        fix = f"give a FASTA of {recipe.name}, or your own splits with --bed"
+        raise DataError(what, file=origin, record=contig, fix=fix)
     missing = [c for c in recipe.contigs if c not in contigs]
     if exact and missing:
-        raise DataError(
-            f"lacks {_some(missing)} of {recipe.name}", file=origin, fix="get the whole file again"
-        )
+        fix = "get the whole file again"
+        raise DataError(f"lacks {_some(missing)} of {recipe.name}", file=origin, fix=fix)
     notes = []
     if missing:
         notes.append(
@@ -250,13 +248,11 @@ def _refuse_other_names(recipe: Recipe, contigs: dict[str, int], origin: str | P
     for name in contigs:
         known = bare.get(name.removeprefix("chr"))
         if known is not None:
-            raise DataError(
-                f"this contig is '{known}' in the recipe {recipe.name}",
-                file=origin,
-                record=name,
-                fix=f"rename the contigs as {recipe.name} has them, or give your own "
-                f"splits with --bed",
+            what = f"this contig is '{known}' in the recipe {recipe.name}"
+            fix = (
+                f"rename the contigs as {recipe.name} has them, or give your own splits with --bed"
             )
+            raise DataError(what, file=origin, record=name, fix=fix)
 
 
 def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
@@ -275,9 +271,8 @@ def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
                 if label is None
                 else f"has the split '{label}'; {did_you_mean(split, SPLITS)}"
             )
-            raise DataError(
-                what, file=bed, line=line, fix="write train, valid or test in the 4th column"
-            )
+            fix = "write train, valid or test in the 4th column"
+            raise DataError(what, file=bed, line=line, fix=fix)
         rows[split].append((number[contig], start, end))
         places[split].append(line)
     given = {s: Intervals.of(rows[s], places[s]) for s in SPLITS}
@@ -322,13 +317,12 @@ def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str |
                 theirs = b.take(
                     (b.contig == contig) & (b.start < left.end[i]) & (b.end > left.start[i])
                 )
-                raise DataError(
+                what = (
                     f"the {one} interval {_shown(left, i, names)} overlaps the {other} interval "
-                    f"{_shown(theirs, 0, names)}",
-                    file=origin,
-                    line=int(left.line[i]) or None,
-                    fix="make the splits disjoint",
+                    f"{_shown(theirs, 0, names)}"
                 )
+                fix = "make the splits disjoint"
+                raise DataError(what, file=origin, line=int(left.line[i]) or None, fix=fix)
 
 
 def _shown(intervals: Intervals, i: int, names: list[str]) -> str:

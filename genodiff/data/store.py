@@ -115,11 +115,9 @@ class Store(ABC):
         """Read all of the store and compare its sha256 with the manifest's. Raises `DataError`."""
         found = sha256_file(self.path / self.ids_file)
         if found != self.manifest["ids_sha256"]:
-            raise DataError(
-                f"has sha256 {found}, but was built as {self.manifest['ids_sha256']}",
-                file=self.path / self.ids_file,
-                fix="remove the folder; it is rebuilt from the source",
-            )
+            what = f"has sha256 {found}, but was built as {self.manifest['ids_sha256']}"
+            fix = "remove the folder; it is rebuilt from the source"
+            raise DataError(what, file=self.path / self.ids_file, fix=fix)
 
     def identity(self) -> dict[str, Any]:
         """What a run remembers of its data, as JSON values; `check_same` compares it on resume."""
@@ -158,11 +156,8 @@ def require_regular_file(path: Path) -> Path:
     """`path`. Raises `DataError` where it is a stream, which cannot be read again."""
     with open_input(path) as opened:
         if str(path) == STDIN or is_descriptor(path):
-            raise DataError(
-                "is a stream",
-                file=opened.shown,
-                fix="give a file: a run that is resumed reads it again",
-            )
+            fix = "give a file: a run that is resumed reads it again"
+            raise DataError("is a stream", file=opened.shown, fix=fix)
     return path
 
 

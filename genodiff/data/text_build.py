@@ -314,9 +314,8 @@ def unpack(archive: Path, members: str) -> list[Path]:
                 NotImplementedError,  # a way of packing that zipfile does not know
                 RuntimeError,  # encrypted
             ) as fault:
-                raise DataError(
-                    f"is no sound archive ({str(fault)[:80]})", file=archive, fix=_AGAIN
-                ) from None
+                what = f"is no sound archive ({str(fault)[:80]})"
+                raise DataError(what, file=archive, fix=_AGAIN) from None
             except OSError as fault:
                 raise write_error(folder, fault) from None
             finally:

@@ -123,10 +123,8 @@ def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
     values = read_yaml(path)
     if isinstance(values, dict) and read_domain(values) != TEXT:
         what = f"'{name_or_path}' is a recipe of DNA, not of text"
-        raise UsageError(
-            what,
-            fix=f"leave --domain text out, or name one of {', '.join(list_text_recipe_names())}",
-        )
+        fix = f"leave --domain text out, or name one of {', '.join(list_text_recipe_names())}"
+        raise UsageError(what, fix=fix)
     if isinstance(values, dict) and isinstance(values.get("sources"), list):
         values["sources"] = [part for source in values["sources"] for part in _parts(source)]
     return TextRecipe.parse(values, file=path)
@@ -197,9 +195,8 @@ def list_files(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]],
             if not own
             else ", ".join(OWN_ENDINGS)
         )
-        raise DataError(
-            f"holds no file of text ({patterns})", file=given, fix="give a folder or file with text"
-        )
+        fix = "give a folder or file with text"
+        raise DataError(f"holds no file of text ({patterns})", file=given, fix=fix)
     found.sort(key=lambda item: (BUCKETS.index(item[0]), item[1]))
     left = len(there) - len(found)
     return found, [f"{left} other files of {given} are left out"] if left and not own else []

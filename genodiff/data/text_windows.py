@@ -42,9 +42,8 @@ class PackedWindows(TiledWindows):
         """`by_document`: tokens see their own document only. Raises `UsageError`, `DataError`."""
         if by_document and not recipe.ends:
             what = f"the recipe {recipe.name} marks no ends of documents"
-            raise UsageError(
-                what, fix="leave --document-attention out, or set ends: true in the recipe"
-            )
+            fix = "leave --document-attention out, or set ends: true in the recipe"
+            raise UsageError(what, fix=fix)
         self.by_document = by_document
         self.pad_id = store.vocabulary.pad_id
         self._is_target = make_target_table(store)
@@ -95,9 +94,8 @@ class PaddedWindows(Windows):
         """Raises `UsageError`, `DataError`."""
         super().__init__(store, split, seq_len)
         if seq_len < 2:
-            raise UsageError(
-                f"a window of {seq_len} tokens cannot hold a document", fix="give 2 or more"
-            )
+            fix = "give 2 or more"
+            raise UsageError(f"a window of {seq_len} tokens cannot hold a document", fix=fix)
         self.pad_id = store.vocabulary.pad_id
         self._is_target = make_target_table(store)
         documents = store.documents(split)
@@ -176,10 +174,8 @@ def open_text_windows(
     """
     if (recipe.packing if packing == "auto" else packing) == "padded":
         if by_document:
-            raise UsageError(
-                "--document-attention is for packed windows",
-                fix="leave it out: a padded window holds one document",
-            )
+            fix = "leave it out: a padded window holds one document"
+            raise UsageError("--document-attention is for packed windows", fix=fix)
         return PaddedWindows(store, recipe, split, seq_len)
     return PackedWindows(store, recipe, split, seq_len, by_document=by_document)
 
@@ -194,16 +190,12 @@ def make_target_table(store: TextStore) -> NDArray[np.bool_]:
 def refuse_short(store: TextStore, split: str, tokens: int, needed: int, seq_len: int) -> None:
     """Raise `DataError` where the split has less than one window."""
     if not tokens:
-        raise DataError(
-            f"the split {split} is empty",
-            file=store.source.path,
-            fix="give more text, or files for each split",
-        )
+        fix = "give more text, or files for each split"
+        raise DataError(f"the split {split} is empty", file=store.source.path, fix=fix)
     if tokens < needed:
         what = (
             f"the text is too short: the split {split} has {tokens:,} tokens, less than one "
             f"window of seq_len {seq_len}"
         )
-        raise DataError(
-            what, file=store.source.path, fix=f"give more text, or --seq-len {tokens} or less"
-        )
+        fix = f"give more text, or --seq-len {tokens} or less"
+        raise DataError(what, file=store.source.path, fix=fix)

@@ -66,10 +66,8 @@ def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
         return FileTokenizer(_fetch_published(name, offline), name, name)
     if not path.exists():
         near = did_you_mean(name, [BYTES.name, TEXT8.name, *PUBLISHED])
-        raise UsageError(
-            f"no tokenizer '{name}', and no such folder; {near}",
-            fix="give a folder with tokenizer.json",
-        )
+        fix = "give a folder with tokenizer.json"
+        raise UsageError(f"no tokenizer '{name}', and no such folder; {near}", fix=fix)
     files = _read_files(path)
     return FileTokenizer(files, name_tokenizer(files), path)
 
@@ -90,21 +88,15 @@ def rebuild_tokenizer(files: dict[str, bytes], vocabulary: Vocabulary, origin: P
     if vocabulary == TEXT8:
         return LetterTokenizer()
     if not files:
-        raise UsageError(
-            f"holds no tokenizer for the vocabulary '{vocabulary.name}'",
-            file=origin,
-            fix="restore the run's files",
-        )
+        what = f"holds no tokenizer for the vocabulary '{vocabulary.name}'"
+        raise UsageError(what, file=origin, fix="restore the run's files")
     if hash_tokenizer(files) != vocabulary.tokenizer_sha256:
         what = (
             f"is not the tokenizer that the model was trained with (sha256 "
             f"{hash_tokenizer(files)[:12]}"
         )
-        raise UsageError(
-            f"{what}, not {vocabulary.tokenizer_sha256[:12]})",
-            file=origin,
-            fix="restore the run's files",
-        )
+        fix = "restore the run's files"
+        raise UsageError(f"{what}, not {vocabulary.tokenizer_sha256[:12]})", file=origin, fix=fix)
     return FileTokenizer(files, vocabulary.name, origin)
 
 
@@ -129,9 +121,8 @@ def _fetch_published(name: str, offline: bool) -> dict[str, bytes]:
         }
     except DataError as fault:
         urls = " and ".join(s.url for s in PUBLISHED[name])
-        raise DataError(
-            fault.what, fix=f"get {urls} and give the folder with --tokenizer FOLDER"
-        ) from None
+        fix = f"get {urls} and give the folder with --tokenizer FOLDER"
+        raise DataError(fault.what, fix=fix) from None
     return {filename: path.read_bytes() for filename, path in found.items()}
 
 
@@ -141,11 +132,8 @@ def _read_files(path: Path) -> dict[str, bytes]:
         there = {p.name for p in path.iterdir()}
         names = next((n for n in ((JSON,), (VOCAB, MERGES), (WORDS,)) if set(n) <= there), None)
         if names is None:
-            raise UsageError(
-                "holds no tokenizer",
-                file=path,
-                fix=f"give a folder with {JSON}, {VOCAB} and {MERGES}, or {WORDS}",
-            )
+            fix = f"give a folder with {JSON}, {VOCAB} and {MERGES}, or {WORDS}"
+            raise UsageError("holds no tokenizer", file=path, fix=fix)
         given = {name: folder / name for name in names}
     else:
         names = (
@@ -159,18 +147,12 @@ def _read_files(path: Path) -> dict[str, bytes]:
     try:
         for file in given.values():
             if file.stat().st_size > _LARGEST:
-                raise UsageError(
-                    f"is larger than {_LARGEST:,} bytes: no tokenizer",
-                    file=file,
-                    fix="give a tokenizer's file",
-                )
+                what = f"is larger than {_LARGEST:,} bytes: no tokenizer"
+                raise UsageError(what, file=file, fix="give a tokenizer's file")
         return {name: file.read_bytes() for name, file in given.items()}
     except OSError as fault:
-        raise UsageError(
-            f"cannot be read ({fault.strerror})",
-            file=fault.filename,
-            fix="give a tokenizer's files",
-        ) from None
+        what = f"cannot be read ({fault.strerror})"
+        raise UsageError(what, file=fault.filename, fix="give a tokenizer's files") from None
 
 
 def _has_hashes(files: dict[str, bytes], sources: tuple[Source, ...]) -> bool:

@@ -255,10 +255,8 @@ class TiledWindows(Windows):
         """Raises `UsageError` for impossible sizes, `DataError` for too little sequence."""
         super().__init__(store, split, seq_len)
         if seq_len < 1 or (stride is not None and stride < 1):
-            raise UsageError(
-                f"a window of {seq_len} {self.units} with stride {stride} cannot be cut",
-                fix="give 1 or more",
-            )
+            what = f"a window of {seq_len} {self.units} with stride {stride} cannot be cut"
+            raise UsageError(what, fix="give 1 or more")
         self.stride, self.max_n_fraction = stride or seq_len, max_n_fraction
         self.legacy = legacy_caduceus_tiling
         self.shortest = max(1, seq_len // 8)

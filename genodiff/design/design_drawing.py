@@ -310,6 +310,5 @@ def refuse_constraints(model: TrainedModel, rules: DesignRules, guiding: Guiding
 def refuse_empty_regions(designer: Designer) -> None:
     """Raises `UsageError` where nothing may change."""
     if not any(designer.space(group).free.any() for group in designer.groups):
-        raise UsageError(
-            "every base of the regions is fixed", fix="fix fewer bases, or give other regions"
-        )
+        fix = "fix fewer bases, or give other regions"
+        raise UsageError("every base of the regions is fixed", fix=fix)

@@ -68,13 +68,11 @@ class Draw:
 
     def __init__(self, temperature: float, top_p: float) -> None:
         if not 0 <= temperature < math.inf:
-            raise UsageError(
-                f"temperature {temperature}", fix="use 0 (always the best token) or more"
-            )
+            fix = "use 0 (always the best token) or more"
+            raise UsageError(f"temperature {temperature}", fix=fix)
         if not 0 < top_p <= 1:
-            raise UsageError(
-                f"top-p {top_p}", fix="use a number above 0 and at most 1 (1 keeps every token)"
-            )
+            fix = "use a number above 0 and at most 1 (1 keeps every token)"
+            raise UsageError(f"top-p {top_p}", fix=fix)
         self.temperature, self.top_p = temperature, top_p
 
     def __call__(

@@ -105,9 +105,8 @@ class MaskedDiffusion:
             or len(set(self.targets)) != len(self.targets)
             or self.mask_id in self.targets
         ):
-            raise UsageError(
-                "the targets must be one or more distinct ids, none of them the mask's"
-            )
+            what = "the targets must be one or more distinct ids, none of them the mask's"
+            raise UsageError(what)
 
     @cached_property
     def _consecutive(self) -> bool:

@@ -151,7 +151,6 @@ def objective(name: str, diffusion: MaskedDiffusion, **settings: Any) -> Objecti
     known = OBJECTIVES[name].list_settings()
     for key in settings:
         if key not in known:
-            raise UsageError(
-                f"the objective '{name}' has no setting '{key}'", fix=did_you_mean(key, known)
-            )
+            fix = did_you_mean(key, known)
+            raise UsageError(f"the objective '{name}' has no setting '{key}'", fix=fix)
     return OBJECTIVES[name](diffusion, **settings)

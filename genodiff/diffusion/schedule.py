@@ -78,9 +78,8 @@ class _Shape(Schedule):
 
     def __post_init__(self) -> None:
         if not 0 <= self.eps < 1:
-            raise UsageError(
-                f"eps = {self.eps} is not in [0, 1)", fix="use 0, or a small number such as 1e-3"
-            )
+            fix = "use 0, or a small number such as 1e-3"
+            raise UsageError(f"eps = {self.eps} is not in [0, 1)", fix=fix)
 
     @abstractmethod
     def _visible(self, t: Time) -> Time: ...
@@ -202,9 +201,8 @@ class Polynomial(_Shape):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.power > 0:
-            raise UsageError(
-                f"power = {self.power} is not above 0", fix="use 1 for linear, 2 for quadratic"
-            )
+            fix = "use 1 for linear, 2 for quadratic"
+            raise UsageError(f"power = {self.power} is not above 0", fix=fix)
 
     def _visible(self, t: Time) -> Time:
         return 1 - t**self.power
@@ -290,7 +288,6 @@ def schedule(name: str, **settings: float) -> Schedule:
     known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
         if key not in known:
-            raise UsageError(
-                f"schedule '{name}' has no setting '{key}'", fix=did_you_mean(key, known)
-            )
+            fix = did_you_mean(key, known)
+            raise UsageError(f"schedule '{name}' has no setting '{key}'", fix=fix)
     return cls(**settings)

@@ -106,9 +106,8 @@ def make_reading(
     if not layers or len({layer % (n + 1) for layer in layers}) < len(layers):
         raise UsageError("no layer, or one of them twice", fix="give each layer once")
     if alphabet.domain != "dna":
-        raise UsageError(
-            f"the model is of {alphabet.domain}, and embeddings are of DNA", fix="give a run of DNA"
-        )
+        fix = "give a run of DNA"
+        raise UsageError(f"the model is of {alphabet.domain}, and embeddings are of DNA", fix=fix)
     if strand != "forward" and alphabet.complement is None:
         raise UsageError("the alphabet has no second strand", fix="give --strand forward")
     beside = PLACE_CHANNELS if isinstance(backbone, RelatedBackbone) else 0
@@ -162,9 +161,8 @@ def cut_windows(
 def _random_access(given: Sequences) -> tuple[dict[str, int], Callable[[str, int, int], bytes]]:
     """Lengths of the contigs, and a function that gives the letters of contig, start and end."""
     if str(given) == "-":
-        raise UsageError(
-            "--bed and --region need a FASTA file, not a stream", fix="give the file itself"
-        )
+        fix = "give the file itself"
+        raise UsageError("--bed and --region need a FASTA file, not a stream", fix=fix)
     if is_file(given):
         genome = Genome(given)
         return genome.contigs, partial(_fetch_round, genome.contigs, genome.fetch)
@@ -259,9 +257,8 @@ def _embed_batch(
 
 def _encode(alphabet: Alphabet, window: Window) -> NDArray[np.uint8]:
     if not window.letters:
-        raise DataError(
-            "has no base", record=window.contig, fix="give sequences of at least one base"
-        )
+        fix = "give sequences of at least one base"
+        raise DataError("has no base", record=window.contig, fix=fix)
     return alphabet.encode(window.letters)
 
 

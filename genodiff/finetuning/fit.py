@@ -114,9 +114,8 @@ def raw_scores(
                 scores = classifier.predict(x0.to(device), lengths.to(device))
             out[rows[some]] = scores.double().cpu().numpy()
     if not np.isfinite(out).all():
-        raise GenodiffError(
-            "the network's scores are not finite", fix="lower --lr, or use --precision fp32"
-        )
+        fix = "lower --lr, or use --precision fp32"
+        raise GenodiffError("the network's scores are not finite", fix=fix)
     return out
 
 

@@ -192,10 +192,8 @@ class FitLoop:
         parameters = lesson.network.parameters()
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, lesson.settings.clip))
         if not (math.isfinite(norm) and math.isfinite(total)):
-            raise GenodiffError(
-                f"step {self.step + 1}: the loss or its gradient is not finite",
-                fix="lower --lr, or use --precision fp32",
-            )
+            what = f"step {self.step + 1}: the loss or its gradient is not finite"
+            raise GenodiffError(what, fix="lower --lr, or use --precision fp32")
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         if self.average is not None:

@@ -51,18 +51,14 @@ def read_state(path: Path, identity: str, groups: tuple[str, ...]) -> FitState:
             about = json.loads(file.read(size))["__metadata__"]
             counters = json.loads(about["counters"])
         except (ValueError, KeyError, TypeError, MemoryError, OverflowError):
-            raise CheckpointError(
-                "is no state of a fit: corrupt", file=path, fix="remove it; the unit begins again"
-            ) from None
+            fix = "remove it; the unit begins again"
+            raise CheckpointError("is no state of a fit: corrupt", file=path, fix=fix) from None
     tensors = read_tensors(path)
     if about.get("identity") != identity or about.get("sha256") != _digest(
         tensors, counters, identity
     ):
-        raise CheckpointError(
-            "is the state of another fit, or corrupt",
-            file=path,
-            fix="remove it; the unit begins again",
-        )
+        fix = "remove it; the unit begins again"
+        raise CheckpointError("is the state of another fit, or corrupt", file=path, fix=fix)
     parts = {
         group: {k[len(group) + 1 :]: v for k, v in tensors.items() if k.startswith(f"{group}.")}
         for group in groups

@@ -125,9 +125,8 @@ class FittedModel:
             raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
         found = self._scores(sequences, batch_size)
         if not np.isfinite(found).all():
-            raise GenodiffError(
-                "the scores are not finite", file=self.folder, fix="fit it with a lower --lr"
-            )
+            fix = "fit it with a lower --lr"
+            raise GenodiffError("the scores are not finite", file=self.folder, fix=fix)
         return found
 
 
@@ -252,11 +251,9 @@ def check_ensemble(models: Sequence[FittedModel]) -> None:
     first = models[0].card
     for other in models[1:]:
         if (other.card.kind, other.card.classes) != (first.kind, first.classes):
-            raise CheckpointError(
-                "predicts other classes than the first model of the ensemble",
-                file=other.folder,
-                fix="average seeds of one task and one model",
-            )
+            what = "predicts other classes than the first model of the ensemble"
+            fix = "average seeds of one task and one model"
+            raise CheckpointError(what, file=other.folder, fix=fix)
 
 
 def score_queries(

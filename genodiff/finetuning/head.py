@@ -42,14 +42,11 @@ def choose_strands(backbone: nn.Module, wanted: Strands, has_complement: bool) -
     if wanted == "auto":
         return "conjoin" if paired else "average" if has_complement else "none"
     if wanted == "conjoin" and not paired:
-        raise UsageError(
-            "--rc conjoin needs a network that reads both strands (PS)", fix="give --rc average"
-        )
+        fix = "give --rc average"
+        raise UsageError("--rc conjoin needs a network that reads both strands (PS)", fix=fix)
     if paired and wanted in ("average", "augment"):
-        raise UsageError(
-            f"--rc {wanted} is for networks of one strand; this one reads both",
-            fix="give --rc conjoin",
-        )
+        what = f"--rc {wanted} is for networks of one strand; this one reads both"
+        raise UsageError(what, fix="give --rc conjoin")
     if wanted in ("average", "augment") and not has_complement:
         raise UsageError(f"--rc {wanted} needs an alphabet with a complement", fix="give --rc none")
     return wanted

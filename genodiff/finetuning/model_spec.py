@@ -127,9 +127,8 @@ def parse_models(
     for called, word in named:
         one = _parse_model(called, word, first, baselines, domain)
         if any(one.name == other.name and one != other for other in found):
-            raise UsageError(
-                f"two models are called '{one.name}'", fix="name one of them: --model NAME=PATH"
-            )
+            fix = "name one of them: --model NAME=PATH"
+            raise UsageError(f"two models are called '{one.name}'", fix=fix)
         if one not in found:
             found.append(one)
     return found
@@ -154,10 +153,8 @@ def _parse_model(
         if preset not in PRESETS:
             raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
         if PRESETS[preset].paired and not DOMAINS[domain].has_two_strands:
-            raise UsageError(
-                f"preset '{preset}' reads both strands of DNA, and {domain} has one",
-                fix=f"give {SCRATCH}:{DOMAINS[domain].preset}",
-            )
+            what = f"preset '{preset}' reads both strands of DNA, and {domain} has one"
+            raise UsageError(what, fix=f"give {SCRATCH}:{DOMAINS[domain].preset}")
         found = ModelSpec(name=alias or word, kind="scratch", preset=preset, domain=domain)
         return found.model_copy(update={"digest": _digest(found)})
     path = str(locate(word, there=False).absolute())

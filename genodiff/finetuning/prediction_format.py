@@ -24,7 +24,6 @@ def find_format(path: str | Path, wanted: Format | None = None) -> Format:
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in FORMATS:
         known = ", ".join(f".{name}" for name in FORMATS)
-        raise UsageError(
-            f"'{Path(path).name}' ends in none of {known}", fix="name the output after its format"
-        )
+        fix = "name the output after its format"
+        raise UsageError(f"'{Path(path).name}' ends in none of {known}", fix=fix)
     return ending

@@ -85,9 +85,8 @@ class FitSettings(Settings):
     @model_validator(mode="after")
     def _head_is_known(self) -> "FitSettings":
         if self.head not in HEADS.list_names():
-            raise ValueError(
-                f"no head '{self.head}'; {did_you_mean(self.head, HEADS.list_names())}"
-            )
+            what = f"no head '{self.head}'; {did_you_mean(self.head, HEADS.list_names())}"
+            raise ValueError(what)
         if self.head == "parts" and self.parts == 1:
             raise ValueError("head parts with 1 part is the head mean")
         if self.head != "parts" and self.parts > 1:

@@ -53,12 +53,9 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
             ):
                 raise ValueError("no row of results")
         except ValueError as fault:
-            raise DataError(
-                f"is no row of results ({fault})",
-                file=path,
-                line=number,
-                fix="remove the line; the unit runs again",
-            ) from None
+            what = f"is no row of results ({fault})"
+            fix = "remove the line; the unit runs again"
+            raise DataError(what, file=path, line=number, fix=fix) from None
         rows.append(row)
     return rows
 

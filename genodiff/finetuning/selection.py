@@ -138,10 +138,8 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise MachineError(
-            "--search needs optuna, which is not installed",
-            fix="pip install 'genodiff[search]'",
-        ) from None
+        fix = "pip install 'genodiff[search]'"
+        raise MachineError("--search needs optuna, which is not installed", fix=fix) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

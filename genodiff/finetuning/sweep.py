@@ -260,10 +260,8 @@ def sweep(
         finally:
             board.close()
     if faults:
-        raise GenodiffError(
-            f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}",
-            fix="the others are done and saved",
-        )
+        what = f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}"
+        raise GenodiffError(what, fix="the others are done and saved")
     chosen = {unit.key: unit for unit in units}
     own = (row for row in read_results(out) if row["key"] in chosen)
     whole = [seen[row["task"]].add_to(row) | chosen[row["key"]].tell_choice() for row in own]

@@ -56,11 +56,8 @@ def find_units(
             raise UsageError(f"no {name} '{wanted}' is saved here", file=path, fix=listed)
     open_names = _open_names([card.unit for card in chosen.values()], all_seeds)
     if open_names:
-        raise UsageError(
-            f"holds {len(chosen)} fitted models: {_list_units(chosen.values())}",
-            file=path,
-            fix=_ask(open_names),
-        )
+        what = f"holds {len(chosen)} fitted models: {_list_units(chosen.values())}"
+        raise UsageError(what, file=path, fix=_ask(open_names))
     return [p for p, card in sorted(chosen.items(), key=lambda item: item[1].unit.seed)]
 
 
@@ -92,11 +89,8 @@ def _kept_units(path: Path) -> dict[Path, PredictorCard]:
         raise CheckpointError(what, file=path, fix=RESUME)
     if rows and not any(can_keep_row(row) for row in rows):
         names = ", ".join(dict.fromkeys(str(row["model"]) for row in rows))
-        raise CheckpointError(
-            f"holds only baselines that cannot be saved ({names})",
-            file=path,
-            fix="fine-tune a network, cnn or kmer-lr",
-        )
+        what = f"holds only baselines that cannot be saved ({names})"
+        raise CheckpointError(what, file=path, fix="fine-tune a network, cnn or kmer-lr")
     raise CheckpointError("holds no saved weights", file=path, fix=_AGAIN)
 
 

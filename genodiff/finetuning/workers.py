@@ -89,11 +89,8 @@ def _one_by_one(
 
 def _stop_for(signals: Signals) -> None:
     if signals.caught is not None:
-        raise Interrupted(
-            f"{signals.caught.name}: stopped; finished work is saved",
-            signals.caught,
-            fix="run the same command again to resume",
-        )
+        what = f"{signals.caught.name}: stopped; finished work is saved"
+        raise Interrupted(what, signals.caught, fix="run the same command again to resume")
 
 
 def _outcome(unit: Unit, place: Workers, device: str, watch: Callable[[Tick], None]) -> UnitOutcome:
@@ -148,10 +145,8 @@ def _side_by_side(
                 pending = {future for future in pending if not future.cancelled()}
         _stop_for(signals)
     except BrokenProcessPool:
-        raise MachineError(
-            "a worker process died (killed, or out of memory); finished work is saved",
-            fix="give the same command, with fewer --jobs",
-        ) from None
+        what = "a worker process died (killed, or out of memory); finished work is saved"
+        raise MachineError(what, fix="give the same command, with fewer --jobs") from None
     finally:
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)

@@ -198,9 +198,8 @@ def load_oracle(spec: str, form: Form | None = None, timeout: float | None = Non
         what = f"--oracle {spec}: no module '{fault.name}'"
         raise UsageError(what, fix="start in the folder of the file, or install it") from None
     except AttributeError:
-        raise UsageError(
-            f"--oracle {spec}: no '{name}' in {module}", fix="check the name"
-        ) from None
+        fix = "check the name"
+        raise UsageError(f"--oracle {spec}: no '{name}' in {module}", fix=fix) from None
     except Exception as fault:  # foreign code: anything may come out of it
         said = " ".join(str(fault).split())[:200]
         what = f"--oracle {spec}: {module} cannot be imported ({type(fault).__name__}: {said})"

@@ -113,9 +113,8 @@ def fill_pieces(
     how = choose_sampler(how, model)
     window = model.config.data.seq_len
     if how.stride is not None and how.stride > window:
-        raise UsageError(
-            f"stride {how.stride} is above the trained length", fix=f"give at most {window}"
-        )
+        fix = f"give at most {window}"
+        raise UsageError(f"stride {how.stride} is above the trained length", fix=fix)
     if not 0 <= seed < 1 << 64:
         raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
     particles = 1 if guiding is None else guiding.particles

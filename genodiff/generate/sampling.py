@@ -86,9 +86,8 @@ class Sampling(Options):
             raise UsageError(what, fix="give as many as there are bases")
         for name, value in self.options.items():
             if not math.isfinite(value):
-                raise UsageError(
-                    f"{name} = {value} is not a finite number", fix="give a number such as 0.1"
-                )
+                fix = "give a number such as 0.1"
+                raise UsageError(f"{name} = {value} is not a finite number", fix=fix)
         require_positive("stride", self.stride)
         require_positive("batch size", self.batch_size)
         super().__post_init__()

@@ -98,9 +98,8 @@ def check_bits_lost(model: TrainedModel, how: Sampling) -> None:
         what = f"--bits-lost is for the ancestral sampler, and this is {how.sampler}"
         raise UsageError(what, fix="give --steps, or --sampler ancestral")
     if model.diffusion.time_conditioning or not model.objective.curve:
-        raise UsageError(
-            "--bits-lost is for masked models without time conditioning", fix="give --steps"
-        )
+        fix = "give --steps"
+        raise UsageError("--bits-lost is for masked models without time conditioning", fix=fix)
 
 
 def find_curve(model: TrainedModel, measure: Callable[[], dict[str, Any]]) -> Curve:

@@ -68,9 +68,8 @@ def parse_template(text: str, file: str | None = None) -> TextTemplate:
         elif part:
             parts.append(part)
     if not any(isinstance(part, int) for part in parts):
-        raise DataError(
-            "has no gap to fill", file=file, fix="write [[20]] where 20 tokens are to be filled in"
-        )
+        fix = "write [[20]] where 20 tokens are to be filled in"
+        raise DataError("has no gap to fill", file=file, fix=fix)
     return TextTemplate(tuple(parts))
 
 

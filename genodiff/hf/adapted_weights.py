@@ -60,9 +60,8 @@ def read_taps(layer: nn.Module) -> tuple[Tensor, Tensor | None]:
     Raises `NotImplementedError` for a wrapped one: what `peft` puts there mixes the channels.
     """
     if is_wrapped(layer):
-        raise NotImplementedError(
-            "an adapter on conv1d, whose channels are apart; leave it out of target_modules"
-        )
+        what = "an adapter on conv1d, whose channels are apart; leave it out of target_modules"
+        raise NotImplementedError(what)
     return layer.weight.squeeze(1), layer.bias  # type: ignore[operator, return-value]
 
 

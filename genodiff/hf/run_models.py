@@ -20,12 +20,11 @@ def from_run(path: str | Path) -> tuple[CaduceusForMaskedLM, CaduceusTokenizer]:
     """
     run = load_model(path)
     if run.alphabet.domain != "dna" or not isinstance(run.backbone, Network):
-        raise UsageError(
+        what = (
             f"a network of the kind {run.config.backbone.kind} ({run.alphabet.domain}) has no "
-            f"published class here",
-            file=path,
-            fix="give a run of a Caduceus of DNA",
+            f"published class here"
         )
+        raise UsageError(what, file=path, fix="give a run of a Caduceus of DNA")
     settings, origin = run.backbone.settings, find_origin(run)
     tensors = collect_tensors(run.backbone)
     state = make_published_state(settings, tensors, origin.vocabulary, MASKED_LM)

@@ -82,9 +82,8 @@ class Archive:
             NotImplementedError,
             RuntimeError,
         ) as fault:
-            raise self._fault(
-                f"is no sound PyTorch archive: truncated or corrupt ({fault})"
-            ) from None
+            what = f"is no sound PyTorch archive: truncated or corrupt ({fault})"
+            raise self._fault(what) from None
         if order.strip() != b"little":
             raise self._fault("holds numbers that are not little-endian", _SAVE_AGAIN)
         self._members = members
@@ -99,9 +98,8 @@ class Archive:
         for entry in entries:
             first, _, rest = entry.filename.partition("/")
             if first != top or not rest or ".." in rest.split("/") or rest in members:
-                raise self._fault(
-                    f"holds '{entry.filename}', which torch.save does not write: refused"
-                )
+                what = f"holds '{entry.filename}', which torch.save does not write: refused"
+                raise self._fault(what)
             if (
                 entry.compress_type != zipfile.ZIP_STORED
                 or entry.file_size != entry.compress_size

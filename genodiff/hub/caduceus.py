@@ -134,9 +134,8 @@ def read_published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
     """
     ssm = dict(config.get("ssm_cfg") or {})
     if ssm.get("layer", "Mamba1") != "Mamba1":
-        raise CheckpointError(
-            f"the mixer '{ssm['layer']}' is not known here", fix="use weights of a Mamba-1 Caduceus"
-        )
+        fix = "use weights of a Mamba-1 Caduceus"
+        raise CheckpointError(f"the mixer '{ssm['layer']}' is not known here", fix=fix)
     paired = bool(config.get("rcps", False))
     return CaduceusSettings.parse(
         {
@@ -190,9 +189,8 @@ def read_complement(config: Mapping[str, Any]) -> dict[int, int] | None:
     try:
         return {int(key): int(value) for key, value in found.items()} if found else None
     except (AttributeError, TypeError, ValueError):
-        raise CheckpointError(
-            "complement_map is no map from ids to ids: invalid", fix=BELONG
-        ) from None
+        what = "complement_map is no map from ids to ids: invalid"
+        raise CheckpointError(what, fix=BELONG) from None
 
 
 def read_published_complement(config: Mapping[str, Any], vocab_size: int) -> tuple[int, ...] | None:
@@ -205,9 +203,8 @@ def read_published_complement(config: Mapping[str, Any], vocab_size: int) -> tup
         return None
     complement = tuple(pairs.get(token, token) for token in range(vocab_size))
     if any(complement[complement[token]] != token for token in range(vocab_size)):
-        raise CheckpointError(
-            "the complement map is not its own inverse", fix="check complement_map in the config"
-        )
+        fix = "check complement_map in the config"
+        raise CheckpointError("the complement map is not its own inverse", fix=fix)
     return complement
 
 
@@ -303,9 +300,8 @@ def exchange_form(
             else f"has an odd number of layers ({settings.n_layer})"
         )
         form = "fused" if settings.alternate_strands else "unfused"
-        raise CheckpointError(
-            f"the network {why}: it exists in one form only", fix=f"export it with --{form}"
-        )
+        fix = f"export it with --{form}"
+        raise CheckpointError(f"the network {why}: it exists in one form only", fix=fix)
     out: dict[str, Tensor] = {}
     for name, x in tensors.items():
         if name.startswith("blocks.") and int(name.split(".")[1]) % 2 == 0:

@@ -105,9 +105,8 @@ def _vocabulary(
                 rows, None, read_listed_tokens(folder) if folder.is_dir() else None
             ), {}
         except CheckpointError as fault:
-            raise CheckpointError(
-                fault.what, file=file, fix="give --tokenizer where it is a network of text"
-            ) from None
+            fix = "give --tokenizer where it is a network of text"
+            raise CheckpointError(fault.what, file=file, fix=fix) from None
     found = open_tokenizer(tokenizer, offline=offline)
     vocabulary = blame_file(file, lambda: make_text_vocabulary(found.vocabulary, rows))
     return vocabulary, found.files if isinstance(found, FileTokenizer) else {}

@@ -154,9 +154,8 @@ def make_mdlm_config(settings: MdlmSettings, vocab_size: int, length: int) -> di
         or s.causal
         or s.qk_bias
     ):
-        raise CheckpointError(
-            "is a DiT of a form that has never been published", fix="export it as safetensors"
-        )
+        fix = "export it as safetensors"
+        raise CheckpointError("is a DiT of a form that has never been published", fix=fix)
     classes = {"cfg": True, "cfg_num_classes": s.n_classes} if s.n_classes else {}
     return {
         "architectures": ["UDLM" if s.n_classes else "MDLM"],
@@ -176,9 +175,8 @@ def _dit(shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any]) -> dict
         _agree("n_heads", heads, found)
         heads = found
     if heads is None:
-        raise CheckpointError(
-            "does not state its number of heads", fix="put the published config beside the weights"
-        )
+        fix = "put the published config beside the weights"
+        raise CheckpointError("does not state its number of heads", fix=fix)
     _agree("vocab_size", told.get("vocab_size"), shapes[DIT_EMBEDDING][0])
     return {
         "kind": "dit", "d_model": d, "n_layer": _count(shapes, "blocks."), "n_head": heads,
@@ -233,9 +231,8 @@ def _conditioning(
     elif "temb_strategy" in told:
         found = told["temb_strategy"] or "none"
         if found not in ("add", "none"):
-            raise CheckpointError(
-                f"has no tensors of temb_strategy {found}, which its config names", fix=BELONG
-            )
+            what = f"has no tensors of temb_strategy {found}, which its config names"
+            raise CheckpointError(what, fix=BELONG)
         return str(found)
     elif as_wide:
         what = "does not say whether its noise level is added or not read at all (temb_strategy)"
@@ -243,9 +240,8 @@ def _conditioning(
     else:
         found = "none"
     if told.get("temb_strategy") and found not in str(told["temb_strategy"]):
-        raise CheckpointError(
-            f"has the tensors of temb_strategy {found}, not of {told['temb_strategy']}", fix=BELONG
-        )
+        what = f"has the tensors of temb_strategy {found}, not of {told['temb_strategy']}"
+        raise CheckpointError(what, fix=BELONG)
     return found
 
 
@@ -270,6 +266,5 @@ def _classes(shapes: Mapping[str, tuple[int, ...]]) -> int:
 
 def _agree(key: str, told: Any, found: int) -> None:
     if told is not None and told != found:
-        raise CheckpointError(
-            f"{key} is {told} in the config, but the tensors say {found}", fix=BELONG
-        )
+        what = f"{key} is {told} in the config, but the tensors say {found}"
+        raise CheckpointError(what, fix=BELONG)

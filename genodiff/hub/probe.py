@@ -61,9 +61,8 @@ def probe_network(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Prob
     """
     logits = compute_probe_logits(backbone, alphabet)
     if not bool(torch.isfinite(logits).all()):
-        raise CheckpointError(
-            "the network's logits are not finite on a probe sequence", fix="use undamaged weights"
-        )
+        fix = "use undamaged weights"
+        raise CheckpointError("the network's logits are not finite on a probe sequence", fix=fix)
     x0 = make_probe_sequence(alphabet)
     logp = F.log_softmax(logits[..., list(alphabet.targets)].double(), -1)
     place = torch.searchsorted(torch.tensor(alphabet.targets), x0)

@@ -85,9 +85,8 @@ def blame_file(file: Path, work: Callable[[], Any], more: str = "") -> Any:
     try:
         return work()
     except CheckpointError as fault:
-        raise CheckpointError(
-            f"{fault.what}{more}", file=fault.file or file, fix=fault.fix
-        ) from None
+        fix = fault.fix
+        raise CheckpointError(f"{fault.what}{more}", file=fault.file or file, fix=fix) from None
     except GenodiffError as fault:
         raise CheckpointError(fault.what, file=file, fix=fault.fix) from None
 
@@ -110,9 +109,8 @@ def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: st
     """Raises `CheckpointError` where the config and the embedding `name` differ in tokens."""
     size, multiple = config.get("vocab_size", rows), config.get("pad_vocab_size_multiple") or 1
     if rows not in (size, -(-size // multiple) * multiple):
-        raise CheckpointError(
-            f"vocab_size is {size}, but '{name}' has {rows} rows", file=config_file, fix=BELONG
-        )
+        what = f"vocab_size is {size}, but '{name}' has {rows} rows"
+        raise CheckpointError(what, file=config_file, fix=BELONG)
 
 
 def find_unused(weights: Weights, names: Collection[str]) -> tuple[str, ...]:
@@ -165,9 +163,8 @@ def judge_config(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
             )
             raise CheckpointError(f"{key} is {value!r}: {what}", file=path, fix=BELONG)
         if key in _SWITCHES and type(value) is not bool:
-            raise CheckpointError(
-                f"{key} is {value!r}: must be true or false", file=path, fix=BELONG
-            )
+            what = f"{key} is {value!r}: must be true or false"
+            raise CheckpointError(what, file=path, fix=BELONG)
         if (
             isinstance(value, str)
             and key not in _FREE_TEXT

@@ -68,13 +68,11 @@ def read_source(
     """
     path = find_published_folder(path)
     if not os.path.lexists(path):
-        raise CheckpointError(
-            "is not there (not found)", file=path, fix=suggest_ready_model(path) + _READABLE
-        )
+        fix = suggest_ready_model(path) + _READABLE
+        raise CheckpointError("is not there (not found)", file=path, fix=fix)
     if (path / CARD).exists():
-        raise CheckpointError(
-            "is a run folder already: nothing to import", file=path, fix="use it as it is"
-        )
+        fix = "use it as it is"
+        raise CheckpointError("is a run folder already: nothing to import", file=path, fix=fix)
     folder = path if path.is_dir() else path.parent
     files = find_weight_files(path) if path.is_dir() else list_parts(path)
     config_file = folder / CONFIG
@@ -85,9 +83,8 @@ def read_source(
     elif path.is_dir() and not (files and files[0].suffix == ".ckpt"):
         if known := find_folder_kind(path):
             raise CheckpointError(f"is {known[0]}", file=path, fix=known[1])
-        raise CheckpointError(
-            "is missing (not found)", file=config_file, fix="give the whole published folder"
-        )
+        fix = "give the whole published folder"
+        raise CheckpointError("is missing (not found)", file=config_file, fix=fix)
     if not files:
         what = "holds no weights: neither model.safetensors nor pytorch_model.bin"
         raise CheckpointError(what, file=folder, fix="give the whole published folder")

@@ -156,9 +156,8 @@ def take_tensors(
             raise CheckpointError(f"lacks '{theirs}'", fix=BELONG)
         x = x.squeeze(1) if theirs.endswith("conv1d.weight") and x.ndim == 3 else x
         if tuple(x.shape) != shapes[here]:
-            raise CheckpointError(
-                f"'{theirs}' has the shape {tuple(x.shape)}, not {shapes[here]}", fix=BELONG
-            )
+            what = f"'{theirs}' has the shape {tuple(x.shape)}, not {shapes[here]}"
+            raise CheckpointError(what, fix=BELONG)
         ours[here] = x if x.dtype == torch.float64 else x.float()
     wanted = set(names.values())
     for name in sorted(state.keys() - wanted):
@@ -167,7 +166,6 @@ def take_tensors(
         if twin not in wanted:
             raise CheckpointError(f"has no place for '{name}'", fix=BELONG)
         if not torch.equal(state[name], state[twin]):
-            raise CheckpointError(
-                f"'{name}' should equal '{twin}', to which the config ties it", fix=BELONG
-            )
+            what = f"'{name}' should equal '{twin}', to which the config ties it"
+            raise CheckpointError(what, fix=BELONG)
     return ours

@@ -67,9 +67,8 @@ class Weights:
                 with safe_open(find_plain_path(resolve_file(path)), framework="pt") as file:
                     found |= {name: file.get_tensor(name) for name in here}
             except (SafetensorError, ValueError, RuntimeError, OSError) as fault:
-                raise CheckpointError(
-                    f"is no valid safetensors file: corrupt ({fault})", file=path, fix=_AGAIN
-                ) from None
+                what = f"is no valid safetensors file: corrupt ({fault})"
+                raise CheckpointError(what, file=path, fix=_AGAIN) from None
         for name, tensor in found.items():
             if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
                 what = f"tensor '{name}' has values that are not finite (NaN or infinity)"
@@ -147,9 +146,8 @@ def _shards(index: Path) -> list[Path]:
         or not table
         or not all(isinstance(name, str) for name in table.values())
     ):
-        raise CheckpointError(
-            "has no weight_map from tensors to files: corrupt", file=index, fix=_AGAIN
-        )
+        what = "has no weight_map from tensors to files: corrupt"
+        raise CheckpointError(what, file=index, fix=_AGAIN)
     for name in table.values():
         if Path(name).name != name or not name.endswith((".safetensors", ".bin")):
             what = f"names '{name}', a path outside the folder or no weight file: not allowed"
@@ -169,9 +167,8 @@ def open_weights(files: list[Path]) -> Weights:
             found = _header(path)
         twice = entries.keys() & found.keys()
         if twice:
-            raise CheckpointError(
-                f"holds '{min(twice)}', which another shard has too", file=path, fix=_AGAIN
-            )
+            what = f"holds '{min(twice)}', which another shard has too"
+            raise CheckpointError(what, file=path, fix=_AGAIN)
         entries |= found
     return Weights(entries, files, archives)
 
@@ -205,11 +202,8 @@ def _header(path: Path) -> dict[str, Entry]:
                 "is a bare pickle or an archive of an old format, which may run code: "
                 "refused, no valid safetensors header"
             )
-            raise CheckpointError(
-                what,
-                file=path,
-                fix="save the weights as safetensors, or with torch.save of 1.6 or newer",
-            ) from None
+            fix = "save the weights as safetensors, or with torch.save of 1.6 or newer"
+            raise CheckpointError(what, file=path, fix=fix) from None
         what = (
             f"is no valid safetensors file: header or buffer truncated, invalid or "
             f"corrupt ({fault})"

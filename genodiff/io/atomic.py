@@ -195,9 +195,8 @@ def atomic_directory(
             ):
                 if exist_ok and target.is_dir():
                     return
-                raise MachineError(
-                    "already exists", file=path, fix="choose another name or remove it"
-                ) from None
+                fix = "choose another name or remove it"
+                raise MachineError("already exists", file=path, fix=fix) from None
             raise write_error(path, fault) from None
     finally:
         if lock is not None:

@@ -65,9 +65,8 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
         what = (
             f"holds no interval with any base ({empty} empty)" if empty else "is empty: no interval"
         )
-        raise DataError(
-            what, file=name_input(path), fix="give rows of CONTIG, START and END, separated by tabs"
-        )
+        fix = "give rows of CONTIG, START and END, separated by tabs"
+        raise DataError(what, file=name_input(path), fix=fix)
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     again = table.height - table.n_unique(subset=["contig", "start", "end", "name", "strand"])
     if empty:
@@ -95,9 +94,8 @@ def parse_bed_lines(
             raise fault from None
         if columns and len(fields) != columns:
             what = f"has {len(fields)} columns where the rows before have {columns}"
-            raise _fault(
-                path, number, what, "give every row the same columns ('.' for an unknown value)"
-            )
+            fix = "give every row the same columns ('.' for an unknown value)"
+            raise _fault(path, number, what, fix)
         columns = len(fields)
         yield row, fields
 
@@ -122,9 +120,8 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
     for name, line in zip(table["name"].to_list(), table["line"].to_list(), strict=True):
         if str(name).lower() not in _SPLITS:
             near = did_you_mean(str(name).lower(), ("train", "valid", "test"))
-            raise _fault(
-                path, line, f"unknown split '{name}'", f"{near} (column 4 names the split)"
-            )
+            fix = f"{near} (column 4 names the split)"
+            raise _fault(path, line, f"unknown split '{name}'", fix)
     if "train" not in names:
         what = "has no interval of the split train"
         raise DataError(what, file=name_input(path), fix="write train in some rows' 4th column")
@@ -164,9 +161,8 @@ def _row(
     contig = fields[0]
     name, score, strand = (fields[i] if len(fields) > i else None for i in (3, 4, 5))
     if not contig or contig != "".join(contig.split()) or contig[0] in "\"'>":
-        raise _fault(
-            path, number, f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'"
-        )
+        fix = "remove blanks, quotes and '>'"
+        raise _fault(path, number, f"'{contig}' is not the name of a contig", fix)
     for what, text in (("contig's name", contig), ("name", name), ("score", score)):
         if text and (spoilt := find_spoilt_name(text)):
             raise _fault(path, number, f"the {what} '{text}' {spoilt[0]}", spoilt[1])
@@ -174,29 +170,20 @@ def _row(
         _position(path, number, fields[i], which, first) for i, which in ((1, "start"), (2, "end"))
     )
     if end < start:
-        raise _fault(
-            path, number, f"the end {end} is before the start {start}", "exchange or correct them"
-        )
+        fix = "exchange or correct them"
+        raise _fault(path, number, f"the end {end} is before the start {start}", fix)
     if contigs is not None:
         known = find_contig(contig, contigs, name_input(path))
         if known is None:
-            raise _fault(
-                path,
-                number,
-                f"unknown contig '{contig}': not in the FASTA",
-                suggest_contig(contig, contigs),
-            )
+            what = f"unknown contig '{contig}': not in the FASTA"
+            raise _fault(path, number, what, suggest_contig(contig, contigs))
         contig, length = known, contigs[known]
         if end > length:
             which = f"start {start} and the end {end} are" if start >= length else f"end {end} is"
             hint = "; is the file 1-based?" if end == length + 1 and start > 0 else ""
             what = f"the {which} past the end of {contig} (length {length}){hint}"
-            raise _fault(
-                path,
-                number,
-                what,
-                "BED is 0-based and half-open: correct the row, or give the right FASTA",
-            )
+            fix = "BED is 0-based and half-open: correct the row, or give the right FASTA"
+            raise _fault(path, number, what, fix)
     if strand not in (None, "+", "-", "."):
         raise _fault(path, number, f"'{strand}' is no strand", "write +, - or . in column 6")
     if strand is None and (score in _STRANDS or name in _STRANDS):

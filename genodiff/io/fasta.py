@@ -255,9 +255,8 @@ class _Scanner:
                 held = len(stretch)
                 stretch = stretch.rstrip(b" \t\r")
                 if held - len(stretch) > _LONGEST_BLANK:
-                    raise self._fault(
-                        f"more than {_LONGEST_BLANK:,} blanks in a row", "remove them"
-                    )
+                    what = f"more than {_LONGEST_BLANK:,} blanks in a row"
+                    raise self._fault(what, "remove them")
             at += len(stretch)
             if stretch and self.record is None:
                 self._preamble(stretch)
@@ -332,9 +331,8 @@ class _Scanner:
             raise self._fault(f"{what} in a header", fix, record=None)
         words = raw.split(None, 1)
         if not words:
-            raise self._fault(
-                "header without a name after '>'", "give the record a name", record=None
-            )
+            what = "header without a name after '>'"
+            raise self._fault(what, "give the record a name", record=None)
         try:
             name = words[0].decode()
         except UnicodeDecodeError:
@@ -373,9 +371,8 @@ class _Scanner:
                 f"{self.ambiguous:,} of {self.letters:,} letters are ambiguity codes: is "
                 f"this protein, not DNA?"
             )
-            raise self._fault(
-                what, "give DNA (write unknown bases as N)", line=self.first_ambiguous
-            )
+            fix = "give DNA (write unknown bases as N)"
+            raise self._fault(what, fix, line=self.first_ambiguous)
         self.total += self.letters
         if last and not self.letters:
             every = (

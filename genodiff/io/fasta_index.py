@@ -207,9 +207,8 @@ def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple
         for place in places:
             place[3:] = [place[1], place[1] + 1]
         if source.sha256 is None or source.sha256.hexdigest() != sha:
-            raise DataError(
-                "changed while it was being read", file=path, fix="wait until it is complete"
-            )
+            fix = "wait until it is complete"
+            raise DataError("changed while it was being read", file=path, fix=fix)
     return places, stamp_file(copy.stat())
 
 

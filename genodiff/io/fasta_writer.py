@@ -93,9 +93,8 @@ def format_fasta(record: Record, line_width: int = 60) -> bytes:
         or len(name.split()) != 1
         or {"\n", "\r"} & set(description)
     ):
-        raise UsageError(
-            f"{name!r} cannot be the name of a FASTA record", fix="give one printable word"
-        )
+        fix = "give one printable word"
+        raise UsageError(f"{name!r} cannot be the name of a FASTA record", fix=fix)
     header = f">{name} {description}".rstrip().encode("utf-8", "surrogateescape")
     lines = (sequence[at : at + line_width] for at in range(0, len(sequence), line_width))
     return b"\n".join([header, *lines, b""])

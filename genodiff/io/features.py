@@ -89,9 +89,8 @@ def _records(given: str | Path | SeqRecord | Sequence[SeqRecord]) -> Iterator[Fl
         records: Any = [given] if hasattr(given, "features") else given
         for record in records:
             if not hasattr(record, "features"):
-                raise UsageError(
-                    f"a {type(record).__name__} has no features", fix="give Bio.SeqRecord objects"
-                )
+                fix = "give Bio.SeqRecord objects"
+                raise UsageError(f"a {type(record).__name__} has no features", fix=fix)
             yield FlatRecord(record.id, bytes(record.seq).upper(), 0, record)
         return
     with open_text(given, "GenBank") as source:

@@ -37,9 +37,8 @@ def sha256_file(path: str | Path) -> str:
         with open(find_readable(path), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as fault:
-        raise DataError(
-            f"cannot be read ({fault.strerror})", file=path, fix="check its permissions"
-        ) from None
+        fix = "check its permissions"
+        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix=fix) from None
 
 
 def stamp_time(precision: Literal["seconds", "milliseconds"] = "seconds") -> str:

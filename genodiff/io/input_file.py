@@ -71,9 +71,8 @@ class InputFile:
             self.stat.st_size,
             self.stat.st_mtime_ns,
         ) and stat.S_ISREG(now.st_mode):
-            raise DataError(
-                "changed while it was being read", file=self.shown, fix="wait until it is complete"
-            )
+            fix = "wait until it is complete"
+            raise DataError("changed while it was being read", file=self.shown, fix=fix)
 
     def _raw(self) -> Iterator[bytes]:
         while True:
@@ -83,9 +82,8 @@ class InputFile:
                     piece = os.read(self.descriptor, BLOCK)
                 except OSError as fault:
                     what = f"cannot be read after byte {self.size:,}: {fault.strerror}"
-                    raise DataError(
-                        what, file=self.shown, fix="check the disk or the network mount"
-                    ) from None
+                    fix = "check the disk or the network mount"
+                    raise DataError(what, file=self.shown, fix=fix) from None
                 if not piece:
                     break
                 pieces.append(piece)
@@ -252,9 +250,8 @@ def _open(path: str | Path, shown: str) -> int:
             descriptor = os.dup(0) if path == STDIN else os.open(path, os.O_RDONLY)
             if os.isatty(descriptor):
                 os.close(descriptor)
-                raise DataError(
-                    "is a terminal, not data", file=shown, fix="give a file, or pipe one in"
-                )
+                fix = "give a file, or pipe one in"
+                raise DataError("is a terminal, not data", file=shown, fix=fix)
             return descriptor
         _regular(os.stat(path), shown)
         descriptor = os.open(
@@ -273,9 +270,8 @@ def _open(path: str | Path, shown: str) -> int:
         what = "cannot be named in this locale, whose encoding is not UTF-8"
         raise DataError(what, file=shown, fix="set LC_ALL=C.UTF-8") from None
     except ValueError:
-        raise DataError(
-            "is not a possible file name (NUL byte)", file=shown, fix="give the path of a file"
-        ) from None
+        fix = "give the path of a file"
+        raise DataError("is not a possible file name (NUL byte)", file=shown, fix=fix) from None
 
 
 def _regular(status: os.stat_result, shown: str) -> None:
@@ -290,9 +286,8 @@ def _regular(status: os.stat_result, shown: str) -> None:
         what = "is a named pipe (FIFO), not a regular file"
         raise DataError(what, file=shown, fix="give - as the file and redirect: < PIPE")
     kind = "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "socket"
-    raise DataError(
-        f"is a {kind}, not a regular file", file=shown, fix="give a regular file, or - for stdin"
-    )
+    fix = "give a regular file, or - for stdin"
+    raise DataError(f"is a {kind}, not a regular file", file=shown, fix=fix)
 
 
 def _refuse_stand_in(descriptor: int, shown: str) -> None:

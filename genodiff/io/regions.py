@@ -39,17 +39,15 @@ def parse_region(
             return whole, 0, contigs[whole]
         if ":" in text and text.rsplit(":", 1)[0] in contigs:
             raise UsageError(f"region '{text}' has no valid range", fix=_FORM)
-        raise UsageError(
-            f"region '{text}': no contig of that name", fix=suggest_contig(text, contigs)
-        )
+        fix = suggest_contig(text, contigs)
+        raise UsageError(f"region '{text}': no contig of that name", fix=fix)
     named = found["contig"]
     if named.startswith("{") and named.endswith("}") and named not in contigs:
         named = named[1:-1]
     contig = find_contig(named, contigs)
     if contig is None:
-        raise UsageError(
-            f"region '{text}': no contig '{named}'", fix=suggest_contig(named, contigs)
-        )
+        fix = suggest_contig(named, contigs)
+        raise UsageError(f"region '{text}': no contig '{named}'", fix=fix)
     length = contigs[contig]
     start = _parse_number(found["start"], text)
     end = _parse_number(found["end"], text) if found["end"] else length if found["dash"] else start

@@ -70,13 +70,12 @@ def _refuse_inputs(path: str, inputs: Iterable[str | Path | None]) -> None:
     """Raises `UsageError` where `path` is one of `inputs`, under any name."""
     for source in inputs:
         if source is not None and str(source) != "-" and _same_file(path, str(source)):
-            raise UsageError(
+            what = (
                 f"is read and cannot be written as well ({source})"
                 if str(source) != path
-                else "is read and cannot be written as well",
-                file=path,
-                fix="give another name for the output",
+                else "is read and cannot be written as well"
             )
+            raise UsageError(what, file=path, fix="give another name for the output")
 
 
 def check_new_folder(
@@ -91,9 +90,8 @@ def check_new_folder(
     target = Path(path)
     _refuse_inputs(str(path), inputs)
     if os.path.lexists(target) and not force and not _is_empty_folder(target):
-        raise UsageError(
-            "exists already", file=path, fix="give another name, or --force to rename the old one"
-        )
+        fix = "give another name, or --force to rename the old one"
+        raise UsageError("exists already", file=path, fix=fix)
     _check_parent(str(path))
 
 
@@ -109,9 +107,8 @@ def set_aside(path: str | Path) -> Path | None:
     try:
         target.rename(aside)
     except OSError as fault:
-        raise MachineError(
-            f"cannot be renamed to {aside.name}: {fault.strerror}", file=path, fix="rename it"
-        ) from None
+        what = f"cannot be renamed to {aside.name}: {fault.strerror}"
+        raise MachineError(what, file=path, fix="rename it") from None
     return aside
 
 
@@ -212,9 +209,8 @@ def _check_writable(path: str) -> int | None:
     except FileNotFoundError:
         mode = None
     except OSError as fault:
-        raise MachineError(
-            f"cannot be written: {fault.strerror}", file=path, fix="choose another path"
-        ) from None
+        fix = "choose another path"
+        raise MachineError(f"cannot be written: {fault.strerror}", file=path, fix=fix) from None
     if mode is not None and stat.S_ISDIR(mode):
         raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
     if (
@@ -236,9 +232,8 @@ def _check_parent(path: str) -> None:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
-        raise MachineError(
-            f"cannot be written: {folder} is not a directory", file=path, fix="choose another path"
-        )
+        fix = "choose another path"
+        raise MachineError(f"cannot be written: {folder} is not a directory", file=path, fix=fix)
     if not os.access(folder, os.W_OK):
         raise _denied(path)
 

@@ -74,9 +74,8 @@ def read_text_pieces(path: str | Path) -> Iterator[str]:
                 ) from None
             if "\0" in text:
                 at = line + text.count("\n", 0, text.index("\0"))
-                raise DataError(
-                    "NUL byte (binary data?)", file=source.shown, line=at, fix="give a text file"
-                )
+                fix = "give a text file"
+                raise DataError("NUL byte (binary data?)", file=source.shown, line=at, fix=fix)
             yield text
             line, done = line + text.count("\n"), done + len(block)
         if decoder.getstate()[0]:
@@ -94,9 +93,8 @@ def read_json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iter
             value = json.loads(line)
         except (ValueError, RecursionError) as fault:
             reason = getattr(fault, "msg", "nested too deeply")
-            raise DataError(
-                f"not JSON: {reason}", file=shown, line=number, fix="give one JSON object per line"
-            ) from None
+            fix = "give one JSON object per line"
+            raise DataError(f"not JSON: {reason}", file=shown, line=number, fix=fix) from None
         parts: list[str] = [value.get(field) for field in fields] if isinstance(value, dict) else []  # type: ignore[misc]
         if not parts or not all(isinstance(part, str) for part in parts):
             there = isinstance(value, dict) and all(field in value for field in fields)

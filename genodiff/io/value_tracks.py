@@ -167,9 +167,8 @@ def _read_wiggle(
             least = {"start": "" if fixed else "1", "step": "1", "span": "1"}
             numbers = [read_whole(given.get(name, value)) for name, value in least.items()]
             if not all(numbers):
-                raise fault(
-                    f"'{text[:60]}' is no start of a block", "start, step, span count from 1"
-                )
+                what = f"'{text[:60]}' is no start of a block"
+                raise fault(what, "start, step, span count from 1")
             start, step, span = (one or 1 for one in numbers)
             found.setdefault(contig, np.full(contigs[contig], np.nan, np.float32))
             continue

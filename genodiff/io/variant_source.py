@@ -256,8 +256,7 @@ def _convert_bcf(path: Path, shown: str) -> Iterator[tuple[int, str]]:
                 yield number, str(record).rstrip("\n")
     except (OSError, ValueError, NotImplementedError) as fault:
         what = f"the BCF data (binary variants) are corrupt after record line {number}: {fault}"
-        raise DataError(
-            what, file=shown, fix="copy the file again (bcftools view tests it)"
-        ) from None
+        fix = "copy the file again (bcftools view tests it)"
+        raise DataError(what, file=shown, fix=fix) from None
     finally:
         pysam.set_verbosity(before)

@@ -104,11 +104,10 @@ def read_card(folder: Path) -> Card:
     check_version(values, path)
     unknown = sorted(values.keys() - _KEYS - {_DTYPE})
     if unknown:
-        raise CheckpointError(
-            f"unknown key '{unknown[0]}'; no outside path and no remote code is followed from here",
-            file=path,
-            fix="remove it",
+        what = (
+            f"unknown key '{unknown[0]}'; no outside path and no remote code is followed from here"
         )
+        raise CheckpointError(what, file=path, fix="remove it")
     for key in sorted(_KEYS - values.keys()):
         raise CheckpointError(f"the key '{key}' is missing", file=path, fix=AGAIN)
     alphabet = _alphabet(values, path)
@@ -116,11 +115,8 @@ def read_card(folder: Path) -> Card:
         raise CheckpointError("config is not an object: invalid", file=path, fix=AGAIN)
     config = RunConfig.parse(values["config"], file=path, error=CheckpointError)
     if config.domain != alphabet.domain:
-        raise CheckpointError(
-            f"config is of domain {config.domain}, the vocabulary of {alphabet.domain}",
-            file=path,
-            fix=AGAIN,
-        )
+        what = f"config is of domain {config.domain}, the vocabulary of {alphabet.domain}"
+        raise CheckpointError(what, file=path, fix=AGAIN)
     step, digest, data = values["step"], values["weights_sha256"], values["data"]
     if (
         type(step) is not int
@@ -128,9 +124,8 @@ def read_card(folder: Path) -> Card:
         or not isinstance(digest, str)
         or not isinstance(data, dict)
     ):
-        raise CheckpointError(
-            "step, weights_sha256 or data has an invalid value", file=path, fix=AGAIN
-        )
+        what = "step, weights_sha256 or data has an invalid value"
+        raise CheckpointError(what, file=path, fix=AGAIN)
     dtype = values.get(_DTYPE, FLOAT)
     if dtype not in (FLOAT, HALF):
         what = f"{_DTYPE} is {dtype!r}: must be {FLOAT} or {HALF}"
@@ -148,20 +143,18 @@ def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:
         raise CheckpointError(f"the vocabulary {fault.what}", file=path, fix=AGAIN) from None
     own = alphabet if isinstance(alphabet, Vocabulary) else ALPHABETS.get(alphabet.name)
     if own is None or values["domain"] != alphabet.domain:
-        raise CheckpointError(
+        what = (
             f"domain '{values['domain']}' with vocabulary '{alphabet.name}' is none that this "
-            f"genodiff knows",
-            file=path,
-            fix=AGAIN,
+            f"genodiff knows"
         )
+        raise CheckpointError(what, file=path, fix=AGAIN)
     known = own.fingerprint()
     if alphabet.fingerprint() != known or values["alphabet_sha256"] != known:
-        raise CheckpointError(
+        what = (
             f"the vocabulary or its complement differs from '{alphabet.name}' (fingerprint "
-            f"{known[:12]})",
-            file=path,
-            fix=AGAIN,
+            f"{known[:12]})"
         )
+        raise CheckpointError(what, file=path, fix=AGAIN)
     return alphabet
 
 
@@ -251,11 +244,8 @@ def read_state(folder: Path) -> State:
     card, _ = verify_folder(folder)
     counters = read_json(folder / STATE_CARD)
     if counters.get("step") != card.step:
-        raise CheckpointError(
-            f"is of step {counters.get('step')}, the weights of {card.step}",
-            file=folder / STATE_CARD,
-            fix=AGAIN,
-        )
+        what = f"is of step {counters.get('step')}, the weights of {card.step}"
+        raise CheckpointError(what, file=folder / STATE_CARD, fix=AGAIN)
     weights = read_tensors(folder / WEIGHTS, sha256=card.weights_sha256)
     return State(card.step, weights, read_tensors(folder / STATE), counters)
 
@@ -268,22 +258,17 @@ def verify_folder(folder: Path) -> tuple[Card, dict[str, Any]]:
     if sound:  # else a damaged byte may have made another version of it
         check_version(manifest, folder / MANIFEST)
     if not sound or not isinstance(manifest.get("files"), dict):
-        raise CheckpointError(
-            "the manifest was changed after it was written (checksum differs)",
-            file=folder / MANIFEST,
-            fix=AGAIN,
-        )
+        what = "the manifest was changed after it was written (checksum differs)"
+        raise CheckpointError(what, file=folder / MANIFEST, fix=AGAIN)
     files: dict[str, Any] = manifest["files"]
     for name in _MEMBERS:
         if name not in files:
-            raise CheckpointError(
-                f"does not list {name}: incomplete", file=folder / MANIFEST, fix=AGAIN
-            )
+            what = f"does not list {name}: incomplete"
+            raise CheckpointError(what, file=folder / MANIFEST, fix=AGAIN)
     for name in files:
         if Path(name).name != name:
-            raise CheckpointError(
-                f"lists '{name}', a path outside the folder", file=folder / MANIFEST, fix=AGAIN
-            )
+            what = f"lists '{name}', a path outside the folder"
+            raise CheckpointError(what, file=folder / MANIFEST, fix=AGAIN)
         stamp = _stamp(read_bytes(folder / name))
         if stamp != files[name]:
             what = (
@@ -299,11 +284,8 @@ def verify_folder(folder: Path) -> tuple[Card, dict[str, Any]]:
     card = read_card(folder)
     named = _STEP.fullmatch(folder.name)
     if manifest.get("step") != card.step or (named and int(named[1]) != card.step):
-        raise CheckpointError(
-            f"is of step {card.step}, the folder or manifest of another",
-            file=folder / CARD,
-            fix=AGAIN,
-        )
+        what = f"is of step {card.step}, the folder or manifest of another"
+        raise CheckpointError(what, file=folder / CARD, fix=AGAIN)
     return card, manifest
 
 

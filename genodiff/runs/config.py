@@ -156,10 +156,8 @@ class DiffusionSettings(Settings):
         given |= self.objective_options
         for name in given:
             if name not in known:
-                raise UsageError(
-                    f"objective {self.objective} has no setting '{name}'",
-                    fix="leave it out, or give another --objective",
-                )
+                fix = "leave it out, or give another --objective"
+                raise UsageError(f"objective {self.objective} has no setting '{name}'", fix=fix)
         return given | {
             name: getattr(self, name) for name in ("time_sampling", "exact_count") if name in known
         }
@@ -259,9 +257,8 @@ class RunConfig(Settings):
         if not self.classes and any(getattr(self.data, one) is not None for one in LABEL_SETTINGS):
             raise ValueError("settings of labels, and no labels; give --labels FILE")
         if self.data.rc_augment is True and not domain.has_two_strands:
-            raise ValueError(
-                f"'data.rc_augment' does not go with domain {domain.name}, which has one strand"
-            )
+            what = f"'data.rc_augment' does not go with domain {domain.name}, which has one strand"
+            raise ValueError(what)
         return self
 
     @model_serializer(mode="wrap")
@@ -285,9 +282,8 @@ class RunConfig(Settings):
         needed = OBJECTIVES[name].kind == "causal"
         if needed and not self.backbone.causal:
             what = f"objective {name} needs a network that reads one way (causal)"
-            raise UsageError(
-                what, file=file, fix="give --preset mamba-470k, or --preset dit-causal-470k"
-            )
+            fix = "give --preset mamba-470k, or --preset dit-causal-470k"
+            raise UsageError(what, file=file, fix=fix)
         if self.backbone.causal and not needed:
             what = (
                 f"objective {name} needs a network that sees both sides of a mask, and this "

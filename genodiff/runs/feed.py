@@ -156,9 +156,8 @@ def find_recipe(config: RunConfig) -> Recipe:
     """The recipe of a configuration, its BED and its overrides applied. Raises `UsageError`."""
     if config.recipe == OWN:
         if config.fasta is None and config.genomes is None:
-            raise UsageError(
-                "no FASTA: neither the recipe nor the run names one", fix="give --fasta FILE"
-            )
+            fix = "give --fasta FILE"
+            raise UsageError("no FASTA: neither the recipe nor the run names one", fix=fix)
         recipe = (
             Recipe(name=OWN)
             if config.fasta is None
@@ -177,9 +176,8 @@ def find_text_recipe(config: RunConfig) -> TextRecipe:
     if config.recipe != OWN:
         return load_text_recipe(config.recipe)
     if config.text is None:
-        raise UsageError(
-            f"recipe '{OWN}' means your own text, and there is none", fix="give --text FILE"
-        )
+        fix = "give --text FILE"
+        raise UsageError(f"recipe '{OWN}' means your own text, and there is none", fix=fix)
     return make_text_recipe(config.text).model_copy(update={"name": OWN})
 
 

@@ -75,10 +75,8 @@ class RunFolder:
 def refuse_nonfinite(name: str, tensor: Tensor, step: int) -> None:
     """Raises `GenodiffError` where a tensor that is about to be saved is not finite."""
     if not bool(torch.isfinite(tensor).all()):
-        raise GenodiffError(
-            f"step {step}: {name} is not finite; no checkpoint is written",
-            fix="lower --lr and resume",
-        )
+        fix = "lower --lr and resume"
+        raise GenodiffError(f"step {step}: {name} is not finite; no checkpoint is written", fix=fix)
 
 
 def prepare_folder(path: Path) -> list[Path]:
@@ -87,9 +85,8 @@ def prepare_folder(path: Path) -> list[Path]:
     Raises `UsageError` where a file is in its place, `MachineError` where it cannot be made.
     """
     if path.exists() and not path.is_dir():
-        raise UsageError(
-            "exists and is a file, not a directory", file=path, fix="choose another --out"
-        )
+        fix = "choose another --out"
+        raise UsageError("exists and is a file, not a directory", file=path, fix=fix)
     made = [above for above in path.parents if not above.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -133,9 +130,8 @@ def check_config(path: Path, config: RunConfig) -> None:
     there = path / CONFIG
     if not there.is_file():
         if list_steps(path):
-            raise CheckpointError(
-                "is missing (not found), but there are checkpoints", file=there, fix="restore it"
-            )
+            what = "is missing (not found), but there are checkpoints"
+            raise CheckpointError(what, file=there, fix="restore it")
         return
     refuse_other_run(path, config)
 

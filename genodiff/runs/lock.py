@@ -30,9 +30,8 @@ def hold_lock(run: Path) -> Iterator[None]:
             if not lock.take():
                 raise _refuse(run, lock)
         except FileNotFoundError:
-            raise UsageError(
-                "another run is just leaving this folder", file=run, fix="try again"
-            ) from None
+            fix = "try again"
+            raise UsageError("another run is just leaving this folder", file=run, fix=fix) from None
         except OSError as fault:
             raise write_error(lock.path, fault) from None
         _held.add(lock)

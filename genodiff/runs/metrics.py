@@ -73,9 +73,8 @@ class Metrics:
             return header
         lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
         if not lines or lines[0] != header:
-            raise CheckpointError(
-                "has other columns than this genodiff writes", file=self.path, fix="move it away"
-            )
+            what = "has other columns than this genodiff writes"
+            raise CheckpointError(what, file=self.path, fix="move it away")
         kept = [
             line for line in lines[1:] if line.endswith("\n") and line.split(",", 1)[0].isdecimal()
         ]

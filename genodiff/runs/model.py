@@ -66,9 +66,8 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
             if pickled
             else "is a file, not a folder"
         )
-        raise CheckpointError(
-            kind, file=path, fix="give a run folder with model.safetensors and model.json"
-        )
+        fix = "give a run folder with model.safetensors and model.json"
+        raise CheckpointError(kind, file=path, fix=fix)
     refuse_pickles(path)
     if not os.path.lexists(path / CARD) and os.path.lexists(path / WEIGHTS):
         read_tensors(path / WEIGHTS)  # a fault of the weights is said before the missing card
@@ -170,14 +169,13 @@ def _check_size(folder: Path, card: Card) -> None:
         there = 0
     asked = config.backbone.n_parameters(alphabet.padded_size)
     if each * asked > there + each * alphabet.padded_size * config.backbone.d_model:
-        raise CheckpointError(
+        what = (
             f"d_model {config.backbone.d_model} and n_layer {config.backbone.n_layer} ask for "
             f"{asked} parameters "
             f"({each * asked} bytes of memory), but {WEIGHTS} is only {there} bytes large: it is "
-            f"cut short, or its dtype is not {kept}",
-            file=folder / CARD,
-            fix=AGAIN,
+            f"cut short, or its dtype is not {kept}"
         )
+        raise CheckpointError(what, file=folder / CARD, fix=AGAIN)
 
 
 def build_backbone(config: RunConfig, alphabet: Alphabet) -> Backbone:
@@ -213,9 +211,8 @@ def fill_module(module: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Copy `tensors` (names as `collect_tensors` gives them) into the module, bit for bit."""
     mine = collect_tensors(module)
     if mine.keys() != tensors.keys():
-        raise CheckpointError(
-            f"tensors {sorted(mine.keys() ^ tensors.keys())[:3]} do not belong together", fix=AGAIN
-        )
+        what = f"tensors {sorted(mine.keys() ^ tensors.keys())[:3]} do not belong together"
+        raise CheckpointError(what, fix=AGAIN)
     with torch.no_grad():
         for name, tensor in mine.items():
             tensor.copy_(tensors[name])

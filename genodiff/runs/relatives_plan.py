@@ -72,9 +72,8 @@ def check_relatives_room(plan: dict[str, Any]) -> None:
     large = [row for row in plan["genomes"] if row["too_large"] and row["state"] != "built"]
     if large:
         what = f"{large[0]['name']} is too large for this machine: {large[0]['too_large']}"
-        raise MachineError(
-            what, fix="leave it out (--only names the others), or use another machine"
-        )
+        fix = "leave it out (--only names the others), or use another machine"
+        raise MachineError(what, fix=fix)
     needed, free = plan["fetch_bytes"] + plan["disk_bytes"], plan["free_disk_bytes"]
     if needed > free:
         what = f"about {format_size(needed)} are needed, and {format_size(free)} are free"

@@ -72,12 +72,11 @@ def expand_names(
     Raises `error` for unknown and repeated names.
     """
     if not isinstance(values, dict):
-        raise error(
+        what = (
             f"expected keys and values, found "
-            f"{'nothing' if values is None else type(values).__name__}",
-            file=file,
-            fix="see `genodiff config schema`",
+            f"{'nothing' if values is None else type(values).__name__}"
         )
+        raise error(what, file=file, fix="see `genodiff config schema`")
     short, parts = list_short_names(), list_sections()
     fields = RunConfig.model_fields
     out = {
@@ -91,22 +90,15 @@ def expand_names(
         place = tuple(str(key).split(".")) if "." in str(key) else short.get(str(key), ())
         if len(place) != 2 or place[0] not in parts or place[1] not in parts[place[0]]:
             near = did_you_mean(str(key), [*fields, *short])
-            raise error(
-                f"unknown setting '{key}'; {near}", file=file, fix="see `genodiff config schema`"
-            )
+            fix = "see `genodiff config schema`"
+            raise error(f"unknown setting '{key}'; {near}", file=file, fix=fix)
         section = out.setdefault(place[0], {})
         if not isinstance(section, dict):
-            raise error(
-                f"setting '{place[0]}' has no settings below it",
-                file=file,
-                fix="see `genodiff config schema`",
-            )
+            fix = "see `genodiff config schema`"
+            raise error(f"setting '{place[0]}' has no settings below it", file=file, fix=fix)
         if place[1] in section:
-            raise error(
-                f"setting '{key}' is given twice (also as '{'.'.join(place)}')",
-                file=file,
-                fix="give it once",
-            )
+            what = f"setting '{key}' is given twice (also as '{'.'.join(place)}')"
+            raise error(what, file=file, fix="give it once")
         section[place[1]] = value
     return out
 
@@ -158,15 +150,11 @@ def resolve_config(
     name = top.get("preset") or under.get("preset") or preset or first
     if name not in PRESETS:
         near = did_you_mean(str(name), PRESETS)
-        raise UsageError(
-            f"unknown preset '{name}'; {near}", file=None if top.get("preset") else file
-        )
+        what = f"unknown preset '{name}'; {near}"
+        raise UsageError(what, file=None if top.get("preset") else file)
     if kind in BACKBONES and kind != PRESETS[name].kind:
-        raise UsageError(
-            f"preset '{name}' is a {PRESETS[name].kind}, not a {kind}",
-            file=file,
-            fix="leave out the preset, or the kind",
-        )
+        what = f"preset '{name}' is a {PRESETS[name].kind}, not a {kind}"
+        raise UsageError(what, file=file, fix="leave out the preset, or the kind")
     diffusion = merge_settings(under.get("diffusion") or {}, top.get("diffusion") or {})
     if diffusion.get("block") is not None and "objective" not in diffusion:
         under = merge_settings({"diffusion": {"objective": "block"}}, under)
@@ -224,11 +212,9 @@ def refuse_other_run(folder: Path, config: RunConfig) -> None:
     differing = keep_choices(folder, config).differences(read_config(there, together=False))
     if differing:
         more = f" and {len(differing) - 4} more" if len(differing) > 4 else ""
-        raise UsageError(
-            f"holds a run with another configuration; {'; '.join(differing[:4])}{more}",
-            file=folder,
-            fix="give the same settings to resume it, or another --out for a new run",
-        )
+        what = f"holds a run with another configuration; {'; '.join(differing[:4])}{more}"
+        fix = "give the same settings to resume it, or another --out for a new run"
+        raise UsageError(what, file=folder, fix=fix)
 
 
 def read_config(

@@ -103,15 +103,13 @@ def find_only_run(folder: Path = Path("runs")) -> Path:
     """Return the only run under `folder`. Raises `CheckpointError` for none, and for several."""
     runs = [p for p in folder.iterdir() if (p / CONFIG).is_file()] if folder.is_dir() else []
     if not runs:
-        raise CheckpointError(
-            "there is no run", file=folder, fix="give --checkpoint RUN, or `genodiff train` first"
-        )
+        fix = "give --checkpoint RUN, or `genodiff train` first"
+        raise CheckpointError("there is no run", file=folder, fix=fix)
     if len(runs) > 1:
         runs.sort(key=lambda p: p.stat().st_mtime, reverse=True)
         named = ", ".join(str(p) for p in runs[:5]) + (", …" if len(runs) > 5 else "")
-        raise CheckpointError(
-            f"there are {len(runs)} runs: {named}", file=folder, fix=f"give --checkpoint {runs[0]}"
-        )
+        fix = f"give --checkpoint {runs[0]}"
+        raise CheckpointError(f"there are {len(runs)} runs: {named}", file=folder, fix=fix)
     return runs[0]
 
 

@@ -50,15 +50,13 @@ def read_bytes(path: Path, largest: int | None = None) -> bytes:
     try:
         found = path.lstat()
         if stat.S_ISLNK(found.st_mode):
-            raise CheckpointError(
-                "is a symlink: it may lead outside", file=path, fix="put the file itself there"
-            )
+            fix = "put the file itself there"
+            raise CheckpointError("is a symlink: it may lead outside", file=path, fix=fix)
         if not stat.S_ISREG(found.st_mode):
             raise CheckpointError("is not a regular file", file=path, fix=AGAIN)
         if largest is not None and found.st_size > largest:
-            raise CheckpointError(
-                f"is {found.st_size} bytes large, more than {largest}", file=path, fix=AGAIN
-            )
+            what = f"is {found.st_size} bytes large, more than {largest}"
+            raise CheckpointError(what, file=path, fix=AGAIN)
         raw = path.read_bytes()
     except OSError as fault:
         raise explain_fault(path, fault, "a complete run folder or checkpoint") from None
@@ -72,9 +70,8 @@ def refuse_stand_in(path: Path, head: bytes) -> None:
     if known is not None:
         raise CheckpointError(f"is {known[0]}", file=path, fix=known[1])
     if not head:
-        raise CheckpointError(
-            "is empty: truncated to 0 bytes", file=path, fix="download or copy it again"
-        )
+        fix = "download or copy it again"
+        raise CheckpointError("is empty: truncated to 0 bytes", file=path, fix=fix)
 
 
 def explain_fault(path: Path, fault: OSError, wanted: str) -> CheckpointError:
@@ -149,15 +146,11 @@ def check_version(values: dict[str, Any], path: Path) -> None:
     """Raises `CheckpointError` unless this build reads the file's `format_version`."""
     version = values.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise CheckpointError(
-            f"has no valid format_version (found {version!r})", file=path, fix=AGAIN
-        )
+        what = f"has no valid format_version (found {version!r})"
+        raise CheckpointError(what, file=path, fix=AGAIN)
     if version > FORMAT_VERSION:
-        raise CheckpointError(
-            f"format_version {version} is newer than {FORMAT_VERSION}, which this genodiff reads",
-            file=path,
-            fix="upgrade genodiff",
-        )
+        what = f"format_version {version} is newer than {FORMAT_VERSION}, which this genodiff reads"
+        raise CheckpointError(what, file=path, fix="upgrade genodiff")
 
 
 def to_utf8(value: Any) -> Any:
@@ -203,24 +196,19 @@ def read_tensors(
     if sha256 is None or hashlib.sha256(raw).hexdigest() != sha256:
         _judge_header(path, raw, wanted, dtype)
         if sha256 is not None:
-            raise CheckpointError(
-                "does not match its recorded hash: corrupt (sha256 checksum differs)",
-                file=path,
-                fix=AGAIN,
-            )
+            what = "does not match its recorded hash: corrupt (sha256 checksum differs)"
+            raise CheckpointError(what, file=path, fix=AGAIN)
     elif wanted is not None:
         _judge_header(path, raw, wanted, dtype)
     try:
         tensors = safetensors.torch.load(raw)
     except (SafetensorError, ValueError, RuntimeError) as fault:
-        raise CheckpointError(
-            f"is no valid safetensors file: corrupt ({fault})", file=path, fix=AGAIN
-        ) from None
+        what = f"is no valid safetensors file: corrupt ({fault})"
+        raise CheckpointError(what, file=path, fix=AGAIN) from None
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(
-                f"tensor {name} has values that are not finite", file=path, fix=AGAIN
-            )
+            what = f"tensor {name} has values that are not finite"
+            raise CheckpointError(what, file=path, fix=AGAIN)
     return {name: x.float() if x.dtype == torch.float16 else x for name, x in tensors.items()}
 
 
@@ -253,11 +241,8 @@ def _judge_header(
         raise CheckpointError(f"tensor {name} {where}", file=path, fix=AGAIN)
     for name, (shape, kind) in found.items():
         if shape != wanted[name]:
-            raise CheckpointError(
-                f"tensor {name} has shape {list(shape)}, not {list(wanted[name])}",
-                file=path,
-                fix=AGAIN,
-            )
+            what = f"tensor {name} has shape {list(shape)}, not {list(wanted[name])}"
+            raise CheckpointError(what, file=path, fix=AGAIN)
         if kind != dtype:
             what = f"tensor {name} has dtype {kind}, not {dtype}"
             raise CheckpointError(what, file=path, fix=AGAIN)

@@ -254,7 +254,6 @@ class TrainSettings(Settings):
     @model_validator(mode="after")
     def _batches_split_evenly(self) -> Self:
         if self.batch_size and self.accumulate and self.batch_size % self.accumulate:
-            raise ValueError(
-                f"batch_size {self.batch_size} is not a multiple of accumulate {self.accumulate}"
-            )
+            what = f"batch_size {self.batch_size} is not a multiple of accumulate {self.accumulate}"
+            raise ValueError(what)
         return self

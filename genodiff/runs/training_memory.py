@@ -227,11 +227,8 @@ def open_trained_store(
             store.check_same(model.data)
         return store
     except DataError as fault:
-        raise DataError(
-            f"the run's training genome is needed for {needed_for}: {fault.what}",
-            file=fault.file,
-            fix=f"restore it, or {fix}",
-        ) from None
+        what = f"the run's training genome is needed for {needed_for}: {fault.what}"
+        raise DataError(what, file=fault.file, fix=f"restore it, or {fix}") from None
 
 
 def is_own_genome(recipe: Recipe, remembered: Mapping[str, Any], genome: Genome) -> bool:

@@ -344,10 +344,8 @@ def parse_codes(texts: Sequence[str], contigs: Mapping[str, int]) -> dict[str, i
             raise UsageError(f"--genetic-code {text}", fix="give CONTIG=N, such as chrM=2")
         known = find_contig(contig, contigs) if contig else ""
         if known is None:
-            raise UsageError(
-                f"--genetic-code {text}: the FASTA has no contig '{contig}'",
-                fix=did_you_mean(contig, contigs),
-            )
+            fix = did_you_mean(contig, contigs)
+            raise UsageError(f"--genetic-code {text}: the FASTA has no contig '{contig}'", fix=fix)
         check_table(int(number))
         codes |= dict.fromkeys([known] if known else contigs, int(number))
     return codes

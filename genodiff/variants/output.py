@@ -272,9 +272,6 @@ def import_pysam(out: str | Path) -> Any:
     try:
         import pysam
     except ImportError:
-        raise MachineError(
-            "an index needs the package pysam",
-            file=out,
-            fix="pip install 'genodiff[variants]', or write .vcf, .tsv or .parquet",
-        ) from None
+        fix = "pip install 'genodiff[variants]', or write .vcf, .tsv or .parquet"
+        raise MachineError("an index needs the package pysam", file=out, fix=fix) from None
     return pysam

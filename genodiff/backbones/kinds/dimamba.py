@@ -83,9 +83,8 @@ class DiMambaSettings(BackboneSettings):
     @model_validator(mode="after")
     def _fits_together(self) -> "DiMambaSettings":
         if self.conditioning == "adaln" and not self.residual:
-            raise ValueError(
-                "with adaln a block always adds to its input: residual cannot be false"
-            )
+            what = "with adaln a block always adds to its input: residual cannot be false"
+            raise ValueError(what)
         if self.conditioning != "adaln" and self.dropout:
             raise ValueError("dropout needs conditioning: adaln")
         if self.conditioning == "none" and (self.time_conditioning or self.n_classes):

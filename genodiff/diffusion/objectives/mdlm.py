@@ -69,9 +69,8 @@ class Mdlm(Objective):
 
     def __post_init__(self) -> None:
         if self.time_steps is not None and self.time_steps < 1:
-            raise UsageError(
-                f"{self.time_steps} time steps", fix="give 1 or more, or none for continuous time"
-            )
+            fix = "give 1 or more, or none for continuous time"
+            raise UsageError(f"{self.time_steps} time steps", fix=fix)
         if self.bell is None:
             if self.bell_center != 0.5 or self.bell_weighted:
                 what = "a centre or weights of bell-shaped mask rates, and no bell"

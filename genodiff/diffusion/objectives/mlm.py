@@ -57,9 +57,8 @@ class Mlm(Objective):
 
     def __post_init__(self) -> None:
         if not 0 < self.mask_rate <= 1:
-            raise UsageError(
-                f"a mask rate of {self.mask_rate}", fix="give a share above 0, such as 0.15"
-            )
+            fix = "give a share above 0, such as 0.15"
+            raise UsageError(f"a mask rate of {self.mask_rate}", fix=fix)
 
     @property
     def curve(self) -> bool:

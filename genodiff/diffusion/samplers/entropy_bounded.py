@@ -98,6 +98,5 @@ def entropy_bounded(
 
 def _check_bound(bound: float) -> None:
     if not bound >= 0:
-        raise UsageError(
-            f"an entropy bound of {bound:g} nats", fix="use 0 (one base at a time) or more"
-        )
+        fix = "use 0 (one base at a time) or more"
+        raise UsageError(f"an entropy bound of {bound:g} nats", fix=fix)

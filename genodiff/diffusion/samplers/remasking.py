@@ -70,9 +70,8 @@ def plan_loop(share: Floats, eta: float, t_on: float, t_off: float, alpha_on: fl
         what = f"t_on = {t_on:g} and t_off = {t_off:g} are not 1 >= t_on > t_off >= 0"
         raise UsageError(what, fix="leave them out (0.55 and 0.05)")
     if not 0 < alpha_on < 1:
-        raise UsageError(
-            f"alpha_on = {alpha_on:g} is not between 0 and 1", fix="leave it out (0.9)"
-        )
+        fix = "leave it out (0.9)"
+        raise UsageError(f"alpha_on = {alpha_on:g} is not between 0 and 1", fix=fix)
     steps, on, off = len(share), 1 - t_on, 1 - t_off
     done = np.arange(steps + 1) / steps
     height = np.concatenate([[0.0], share])

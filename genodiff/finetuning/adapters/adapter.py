@@ -69,10 +69,8 @@ def parse_adapter(word: str) -> AdapterChoice:
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
         if not equals or key in values:
-            raise UsageError(
-                f"--adapter {word}: '{part}' is no KEY=VALUE of its own",
-                fix="write for example lora:r=8,on=in_proj+out_proj",
-            )
+            fix = "write for example lora:r=8,on=in_proj+out_proj"
+            raise UsageError(f"--adapter {word}: '{part}' is no KEY=VALUE of its own", fix=fix)
         values[key] = tuple(value.split("+")) if key == "on" else value
     try:
         return AdapterChoice(name, ADAPTERS[name].options.parse(values))
@@ -126,9 +124,8 @@ def find_weights(backbone: nn.Module, on: Sequence[str]) -> list[_Place]:
     known = sorted({part for name in parts for part in parts[name]} - {"A_log"})
     for wanted in on:
         if wanted not in known:
-            raise UsageError(
-                f"--adapter: no weight '{wanted}' in this network; {did_you_mean(wanted, known)}"
-            )
+            what = f"--adapter: no weight '{wanted}' in this network; {did_you_mean(wanted, known)}"
+            raise UsageError(what)
     if on:
         return [place for name, place in matrices if parts[name] & set(on)]
     return [place for name, place in matrices if not parts[name] & set(_NOT_USUAL)]
