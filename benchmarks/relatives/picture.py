@@ -31,6 +31,7 @@ COLOURS = dict(zip("ACGT", ("#1b7f3b", "#0b5cad", "#a3690b", "#b3261e"), strict=
 CODING, DARK, RED = "#0b6e69", "#22313f", "#c0392b"
 SPECIES = {"Sarb": "S. arboricola", "Seub": "S. eubayanus", "Spar": "S. paradoxus"}
 LEAST_ALIGNED = 0.05
+MEAN = 9
 GAL4 = re.compile(r"(?=CG[GC].{11}CCG)")
 
 
@@ -81,11 +82,12 @@ def draw(wide: dict[str, Any], near: dict[str, Any], out: str) -> None:
         3, 1, figsize=(12, 5.4), height_ratios=[2.2, 2.2, 0.8], layout="constrained"
     )
     x, rs = np.arange(*WIDE), np.nan_to_num(wide["rs"].astype(float))
-    smooth = np.convolve(rs, np.ones(9) / 9, "same")
+    smooth = np.convolve(rs, np.ones(MEAN) / MEAN, "same")
     a.fill_between(x, smooth, 0, where=smooth > 0, color=CODING, lw=0)
     a.fill_between(x, smooth, 0, where=smooth < 0, color="#c9d1d6", lw=0)
     low, high = float(smooth.min()), float(smooth.max())
-    a.set(xlim=WIDE, ylim=(low - 0.55 * (high - low), high * 1.1), ylabel="rejected\nsubstitutions")
+    a.set(xlim=WIDE, ylim=(low - 0.55 * (high - low), high * 1.1), yticks=[-1, 0, 1])
+    a.set_ylabel(f"rejected substitutions\n(mean of {MEAN} bases)")
     at = low - 0.3 * (high - low)
     for name, start, end, strand in GENES:
         start, end = max(start, WIDE[0]), min(end, WIDE[1])
