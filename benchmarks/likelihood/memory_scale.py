@@ -91,7 +91,7 @@ def ask(memory: Memory, windows: Codes, hidden: NDArray[np.bool_]) -> dict[str, 
 
 
 def peak_gb() -> float:
-    """The most memory that this process held, of files too; `ru_maxrss` has its parent's as well."""
+    """The most memory that this process held; `ru_maxrss` begins with its parent's."""
     own = Path("/proc/self/status")
     if own.exists():
         return int(own.read_text().split("VmHWM:")[1].split()[0]) * 1024 / 1e9
