@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Generator
 from importlib import import_module
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
 from zlib import crc32
 
 import hypothesis
@@ -22,7 +21,7 @@ import torch
 from folders import SHARED
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 
 # A shell's background job ignores Ctrl-C and nohup a hang-up; so would what a test starts.
@@ -60,31 +59,16 @@ for _room in CHECKED:
 alignment_fit = import_module("genodiff.memory.alignment")  # after the hooks
 SEARCHED = alignment_fit._SEARCHED
 
-# A figure takes a tenth of a second, and a page has a dozen: outside `reports`, where they are
-# looked at, the words of a figure stand for it.
-svg = import_module("genodiff.reports.svg")
-RENDER = svg._render
 _checked: set[str] = set()  # tests of which a case has been checked for shapes
-
-
-def write_words(figure: "Figure") -> bytes:
-    """The words of a figure as an `<svg>` element, in a group that is named after the figure."""
-    from matplotlib.text import Text
-
-    texts = [text.get_text() for text in figure.findobj(Text)]
-    words = "".join(f"<text>{escape(text)}</text>" for text in texts)
-    group = f'<g clip-path="url(#words)">{words}</g>'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1">{group}</svg>'.encode()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check shapes or not, search or not, render or not, before the first fixture of the test."""
+    """Check shapes or not, search or not, before the first fixture of the test."""
     room, test = item.path.parent.name, item.nodeid.partition("[")[0]
     jaxtyping.config.update("jaxtyping_disable", room not in CHECKED or test in _checked)
     _checked.add(test)
     alignment_fit._SEARCHED = SEARCHED if room == "memory" else ()
-    svg._render = RENDER if room == "reports" else write_words
 
 
 # No deadline (shared machines are slow now and then) and the same examples every time, so that a
@@ -173,12 +157,6 @@ def model(run):
     from genodiff.runs.model import load_model
 
     return load_model(run)
-
-
-@pytest.fixture
-def no_figures(monkeypatch):
-    """A run's report has its words and numbers alone: its figures take as long as all else."""
-    monkeypatch.setattr("genodiff.reports.html.draw_both_widths", lambda *_, **__: "")
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,7 @@ from trial_schedules import ScheduleFigure
 from trials import TrialResult, TrialSpec
 
 from genodiff.domain import DOMAINS
-from genodiff.reports.figures import NARROW, WIDE
-from genodiff.reports.svg import INK, draw_both_widths, open_canvas, to_svg
+from genodiff.reports.chart import Axis, Trace, draw_both_widths, draw_chart
 from genodiff.statistics.comparisons import JudgedDifference
 from genodiff.statistics.interval import BITS, Floats
 from genodiff.statistics.seed_windows import compare_models, estimate_fixed_ratio, estimate_ratio
@@ -46,7 +45,7 @@ def write_page(
     tables = [_main_table(spec, rows), *([make_pair_table(pairs)] if pairs else [])]
     tables += [_schedule_table(figures)] if figures else []
     caption = "The figure on validation windows, averaged weights, first seed."
-    curve = ComparisonFigure("While training", draw_both_widths(draw_curves, entries), caption)
+    curve = ComparisonFigure("While training", draw_curves(entries), caption)
     estimates = [
         {
             "name": f.name,
@@ -214,26 +213,16 @@ def _notes(spec: TrialSpec, entries: list[TrialResult], pairs: list[dict[str, An
     )
 
 
-def draw_curves(entries: list[TrialResult], *, narrow: bool = False) -> str:
-    """Validation figures by tokens seen, one line for each row, as SVG."""
-    with open_canvas(NARROW if narrow else WIDE, 3.4) as figure:
-        ax = figure.add_subplot()
-        for i, entry in enumerate(entries):
-            tokens, bits = _validations(entry.runs[0])
-            ax.plot(
-                tokens,
-                bits,
-                marker="o",
-                markersize=3,
-                color=_COLOURS[i % len(_COLOURS)],
-                label=entry.row.name,
-            )
-        ax.set_xlabel("tokens", color=INK)
-        ax.set_ylabel("bits per token", color=INK)
-        ax.legend(loc="upper right", ncols=1 if narrow else 2)
-        return to_svg(
-            figure, f"fig-compare{'-narrow' * narrow}", "Validation figure by tokens seen"
-        )
+def draw_curves(entries: list[TrialResult]) -> str:
+    """Bits per token on validation windows by tokens seen, of each row's first seed."""
+    traces = []
+    for i, entry in enumerate(entries):
+        seen, bits = _validations(entry.runs[0])
+        colour, dash = _COLOURS[i % len(_COLOURS)], ((), (4, 2), (1, 2))[i // len(_COLOURS) % 3]
+        traces.append(Trace(seen, bits, colour, entry.row.name, 1.3, dash, "o", 1.8))
+    axes = Axis("tokens"), Axis("bits per token")
+    title = "Validation figure by tokens seen"
+    return draw_both_widths(title, lambda width: draw_chart(traces, *axes, width))
 
 
 def _validations(run: Path) -> tuple[list[int], list[float]]:

@@ -27,7 +27,6 @@ from genodiff.reports.benchmark_tables import (
     make_comparison_rows,
     make_table_rows,
 )
-from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sessions, read_sweep
 from genodiff.reports.template import render_template
 from genodiff.tasks import metrics
@@ -90,8 +89,7 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
         "compared": describe_comparisons(panel),
         "audit": audit_text(panel), "cuts": cut_notes(panel),
         "choices": choice_notes(panel),
-        "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks,
-        drawn).items()},
+        "figures": {k: Markup(v) for k, v in _figures(panel, networks, drawn).items()},
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),
         "classes": panel.about["classes"], "official": panel.split == "official",
     }  # fmt: skip
@@ -104,9 +102,7 @@ def _make_dot(line: ModelResult, metric: str) -> figures.Dot:
     return figures.Dot(line.name, line.mean, drawn, seeds, line.role)
 
 
-def _figures(
-    panel: TaskResult, name: str, networks: list[ModelResult], drawn: list[str]
-) -> dict[str, str]:
+def _figures(panel: TaskResult, networks: list[ModelResult], drawn: list[str]) -> dict[str, str]:
     metric, kind = panel.about["metric"], panel.about["kind"]
     found = dict.fromkeys(("dots", "learning", "calibration", "length"), "")
     dots = [_make_dot(x, metric) for x in panel.lines if np.isfinite(x.mean)]
@@ -116,17 +112,17 @@ def _figures(
             for v in sorted(panel.published, key=lambda v: v.mean)
             if not v.metric
         ]
-        found["dots"] = draw_both_widths(figures.draw_dots, name, metric, dots)
+        found["dots"] = figures.draw_dots(metric, dots)
     curves = {
         x.name: [u["history"] for u in x.units if u.get("history")] for x in networks[:_DRAWN]
     }
     curves = {k: v for k, v in curves.items() if v}
     if curves:
-        found["learning"] = draw_both_widths(figures.draw_learning, name, metric, curves)
+        found["learning"] = figures.draw_learning(metric, curves)
     seen = {k: panel.predictions[k] for k in drawn if k in panel.predictions}
     if seen and kind in ("binary", "multiclass"):
         found["calibration"] = figures.draw_reliability(
-            name, {k: metrics.measure_calibration(truth, p) for k, (p, truth, _) in seen.items()}
+            {k: metrics.measure_calibration(truth, p) for k, (p, truth, _) in seen.items()}
         )
     if seen:
         groups = {}
@@ -138,7 +134,7 @@ def _figures(
             groups[k] = metrics.measure_by_length(lengths, of)
         if max(len(g) for g in groups.values()) > 1:
             found["length"] = figures.draw_by_length(
-                name, metric, groups, DOMAINS[panel.about.get("domain", DNA.name)].size_units
+                metric, groups, DOMAINS[panel.about.get("domain", DNA.name)].size_units
             )
     return found
 

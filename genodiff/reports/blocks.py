@@ -11,10 +11,9 @@ from genodiff.alphabet import DNA
 from genodiff.quality.scorecard import Summary
 from genodiff.reports.comparison import Comparison
 from genodiff.reports.evaluation import BestLine, Evaluation, Group
-from genodiff.reports.figures import BitsLine
+from genodiff.reports.figures import BitsLine, Series
 from genodiff.reports.findings import BASES, measure_gap_closed
 from genodiff.reports.folder import RunParts, SampleRecord, dump
-from genodiff.reports.sample_figures import Series
 from genodiff.statistics.reasons import TOO_FEW
 from genodiff.vocabulary import BYTES
 
@@ -145,8 +144,8 @@ def make_headline(e: Evaluation, with_memory: Evaluation | None = None) -> dict[
     caption = f"Bits per {e.unit} on the same held-out {e.unit}s; further left is better."
     if e.ci95_bits is not None:
         caption += (
-            " The shaded band around the model is its 95 % interval (mask draws and the "
-            "choice of windows)."
+            " The line through the model is its 95 % interval (mask draws and the choice of "
+            "windows)."
         )
     if e.source_bits is not None:
         caption += " Values left of the source are impossible on average."

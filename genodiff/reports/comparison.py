@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import reverse_complement
 from genodiff.quality.scorecard import Scorecard, kmer_spectrum, scorecard
-from genodiff.reports.sample_figures import Series
+from genodiff.reports.figures import Series
 
 Ids = NDArray[np.uint8]
 WORD = 3

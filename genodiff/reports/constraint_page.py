@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from genodiff.conservation.elements import Element
 from genodiff.maps.track_values import BaseTracks
-from genodiff.reports.figures import NARROW, TALL, WIDE
-from genodiff.reports.svg import INK, MARKOV, MODEL, MUTED, draw_both_widths, open_canvas, to_svg
+from genodiff.reports.chart import Axis, Trace, draw_both_widths, draw_chart, make_rows
+from genodiff.reports.shapes import Shape, move
 from genodiff.reports.template import render_template
 from genodiff.version import __version__
 
@@ -31,7 +30,6 @@ def render_constraint_page(
     """
     known, scored = max(told["known"], 1), told["scored"]
     classes = told.get("classes") or ()
-    drawn = None if around is None else draw_both_widths(draw_profile, around, strongest)
     return render_template(
         "constraint.html.jinja",
         {
@@ -55,8 +53,8 @@ def render_constraint_page(
                 for one in strongest[:MOST_ELEMENTS]
             ],
             "place": "" if around is None else _name_place(around),
-            "profile": Markup(drawn or ""),
-            "by_class": Markup(draw_both_widths(draw_classes, classes)) if classes else "",
+            "profile": Markup(draw_profile(around, strongest) if around is not None else ""),
+            "by_class": Markup(draw_classes(classes)) if classes else "",
             "classes": [_describe_class(one) for one in classes],
             "facts": _list_facts(told),
         },
@@ -100,29 +98,28 @@ def _name_place(one: BaseTracks) -> str:
     return f"{one.contig}:{one.start + 1:,}-{one.start + len(one.letters):,}"
 
 
-def draw_profile(around: BaseTracks, elements: Sequence[Element], *, narrow: bool = False) -> str:
+def draw_profile(around: BaseTracks, elements: Sequence[Element]) -> str:
     """The probability of the slow classes and `rs` around an element, elements as bars below."""
-    n = len(around.letters)
-    at = around.start + 1 + np.arange(n)
-    with open_canvas(NARROW if narrow else WIDE, TALL) as figure:
-        top, low = figure.subplots(2, 1, sharex=True)
-        conserved, rs = (
-            _smooth(np.asarray(around.related[name], float)) for name in ("conserved", "rs")
-        )
-        top.fill_between(at, 0, conserved, color=MODEL, linewidth=0)
-        top.set_ylim(0, 1.02)
-        top.set_ylabel("probability of\nconservation")
-        low.axhline(0, color=MUTED, linewidth=0.7)
-        low.plot(at, rs, color=INK, linewidth=1)
-        for one in elements:
-            if one.contig == around.contig and one.start < at[-1] and one.end > at[0]:
-                low.axvspan(one.start + 1, one.end, 0, 0.06, color=MARKOV, linewidth=0)
-        low.set_ylabel("rejected\nsubstitutions")
-        low.set_xlim(at[0], at[-1])
-        low.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
-        low.set_xlabel(around.contig)
-        title = f"Probability of conservation and rejected substitutions, {_name_place(around)}"
-        return to_svg(figure, "fig-profile-narrow" if narrow else "fig-profile", title)
+    at = around.start + 1 + np.arange(len(around.letters))
+    conserved, rs = (
+        _smooth(np.asarray(around.related[name], float)) for name in ("conserved", "rs")
+    )
+    x = Axis(around.contig, at[0], at[-1], form="{:,.0f}".format)
+    least, most = float(np.nanmin(rs, initial=0)), float(np.nanmax(rs, initial=0))
+    floor = least - 0.15 * (most - least)
+    low = [Trace(at[[0, -1]], [0, 0], "muted", width=0.7), Trace(at, rs, "ink", width=1)]
+    for one in elements:
+        if one.contig == around.contig and one.start < at[-1] and one.end > at[0]:
+            low.append(Trace([one.start + 1, one.end], [floor, floor], "markov", width=8))
+
+    def draw(width: float) -> list[Shape]:
+        y = Axis("conservation", 0, 1.02, room=24)
+        top = draw_chart([Trace(at, conserved, floor=0)], x._replace(title=""), y, width, 75)
+        return top + move(draw_chart(low, x, Axis("rs", floor, room=24), width, 75), 0, 105)
+
+    return draw_both_widths(
+        f"Probability of conservation and rejected substitutions, {_name_place(around)}", draw
+    )
 
 
 def _smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -133,16 +130,13 @@ def _smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(there, sums / np.maximum(counts, 1), np.nan)
 
 
-def draw_classes(classes: Sequence[Mapping[str, Any]], *, narrow: bool = False) -> str:
+def draw_classes(classes: Sequence[Mapping[str, Any]]) -> str:
     """The mean rate of each class of bases."""
     rows = [one for one in classes if one["scored"]]
-    with open_canvas(NARROW if narrow else WIDE, 0.9 + 0.28 * len(rows)) as figure:
-        ax = figure.add_subplot()
-        ax.axvline(1, color=MUTED, linewidth=0.9)
-        ax.barh(range(len(rows)), [one["rate"] for one in rows], 0.6, color=MODEL)
-        ax.set_yticks(range(len(rows)), [one["class"].replace("_", " ") for one in rows])
-        ax.set_ylim(len(rows) - 0.5, -0.5)
-        ax.grid(visible=False, axis="y")
-        ax.set_xlabel("mean rate; 1 is neutral")
-        name = "fig-classes-narrow" if narrow else "fig-classes"
-        return to_svg(figure, name, "Mean substitution rate by class of base")
+    names = make_rows(one["class"].replace("_", " ") for one in rows)
+    rates, at = [one["rate"] for one in rows], list(range(len(rows)))
+    bars = Trace(rates, at, ends=[(0, r) for r in rates], width=0, thick=11, sideways=True)
+    traces = [bars, Trace([1, 1], [-0.6, len(rows) - 0.4], "muted", width=0.9)]
+    x, height = Axis("mean rate; 1 is neutral", 0), 19 * len(rows)
+    title = "Mean substitution rate by class of base"
+    return draw_both_widths(title, lambda width: draw_chart(traces, x, names, width, height))

@@ -1,48 +1,34 @@
-"""The report's figures: plain numbers in, one `<svg>` string out.
+"""The figures of a run's report: plain numbers in, elements of a page out.
 
-No file, no run and no model is read here.
-
-Every figure has a name (unique in the page), carries its message in its title for screen readers,
-and reads in black and white: line styles and markers differ wherever colours do.
+Every figure carries its message in its title for screen readers, and reads in black and white: line
+styles and marks differ wherever colours do.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
 
-from genodiff.reports.svg import (
-    BAD,
-    GRID,
-    INK,
-    MARKOV,
-    MODEL,
-    MUTED,
-    PAPER,
-    SOURCE,
-    open_canvas,
-    to_svg,
+from genodiff.reports.chart import (
+    TALL,
+    WIDE,
+    Axis,
+    AxisTick,
+    Reference,
+    Trace,
+    draw_both_widths,
+    draw_chart,
+    make_rows,
+    show,
 )
 
 Role = Literal["uniform", "composition", "markov", "model", "source"]
-_COLOUR: dict[str, str] = {
-    "uniform": MUTED,
-    "composition": MUTED,
-    "markov": MARKOV,
-    "model": MODEL,
-    "source": SOURCE,
-}
-_DASH: dict[str, tuple[float, ...]] = {
-    "uniform": (1, 2),
-    "composition": (4, 2),
-    "markov": (6, 2, 1, 2),
-    "source": (8, 2),
-}
-WIDE, TALL = 7.2, 3.1
-NARROW = 3.9  # inches, for phones
-_LETTER = 0.0108  # width of a letter of a label, as a share of a wide figure
+COLOURS = {"markov": "markov", "model": "model", "source": "source"}
+_DASHES: dict[str, tuple[float, ...]] = {
+    "uniform": (1, 2), "composition": (4, 2), "markov": (6, 2, 1, 2), "source": (8, 2),
+}  # fmt: skip
+Floats = NDArray[np.float64]
 
 
 class BitsLine(NamedTuple):
@@ -55,171 +41,44 @@ class BitsLine(NamedTuple):
     high: float | None = None
 
 
-def spread_labels(
-    places: Sequence[float], sizes: Sequence[float], low: float = -np.inf, high: float = np.inf
-) -> list[float]:
-    """The `places`, in their order, moved until labels of these `sizes` do not overlap.
+class Series(NamedTuple):
+    """The values of one set of sequences in a comparison figure."""
 
-    They stay inside low..high if they fit.
+    role: Literal["samples", "real", "markov"]
+    name: str
+    values: Sequence[float]
+
+
+def draw_number_line(lines: Sequence[BitsLine], closed: float | None, unit: str) -> str:
+    """All lines on one axis of bits per base, a row each, the model with its interval.
+
+    `closed` is the model's share of the gap between composition and source.
     """
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    moved = [places[i] for i in order]
-    half = [sizes[i] / 2 for i in order]
-    for _ in range(200):
-        for a in range(len(moved) - 1):
-            lack = half[a] + half[a + 1] - (moved[a + 1] - moved[a])
-            if lack > 1e-9:
-                moved[a] -= lack / 2
-                moved[a + 1] += lack / 2
-        for a in range(len(moved)):
-            moved[a] = min(max(moved[a], low + half[a]), high - half[a])
-    found = [0.0] * len(places)
-    for place, i in zip(moved, order, strict=True):
-        found[i] = place
-    return found
-
-
-def draw_number_line(
-    lines: Sequence[BitsLine],
-    closed: float | None = None,
-    unit: str = "base",
-    *,
-    narrow: bool = False,
-) -> str:
-    """All lines on one axis of bits per base, the model with its interval.
-
-    `closed`, the share of the gap, is drawn as a bar; of a narrow figure it is said under the axis.
-    """
-    if narrow:
-        return _number_rows(lines, closed, unit)
-    low = min(x.low if x.low is not None else x.bits for x in lines)
-    high = max(x.high if x.high is not None else x.bits for x in lines)
-    pad = max((high - low) * 0.07, 0.01)
-    title = f"Bits per {unit}: " + ", ".join(f"{x.name} {x.bits:.3f}" for x in lines)
-    with open_canvas(WIDE, 1.95 if closed is not None else 1.6) as figure:
-        ax = figure.add_subplot()
-        ax.set_xlim(low - pad, high + pad)
-        ax.set_ylim(-0.62 if closed is not None else -0.15, 1.16)
-        ax.grid(False)
-        ax.yaxis.set_visible(False)
-        ax.spines["left"].set_visible(False)
-        ax.spines["bottom"].set_position(("data", 0.0))
-        ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
-        left, right = low - pad, high + pad
-        sizes = [(right - left) * (0.03 + _LETTER * max(len(x.name), 5)) for x in lines]
-        places = spread_labels([x.bits for x in lines], sizes, left, right)
-        for line, place in zip(lines, places, strict=True):
-            colour = _COLOUR[line.role]
-            strong = line.role == "model"
-            ax.plot(
-                [line.bits, line.bits],
-                [0, 0.34],
-                color=colour,
-                linewidth=3 if strong else 1.8,
-                solid_capstyle="butt",
-                zorder=3,
-            )
-            ax.plot([line.bits, place], [0.36, 0.62], color=colour, linewidth=0.8, zorder=2)
-            if line.low is not None and line.high is not None:
-                ax.fill_betweenx(
-                    [0, 0.34], line.low, line.high, color=colour, alpha=0.25, linewidth=0, zorder=2
-                )
-            ax.text(
-                place,
-                0.92,
-                line.name,
-                ha="center",
-                va="bottom",
-                color=colour,
-                fontsize=9,
-                fontweight="bold" if strong else None,
-            )
-            ax.text(
-                place,
-                0.66,
-                f"{line.bits:.3f}",
-                ha="center",
-                va="bottom",
-                color=INK,
-                fontsize=9,
-                fontweight="bold" if strong else None,
-            )
-        source = [x.bits for x in lines if x.role == "source"]
-        if source:
-            ax.axvspan(
-                left,
-                source[0],
-                ymax=_fraction(ax, 0.34),
-                ymin=_fraction(ax, 0),
-                color=BAD,
-                alpha=0.13,
-                linewidth=0,
-            )
-        if closed is not None and source:
-            start = next(x.bits for x in lines if x.role == "composition")
-            here = next(x.bits for x in lines if x.role == "model")
-            ax.plot(
-                [start, source[0]], [-0.46, -0.46], color=GRID, linewidth=13, solid_capstyle="butt"
-            )
-            ax.plot([start, here], [-0.46, -0.46], color=MODEL, linewidth=13, solid_capstyle="butt")
-            inside = closed >= 0.4
-            ax.text(
-                (start + here) / 2 if inside else (here + source[0]) / 2, -0.47,
-                f"{closed:.0%} of the gap closed",
-                ha="center", va="center", fontsize=8.5, color=PAPER if inside else INK,
-            )  # fmt: skip
-        return to_svg(figure, "fig-line", title)
-
-
-def _number_rows(lines: Sequence[BitsLine], closed: float | None, unit: str) -> str:
-    """The number line with a row for each line, its name and figure on the left."""
-    shown = sorted(lines, key=lambda x: x.bits)
-    title = f"Bits per {unit}: " + ", ".join(f"{x.name} {x.bits:.3f}" for x in lines)
-    with open_canvas(NARROW, 0.6 + 0.27 * len(shown)) as figure:
-        ax = figure.add_subplot()
-        for y, line in enumerate(shown):
-            colour = _COLOUR[line.role]
-            ax.axhline(y, color=GRID, linewidth=0.6, zorder=1)
-            if line.low is not None and line.high is not None:
-                ax.plot([line.low, line.high], [y, y], color=colour, linewidth=1.6, zorder=2)
-            marker = "D" if line.role == "model" else "o"
-            ax.plot([line.bits], [y], color=colour, marker=marker, markersize=5, zorder=3)
-        ax.set_yticks(range(len(shown)), [f"{x.name}  {x.bits:.3f}" for x in shown])
-        for label, line in zip(ax.get_yticklabels(), shown, strict=True):
-            label.set_color(_COLOUR[line.role])
-            label.set_fontweight("bold" if line.role == "model" else "normal")
-        ax.set_ylim(-0.6, len(shown) - 0.4)
-        ax.grid(False, axis="y")
-        ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
-        said = f" · {closed:.0%} of the gap closed" if closed is not None else ""
-        ax.set_xlabel(f"bits per {unit}{said}")
-        return to_svg(figure, "fig-line-narrow", title)
-
-
-def _fraction(ax: Axes, y: float) -> float:
-    low, high = ax.get_ylim()
-    return (y - low) / (high - low)
-
-
-def _reference_lines(ax: Axes, lines: Sequence[BitsLine]) -> None:
-    """Horizontal lines with their names at the right edge, kept from running into one another."""
-    low, high = ax.get_ylim()
-    shown = [x for x in lines if low <= x.bits <= high]
-    for line, place in zip(
-        shown,
-        spread_labels([x.bits for x in shown], [(high - low) * 0.075] * len(shown)),
-        strict=True,
-    ):
-        colour = _COLOUR[line.role]
-        ax.axhline(
-            line.bits, color=colour, linewidth=1.1, dashes=_DASH.get(line.role, (1, 0)), zorder=1.5
+    shown = sorted(lines, key=lambda one: one.bits)
+    names = [f"{one.name}  {one.bits:.3f}" for one in shown]
+    colours = [COLOURS.get(one.role, "muted") for one in shown]
+    rows = make_rows(names)
+    bold = [one.role == "model" for one in shown]
+    ticks = [
+        AxisTick(*given) for given in zip(range(len(shown)), names, colours, bold, strict=True)
+    ]
+    traces = []
+    source = next((one.bits for one in lines if one.role == "source"), None)
+    for i, one in enumerate(shown):
+        if one.role == "model" and closed is not None and source is not None:
+            start = next((x.bits for x in lines if x.role == "composition"), one.bits)
+            ends = [(one.bits, start)], [(source, one.bits)]
+            traces += [Trace([one.bits], [i], c, ends=end, thick=7, sideways=True, opacity=0.4)
+                       for c, end in zip(("model", "grid"), ends, strict=True)]  # fmt: skip
+        mark, radius = ("D", 3.0) if one.role == "model" else ("o", 2.6)
+        given = [(one.low, one.high)] if one.low is not None and one.high is not None else []
+        traces.append(
+            Trace([one.bits], [i], colours[i], mark=mark, radius=radius, ends=given, sideways=True)
         )
-        ax.annotate(
-            f"{line.name} {line.bits:.3f}",
-            xy=(1.0, line.bits), xycoords=("axes fraction", "data"),
-            xytext=(1.015, place), textcoords=("axes fraction", "data"),
-            va="center", ha="left", fontsize=8, color=colour, annotation_clip=False,
-        )  # fmt: skip
+    said = f" · {closed:.0%} of the gap closed" if closed is not None else ""
+    x, y = Axis(f"bits per {unit}{said}"), rows._replace(ticks=ticks, grid=True)
+    title = f"Bits per {unit}: " + ", ".join(f"{one.name} {one.bits:.3f}" for one in lines)
+    return draw_both_widths(title, lambda width: draw_chart(traces, x, y, width, 20 * len(shown)))
 
 
 def draw_curves(
@@ -229,89 +88,39 @@ def draw_curves(
     lines: Sequence[BitsLine],
     accent: BitsLine | None = None,
     unit: str = "base",
-    *,
-    narrow: bool = False,
 ) -> str:
     """Training loss and validation bounds (step, bits, half-width) by step.
 
     Each step's loss is faint, its running mean strong.
     """
     x, y = np.asarray(steps, float), np.asarray(loss, float)
-    fine = np.isfinite(y)
-    x, y = x[fine], y[fine]
-    with open_canvas(*((NARROW, 3.9) if narrow else (WIDE, TALL))) as figure:
-        ax = figure.add_subplot()
-        if len(y):
-            bx, by = average_neighbours(x, y, 400)
-            ax.plot(bx, by, color=MODEL, linewidth=0.7, alpha=0.35)
-            ax.plot(
-                bx,
-                smooth(by, max(1, len(by) // 20)),
-                color=MODEL,
-                linewidth=1.8,
-                label="training loss, running mean",
-            )
-        if valid:
-            v = np.asarray(valid, float)
-            error = np.where(np.isfinite(v[:, 2]), v[:, 2], 0.0)
-            ax.errorbar(
-                v[:, 0], v[:, 1], yerr=error, color=INK, marker="o", markersize=3.5, linewidth=1.0,
-                elinewidth=0.9,
-                capsize=2, label="validation bound (EMA weights), 95 %",
-            )  # fmt: skip
-        if accent is not None and len(y):
-            bars = (
-                None
-                if accent.low is None or accent.high is None
-                else [[accent.bits - accent.low], [accent.high - accent.bits]]
-            )
-            ax.errorbar(
-                [x[-1]], [accent.bits], yerr=bars, color=MODEL, marker="D", markersize=6,
-                markeredgecolor=PAPER,
-                linestyle="none", capsize=3, label="test bound, 95 %", zorder=5,
-            )  # fmt: skip
-        _bits_limits(
-            ax,
-            [x.bits for x in lines],
-            np.concatenate([y, np.asarray(valid, float).reshape(-1, 3)[:, 1]]),
-        )
-        _reference_lines(ax, lines)
-        ax.set_xlabel("optimizer step")
-        ax.set_ylabel(f"bits per {unit}")
-        ax.set_xlim(left=0)
-        if narrow:
-            figure.legend(loc="outside upper left", ncols=1, handlelength=2.2)
-        else:
-            ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=3, handlelength=2.2)
-        name = "fig-curves-narrow" if narrow else "fig-curves"
-        last = f"; last validation {valid[-1][1]:.3f}" if valid else ""
-        return to_svg(figure, name, f"Loss and bound by step{last}")
-
-
-def _bits_limits(ax: Axes, marks: Sequence[float], values: np.ndarray) -> None:
-    """Limit the axis to the reference lines and the losses but the extreme ones."""
-    values = values[np.isfinite(values)]
-    top = max([*marks, float(np.quantile(values, 0.98)) if len(values) else 2.0])
-    bottom = min([*marks, float(np.quantile(values, 0.005)) if len(values) else 2.0])
-    pad = max((top - bottom) * 0.08, 0.02)
-    ax.set_ylim(bottom - pad, top + pad)
-
-
-def average_neighbours(x: np.ndarray, y: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Means of at most `n` groups of neighbours: a long run must not make a large file."""
-    if len(x) <= n:
-        return x, y
-    edge = np.linspace(0, len(x), n + 1).astype(int)
-    size = np.diff(edge)
-    return np.add.reduceat(x, edge[:-1]) / size, np.add.reduceat(y, edge[:-1]) / size
-
-
-def smooth(y: np.ndarray, half: int) -> np.ndarray:
-    """The running mean over `half` values on either side."""
-    total = np.concatenate([[0.0], np.cumsum(y)])
-    i = np.arange(len(y))
-    low, high = np.maximum(i - half, 0), np.minimum(i + half + 1, len(y))
-    return (total[high] - total[low]) / (high - low)
+    x, y = x[np.isfinite(y)], y[np.isfinite(y)]
+    traces = []
+    if len(y):
+        at, means = average_neighbours(x, y, 400)
+        mean = smooth(means, max(1, len(means) // 20))
+        traces += [
+            Trace(at, means, width=0.7, opacity=0.35),
+            Trace(at, mean, name="training loss, running mean", width=1.8),
+        ]
+    step, bits, half = np.asarray(valid, float).reshape(-1, 3).T
+    if valid:
+        half = np.where(np.isfinite(half), half, 0.0)
+        name, ends = "validation bound (EMA weights), 95 %", list_ends(bits, half)
+        traces.append(Trace(step, bits, "ink", name, 1.0, mark="o", radius=1.8, ends=ends))
+    if accent is not None and len(y):
+        given = [(accent.low, accent.high)] if None not in (accent.low, accent.high) else []
+        traces.append(
+            Trace(x[-1:], [accent.bits], "model", "test bound, 95 %", mark="D", radius=3,
+                  ends=given)  # type: ignore[arg-type]
+        )  # fmt: skip
+    low, high = find_bits_limits([one.bits for one in lines], np.concatenate([y, bits]))
+    axes = Axis("optimizer step", 0.0), Axis(f"bits per {unit}", low, high)
+    last = f"; last validation {valid[-1][1]:.3f}" if valid else ""
+    return draw_both_widths(
+        f"Loss and bound by step{last}",
+        lambda width: draw_chart(traces, *axes, width, TALL, list_references(lines)),
+    )
 
 
 def draw_mask_rate_curve(
@@ -321,35 +130,146 @@ def draw_mask_rate_curve(
     bound: float,
     lines: Sequence[BitsLine],
     unit: str = "base",
-    *,
-    narrow: bool = False,
 ) -> str:
     """C_k/k against the masked share k/n: bits per masked base, by the share that is masked."""
-    with open_canvas(NARROW if narrow else WIDE, TALL) as figure:
-        ax = figure.add_subplot()
-        ax.errorbar(
-            rate,
-            bits,
-            yerr=half,
-            color=MODEL,
-            marker="o",
-            markersize=4,
-            linewidth=1.5,
-            elinewidth=0.9,
-            capsize=2,
-        )
-        ax.fill_between([0, 1], 0, bound, color=MODEL, alpha=0.08, linewidth=0)
-        ax.axhline(bound, color=MODEL, linewidth=1.0)
-        ax.set_xlim(0, 1)
-        _bits_limits(ax, [x.bits for x in lines] + [bound], np.asarray(bits, float))
-        _reference_lines(ax, [*lines, BitsLine("model", "mean = bound", bound)])
-        ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    low, high = find_bits_limits([one.bits for one in lines] + [bound], np.asarray(bits, float))
+    traces = [
+        Trace([0, 1], [bound, bound], opacity=0.08, floor=low),
+        Trace(rate, bits, mark="o", ends=list_ends(bits, half)),
+    ]
+    x = Axis("share of the window that is masked (k/n)", 0, 1, form="{:.0%}".format)
+    y = Axis(f"bits per masked {unit} (Cₖ/k)", low, high)
+    named = list_references([*lines, BitsLine("model", "mean = bound", bound)])
+    return draw_both_widths(
+        f"Bits per masked {unit} by mask rate; the mean is the bound, {bound:.3f}",
+        lambda width: draw_chart(traces, x, y, width, TALL, named),
+    )
+
+
+def list_ends(values: Sequence[float] | Floats, half: Any) -> list[tuple[float, float]]:
+    """The ends of intervals of given half widths."""
+    return [(a - b, a + b) for a, b in zip(values, half, strict=True)]
+
+
+def list_references(lines: Sequence[BitsLine]) -> list[Reference]:
+    """Lines to compare a curve with."""
+    return [
+        Reference(x.bits, x.name, COLOURS.get(x.role, "muted"), _DASHES.get(x.role, ()))
+        for x in lines
+    ]
+
+
+def find_bits_limits(marks: Sequence[float], values: Floats) -> tuple[float, float]:
+    """An axis for the reference lines and the losses but the extreme ones."""
+    values = values[np.isfinite(values)]
+    top = max([*marks, float(np.quantile(values, 0.98)) if len(values) else 2.0])
+    bottom = min([*marks, float(np.quantile(values, 0.005)) if len(values) else 2.0])
+    pad = max((top - bottom) * 0.08, 0.02)
+    return bottom - pad, top + pad
+
+
+def average_neighbours(x: Floats, y: Floats, n: int) -> tuple[Floats, Floats]:
+    """Means of at most `n` groups of neighbours: a long run must not make a large file."""
+    if len(x) <= n:
+        return x, y
+    edge = np.linspace(0, len(x), n + 1).astype(int)
+    size = np.diff(edge)
+    return np.add.reduceat(x, edge[:-1]) / size, np.add.reduceat(y, edge[:-1]) / size
+
+
+def smooth(y: Floats, half: int) -> Floats:
+    """The running mean over `half` values on either side."""
+    total = np.concatenate([[0.0], np.cumsum(y)])
+    i = np.arange(len(y))
+    low, high = np.maximum(i - half, 0), np.minimum(i + half + 1, len(y))
+    return np.asarray((total[high] - total[low]) / (high - low))
+
+
+_SETS: dict[str, dict[str, Any]] = {
+    "samples": {"colour": "model", "mark": "o"},
+    "real": {"colour": "real", "mark": "s", "dash": (4, 2)},
+    "markov": {"colour": "markov", "mark": "^", "dash": (6, 2, 1, 2)},
+}
+"""How a trace of a set of sequences looks."""
+
+
+def draw_trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
+    """Bars of 3-mer frequencies in each set, both strands pooled, sorted by the real set.
+
+    Values are shares in [0, 1], in the order of `names`. Narrow, the bars lie on their sides.
+    """
+    real = next((s for s in sets if s.role == "real"), sets[0])
+    order = np.argsort(-np.asarray(real.values, float), kind="stable")
+    at = list(range(len(names)))
+    words = make_rows(names[i] for i in order)
+    shares = Axis("% of 3-mers", 0)
+
+    def draw(width: float) -> Any:
+        traces, narrow = [], width < WIDE
+        thick = 9.0 if narrow else 0.6 * width / (len(names) + 2)
+        for s in sets:
+            values = (100 * np.asarray(s.values, float)[order]).tolist()
+            x, y = (values, at) if narrow else (at, values)
+            if s is real:
+                bars = [(0, value) for value in values]
+                traces.append(Trace(x, y, "real", s.name, 0, opacity=0.3, ends=bars, thick=thick,
+                                    sideways=narrow))  # fmt: skip
+            else:
+                look = _SETS[s.role] | {"width": 0, "hollow": s.role != "samples"}
+                traces.append(Trace(x, y, name=s.name, **look))
         if narrow:
-            ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.set_xlabel("share of the window that is masked (k/n)")
-        ax.set_ylabel(f"bits per masked {unit} (Cₖ/k)")
-        return to_svg(
-            figure,
-            "fig-mask-rate-narrow" if narrow else "fig-mask-rate",
-            f"Bits per masked {unit} by mask rate; the mean is the bound, {bound:.3f}",
-        )
+            return draw_chart(traces, shares, words, width, 12 * len(names))
+        across = words._replace(low=-0.6, high=words.low, turned=True)
+        return draw_chart(traces, across, shares, width, TALL)
+
+    return draw_both_widths("3-mer frequencies of " + ", ".join(s.name for s in sets), draw)
+
+
+def draw_distances(sizes: Sequence[int], sets: Sequence[Series]) -> str:
+    """Jensen-Shannon distance to real sequences by word size, one labelled line per set."""
+    traces = [Trace(sizes, s.values, name=s.name, **_SETS[s.role]) for s in sets]
+    x = Axis("word size k", ticks=[AxisTick(k, str(k)) for k in sizes])
+    y = Axis("Jensen-Shannon distance", 0)
+    title = "Distance to real sequence by k-mer length"
+    return show(title, draw_chart(traces, x, y, WIDE / 2))
+
+
+def gc_histogram(sets: Sequence[Series]) -> str:
+    """Histogram of the GC content per sequence in each set.
+
+    Values are GC shares in [0, 1]; those that are not finite are left out.
+    """
+    every = np.concatenate([np.asarray(s.values, float) for s in sets])
+    every = every[np.isfinite(every)]
+    low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
+    width = next(w for w in (0.01, 0.02, 0.05, 0.1) if (high - low) / w <= 16 or w == 0.1)
+    edges = np.arange(np.floor(low / width) - 1, np.ceil(high / width) + 2) * width
+    traces = []
+    for s in sets:
+        values = np.asarray(s.values, float)
+        values = values[np.isfinite(values)]
+        share = 100 * np.histogram(values, edges)[0] / max(len(values), 1)
+        x, y = np.repeat(edges, 2), np.concatenate([[0], np.repeat(share, 2), [0]])
+        fill: dict[str, Any] = {"opacity": 0.3, "floor": 0.0} if s.role == "real" else {}
+        traces.append(Trace(x, y, name=s.name, **(_SETS[s.role] | {"mark": ""} | fill)))
+    x_axis, y_axis = Axis("GC of a sequence", form="{:.0%}".format), Axis("% of sequences", 0)
+    title = "GC per sequence in " + ", ".join(s.name for s in sets)
+    return show(title, draw_chart(traces, x_axis, y_axis, WIDE / 2))
+
+
+def draw_homopolymers(sets: Sequence[Series]) -> str:
+    """Share of bases in homopolymer runs, by run length.
+
+    Values are shares in [0, 1] for lengths 1, 2 and so on. The last one includes all longer runs.
+    """
+    n = len(sets[0].values)
+    traces = []
+    for s in sets:
+        values = 100 * np.asarray(s.values, float)
+        logs = np.log10(np.where(values > 0, values, np.nan))
+        traces.append(Trace(range(1, n + 1), logs, name=s.name, **_SETS[s.role]))
+    x = Axis("run length", ticks=[AxisTick(i, str(i) + "+" * (i == n)) for i in range(1, n + 1)])
+    y = Axis("% of bases", ticks=[AxisTick(i, f"{10.0**i:g}") for i in range(-5, 3)])
+    low = min((float(np.nanmin(t.y)) for t in traces if np.isfinite(t.y).any()), default=0.0)
+    y = y._replace(low=low - 0.1, high=2.1, ticks=[t for t in y.ticks if t.at >= low - 0.1])
+    return show("Bases in homopolymer runs by run length", draw_chart(traces, x, y, WIDE / 2))

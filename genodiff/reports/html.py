@@ -35,7 +35,7 @@ from genodiff.evaluation.markov import fit
 from genodiff.io import atomic
 from genodiff.io.progress import say_slow
 from genodiff.io.target import seal_page
-from genodiff.reports import blocks, figures, sample_figures
+from genodiff.reports import blocks, figures
 from genodiff.reports.comparison import Comparison, Ids, compare_sequences
 from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.findings import (
@@ -44,7 +44,6 @@ from genodiff.reports.findings import (
     measure_gap_closed,
 )
 from genodiff.reports.folder import RunParts, read_folder
-from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_recipe
@@ -141,49 +140,33 @@ def _figures(
 ) -> dict[str, str]:
     """The figures that these parts allow; the others are empty strings."""
     drawn = dict.fromkeys(("line", "curves", "mask_rate", "kmers", "js", "gc", "runs"), "")
-    evaluation = folder.evaluation
-    anchors = [x for x in lines if x.role != "model"] or [
-        figures.BitsLine("uniform", "uniform", folder.domain.uniform_bits)
-    ]
-    unit = folder.domain.size_unit
+    evaluation, unit = folder.evaluation, folder.domain.size_unit
+    uniform = figures.BitsLine("uniform", "uniform", folder.domain.uniform_bits)
+    anchors = [x for x in lines if x.role != "model"] or [uniform]
     scale = evaluation.tokens_per_byte if evaluation is not None else 1.0
     model = next((x for x in lines if x.role == "model"), None)
     if evaluation is not None:
-        drawn["line"] = draw_both_widths(
-            figures.draw_number_line, lines, measure_gap_closed(evaluation), unit
-        )
+        drawn["line"] = figures.draw_number_line(lines, measure_gap_closed(evaluation), unit)
     if folder.metrics is not None and folder.metrics.get("loss_bits"):
         loss = [scale * bits for bits in folder.metrics["loss_bits"]]
-        valid = [
-            (step, scale * bits, scale * half)
-            for step, bits, half in blocks.read_validations(folder)
-        ]
-        drawn["curves"] = draw_both_widths(
-            figures.draw_curves, folder.metrics["step"], loss, valid, anchors, model, unit
-        )
+        steps, rows = folder.metrics["step"], blocks.read_validations(folder)
+        valid = [(step, scale * bits, scale * half) for step, bits, half in rows]
+        drawn["curves"] = figures.draw_curves(steps, loss, valid, anchors, model, unit)
     if evaluation is not None and (curve := blocks.read_curve(evaluation)):
         rate, bits, half = zip(*curve, strict=True)
-        drawn["mask_rate"] = draw_both_widths(
-            figures.draw_mask_rate_curve, rate, bits, half, evaluation.bits_per_base, anchors, unit
+        drawn["mask_rate"] = figures.draw_mask_rate_curve(
+            rate, bits, half, evaluation.bits_per_base, anchors, unit
         )
     if comparison is not None:
-        drawn["kmers"] = draw_both_widths(
-            sample_figures.draw_trinucleotides, comparison.words, comparison.spectra
-        )
         card = comparison.card
-        sets = [(sample_figures.Series("samples", "samples", card.js_samples), "samples")]
+        drawn["kmers"] = figures.draw_trinucleotides(comparison.words, comparison.spectra)
+        sets = [figures.Series("samples", "samples", card.js_samples)]
         if card.js_markov is not None:
-            sets.append(
-                (sample_figures.Series("markov", "markov", card.js_markov), comparison.markov_name)
-            )
-        sets.append(
-            (sample_figures.Series("real", "real", card.js_floor), "other real sequence (floor)")
-        )
-        drawn["js"] = sample_figures.draw_distances(card.kmer_sizes, sets)
-        drawn["gc"] = sample_figures.gc_histogram(blocks.make_series(comparison, "gc"))
-        drawn["runs"] = sample_figures.draw_homopolymers(
-            blocks.make_series(comparison, "homopolymers")
-        )
+            sets.append(figures.Series("markov", comparison.markov_name, card.js_markov))
+        sets.append(figures.Series("real", "other real sequence (floor)", card.js_floor))
+        drawn["js"] = figures.draw_distances(card.kmer_sizes, sets)
+        drawn["gc"] = figures.gc_histogram(blocks.make_series(comparison, "gc"))
+        drawn["runs"] = figures.draw_homopolymers(blocks.make_series(comparison, "homopolymers"))
     return drawn
 
 

@@ -82,15 +82,20 @@ def _paint(axes: Any, one: Shape, order: int, point: float) -> None:
         axes.text(
             one.x, one.y, one.text, fontsize=one.size * point, color=COLOURS[one.colour],
             ha=where, va="baseline", rotation=90 if one.turned else 0, rotation_mode="anchor",
-            parse_math=False, zorder=order,
+            fontweight="bold" if one.bold else None, parse_math=False, zorder=order,
         )  # fmt: skip
     elif isinstance(one, Cells):
         edges = (one.x, one.x + one.width, one.y + one.height, one.y)
         axes.imshow(one.colours, extent=edges, interpolation="nearest", aspect="auto", zorder=order)
     elif isinstance(one, Line):
         xs, ys = np.array(one.points).T
-        width = one.width * point
-        axes.add_line(Line2D(xs, ys, color=COLOURS[one.colour], linewidth=width, zorder=order))
+        colour, width = COLOURS[one.colour], one.width * point
+        dash: Any = (0, [length / one.width for length in one.dash]) if one.dash else "-"
+        look: dict[str, Any] = {"alpha": one.opacity, "linewidth": width, "zorder": order}
+        if one.fill:
+            axes.fill(xs, ys, facecolor=COLOURS[one.fill], edgecolor=colour, **look)
+        else:
+            axes.add_line(Line2D(xs, ys, color=colour, linestyle=dash, **look))
     else:
         axes.add_patch(_make_patch(one, order, point))
 

@@ -7,57 +7,38 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
 
-from genodiff.reports.figures import NARROW, TALL, WIDE
+from genodiff.reports.chart import Axis, AxisTick, Trace, draw_both_widths, draw_chart, make_rows
+from genodiff.reports.figures import list_ends
 from genodiff.reports.scorecard_rows import list_scorecard_rows
-from genodiff.reports.svg import (
-    BAD,
-    INK,
-    MARKOV,
-    MODEL,
-    MUTED,
-    REAL,
-    draw_both_widths,
-    open_canvas,
-    to_svg,
-)
 from genodiff.reports.template import render_template
 from genodiff.version import __version__
 
-_COLOURS = {"samples": MODEL, "real": REAL}
-_MARKERS = ("o", "s", "^", "v", "D")
+_COLOURS = {"samples": "model", "real": "real"}
+_MARKS = ("o", "s", "^", "v", "D")
 MOST_MOTIFS = 16
 
 
-def draw_word_distances(sets: Mapping[str, Any], *, narrow: bool = False) -> str:
+def draw_word_distances(sets: Mapping[str, Any]) -> str:
     """Distance to real sequence by k-mer length, with 95 % intervals; one line for each set."""
     sizes = [int(k) for k in next(iter(sets.values()))["js"]]
-    with open_canvas(NARROW if narrow else WIDE, TALL) as figure:
-        ax = figure.add_subplot()
-        for i, (name, part) in enumerate(sets.items()):
-            values = [part["js"][str(k)]["value"] for k in sizes]
-            errors = [1.96 * (part["js"][str(k)]["se"] or 0.0) for k in sizes]
-            at = np.array(sizes) + 0.07 * (i - (len(sets) - 1) / 2)
-            ax.errorbar(
-                at, values, errors, color=_COLOURS.get(name, MARKOV), marker=_MARKERS[i % 5],
-                markersize=4.5, linewidth=1.6 if name == "samples" else 0.9, elinewidth=0.9,
-                linestyle="-" if name == "samples" else "--" if name == "real" else ":",
-                label=name,
-            )  # fmt: skip
-        ax.set_xticks(sizes)
-        ax.set_ylim(bottom=0)
-        ax.set_xlabel("word size k")
-        ax.set_ylabel("Jensen-Shannon distance")
-        ax.legend(loc="upper left")
-        name = "fig-words-narrow" if narrow else "fig-words"
-        return to_svg(
-            figure, name, "Distance to real sequence by k-mer length, of " + ", ".join(sets)
-        )
+    traces = []
+    for i, (name, part) in enumerate(sets.items()):
+        figures = [part["js"][str(k)] for k in sizes]
+        values = [one["value"] for one in figures]
+        ends = list_ends(values, [1.96 * (one["se"] or 0.0) for one in figures])
+        at = [k + 0.07 * (i - (len(sets) - 1) / 2) for k in sizes]
+        width, dash = {"samples": (1.6, ()), "real": (0.9, (4, 2))}.get(name, (0.9, (1, 2)))
+        colour = _COLOURS.get(name, "markov")
+        traces.append(Trace(at, values, colour, name, width, dash, _MARKS[i % 5], ends=ends))
+    x = Axis("word size k", ticks=[AxisTick(k, str(k)) for k in sizes])
+    y = Axis("Jensen-Shannon distance", 0)
+    title = "Distance to real sequence by k-mer length, of " + ", ".join(sets)
+    return draw_both_widths(title, lambda width: draw_chart(traces, x, y, width))
 
 
-def draw_shares(sets: Mapping[str, Any], *, narrow: bool = False) -> str:
+def draw_shares(sets: Mapping[str, Any]) -> str:
     """Shares of sequences that copy: a row for each kind, a mark with its interval for each set."""
     kinds = [("near copies within the set", "within", "near")]
     if next(iter(sets.values()))["match"] is not None:
@@ -66,47 +47,39 @@ def draw_shares(sets: Mapping[str, Any], *, narrow: bool = False) -> str:
             ("80 % of a stretch of train", "match", "near"),
             *kinds,
         ]
-    with open_canvas(NARROW if narrow else WIDE, 0.9 + 0.55 * len(kinds)) as figure:
-        ax = figure.add_subplot()
-        step = 0.7 / len(sets)
-        for i, (name, part) in enumerate(sets.items()):
-            for row, (_, table, share) in enumerate(kinds):
-                low, high = (100 * end for end in part[table][f"{share}_ci95"])
-                at, value = row + step * (i - (len(sets) - 1) / 2), 100 * part[table][share]
-                colour = _COLOURS.get(name, MARKOV)
-                ax.plot([low, high], [at, at], color=colour, linewidth=1.2)
-                ax.plot(
-                    [value], [at], color=colour, marker=_MARKERS[i % 5], markersize=4.5,
-                    linestyle="none", label=name if row == 0 else None,
-                )  # fmt: skip
-        ax.set_yticks(range(len(kinds)), [name for name, _, _ in kinds])
-        ax.set_ylim(len(kinds) - 0.5, -0.5)
-        ax.set_xlim(-2, 102)
-        ax.set_xlabel("% of sequences")
-        ax.grid(visible=False, axis="y")
-        figure.legend(loc="outside upper center", ncols=3 if narrow else 5)
-        name = "fig-shares-narrow" if narrow else "fig-shares"
-        return to_svg(figure, name, "Shares of sequences that copy train or one another")
+    traces, step = [], 0.7 / len(sets)
+    for i, (name, part) in enumerate(sets.items()):
+        at = [row + step * (i - (len(sets) - 1) / 2) for row in range(len(kinds))]
+        values = [100 * part[table][share] for _, table, share in kinds]
+        ends = [
+            tuple(100 * end for end in part[table][f"{share}_ci95"]) for _, table, share in kinds
+        ]
+        look: dict[str, Any] = {"width": 0, "mark": _MARKS[i % 5], "ends": ends, "sideways": True}
+        traces.append(Trace(values, at, _COLOURS.get(name, "markov"), name, **look))
+    axes = Axis("% of sequences", -2, 102), make_rows(name for name, _, _ in kinds)
+    return draw_both_widths(
+        "Shares of sequences that copy train or one another",
+        lambda width: draw_chart(traces, *axes, width, 45 * len(kinds)),
+    )
 
 
-def draw_motif_ratios(motifs: Sequence[Mapping[str, Any]], *, narrow: bool = False) -> str:
+def draw_motif_ratios(motifs: Sequence[Mapping[str, Any]]) -> str:
     """The motifs that differ most surely: log2 of samples over real, with 95 % intervals."""
     chosen = sorted(motifs[:MOST_MOTIFS], key=lambda one: -one["log2_ratio"])
-    with open_canvas(NARROW if narrow else WIDE, 0.8 + 0.19 * len(chosen)) as figure:
-        ax = figure.add_subplot()
-        ax.axvline(0, color=MUTED, linewidth=0.9)
-        for row, one in enumerate(chosen):
-            half = 1.96 * (one["se"] or 0.0)
-            value = one["log2_ratio"]
-            colour = BAD if abs(value) > half else INK
-            ax.plot([value - half, value + half], [row, row], color=colour, linewidth=1.2)
-            ax.plot([value], [row], color=colour, marker="o", markersize=4)
-        ax.set_yticks(range(len(chosen)), [str(one["name"])[:14] for one in chosen], fontsize=7)
-        ax.set_ylim(len(chosen) - 0.4, -0.6)
-        ax.set_xlabel("log2 of hits in samples over hits in real sequence")
-        ax.grid(visible=False, axis="y")
-        name = "fig-motifs-narrow" if narrow else "fig-motifs"
-        return to_svg(figure, name, "Motifs that differ most significantly from real sequence")
+    rows, traces = len(chosen), []
+    for row, one in enumerate(chosen):
+        value, half = one["log2_ratio"], 1.96 * (one["se"] or 0.0)
+        colour, ends = "bad" if abs(value) > half else "ink", [(value - half, value + half)]
+        traces.append(Trace([value], [row], colour, mark="o", ends=ends, sideways=True))
+    traces.append(Trace([0, 0], [-0.6, rows - 0.4], "muted", width=0.9))
+    axes = (
+        Axis("log2 of hits in samples over hits in real sequence"),
+        make_rows(str(one["name"])[:14] for one in chosen),
+    )
+    return draw_both_widths(
+        "Motifs that differ most significantly from real sequence",
+        lambda width: draw_chart(traces, *axes, width, 13 * rows),
+    )
 
 
 _MOST_MOTIFS = 30
@@ -140,9 +113,9 @@ def render_scorecard(name: str, found: Mapping[str, Any]) -> str:
                 {"title": _TITLES[group], "rows": list(some)}
                 for group, some in groupby(rows, key=lambda row: row.group)
             ],
-            "words": Markup(draw_both_widths(draw_word_distances, sets)),
-            "shares": Markup(draw_both_widths(draw_shares, sets)),
-            "ratios": Markup(draw_both_widths(draw_motif_ratios, motifs)) if motifs else "",
+            "words": Markup(draw_word_distances(sets)),
+            "shares": Markup(draw_shares(sets)),
+            "ratios": Markup(draw_motif_ratios(motifs)) if motifs else "",
             "motifs": [_show_motif(one) for one in motifs[:_MOST_MOTIFS]],
             "more_motifs": f"{max(0, len(motifs) - _MOST_MOTIFS):,}",
         },

@@ -30,7 +30,8 @@ GLYPHS = {
 """Outlines of letters in a box of 100 × 100, as SVG paths of M, L, H, V, C and Z."""
 COLOURS = {
     "ink": "#1c2126", "muted": "#5c6670", "grid": "#e3e6e8", "paper": "#ffffff", "wash": "#eef4fa",
-    "model": "#0b63b0", "markov": "#b4530b",
+    "model": "#0b63b0", "source": "#0a7f52", "markov": "#b4530b", "real": "#6b7280",
+    "bad": "#b3261e",
     "a": "#1a7f37", "c": "#0b5cad", "g": "#96600a", "t": "#b3261e",
 }  # fmt: skip
 """Colours by the names that the pages' style gives them, as a picture by itself has them."""
@@ -38,6 +39,7 @@ FONT = "DejaVu Sans"
 _STACK = f"system-ui, {FONT}, sans-serif"
 _PAD = 4.0  # pixels round all shapes
 _ASCENT, _DESCENT = 0.93, 0.24  # of a letter, by its size
+_BOLD = 1.15  # the width of bold text, by that of plain text
 
 
 class PlacedText(NamedTuple):
@@ -50,6 +52,7 @@ class PlacedText(NamedTuple):
     colour: str = "muted"
     anchor: str = "middle"
     turned: bool = False
+    bold: bool = False
 
 
 class Box(NamedTuple):
@@ -65,11 +68,14 @@ class Box(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Straight lines from point to point."""
+    """Straight lines from point to point; `fill` is the colour of the area that they enclose."""
 
     points: tuple[tuple[float, float], ...]
     colour: str = "muted"
     width: float = 0.8
+    dash: tuple[float, ...] = ()
+    opacity: float = 1.0
+    fill: str = ""
 
 
 class Disc(NamedTuple):
@@ -140,7 +146,8 @@ def _find_edges(one: Shape) -> tuple[float, float, float, float]:
         return one.x - one.radius, one.y - one.radius, one.x + one.radius, one.y + one.radius
     if not isinstance(one, PlacedText):
         return one.x, one.y, one.x + one.width, one.y + one.height
-    width, up, down = measure_text(one.text, one.size), _ASCENT * one.size, _DESCENT * one.size
+    width = measure_text(one.text, one.size) * (_BOLD if one.bold else 1.0)
+    up, down = _ASCENT * one.size, _DESCENT * one.size
     before = width * {"start": 0.0, "middle": 0.5, "end": 1.0}[one.anchor]
     if one.turned:
         return one.x - up, one.y - (width - before), one.x + down, one.y + before
@@ -158,12 +165,13 @@ def move(shapes: Iterable[Shape], x: float, y: float) -> list[Shape]:
 
 
 def write_svg(
-    shapes: Sequence[Shape], name: str, title: str, *, alone: bool = False, head: str = ""
+    shapes: Sequence[Shape], name: str, title: str, *, alone: bool = False, scales: bool = False
 ) -> str:
     """The picture as an `<svg>` element; screen readers read `title`.
 
-    In an HTML page it has the page's colours, and `name` (letters, digits and hyphens) must be
-    unique there. `alone` is a file by itself, with plain colours that any program can read.
+    In an HTML page it has the page's colours, `name` (letters, digits and hyphens) must be unique
+    there if letters are drawn, and it is as wide as its pixels unless it `scales`. `alone` is a
+    file by itself, with plain colours that any program can read.
     """
     left, top, width, height = find_frame(shapes)
     box = f'viewBox="{_round(left)} {_round(top)} {_round(width)} {_round(height)}"'
@@ -179,7 +187,8 @@ def write_svg(
     )
     body = f"<defs>{defs}</defs>" * bool(defs) + "".join(_write(x, name, paint) for x in shapes)
     if not alone:
-        return f'<svg {box} {role} style="max-width: {_round(width)}px">{body}</svg>'
+        style = "" if scales else f' style="max-width: {_round(width)}px"'
+        return f"<svg {box} {role}{style}>{body}</svg>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_round(width)}" '
         f'height="{_round(height)}" {box} {role} font-family="{_STACK}">'
@@ -189,20 +198,24 @@ def write_svg(
 
 
 def _take_variable(colour: str) -> str:
-    return f"var(--{colour})"
+    return colour if colour[0] == "#" else f"var(--{colour})"
 
 
 def _write(one: Shape, name: str, paint: Any) -> str:
     if isinstance(one, PlacedText):
         x, y = _round(one.x), _round(one.y)
         at = f'transform="translate({x} {y}) rotate(-90)"' if one.turned else f'x="{x}" y="{y}"'
+        bold = "; font-weight: bold" * one.bold
         return (
             f'<text {at} text-anchor="{one.anchor}" style="fill: {paint(one.colour)}; '
-            f'font-size: {one.size:g}px">{escape(one.text)}</text>'
+            f'font-size: {one.size:g}px{bold}">{escape(one.text)}</text>'
         )
     if isinstance(one, Line):
         points = " ".join(f"{_round(x)},{_round(y)}" for x, y in one.points)
-        style = f"fill: none; stroke: {paint(one.colour)}; stroke-width: {one.width:g}"
+        fill = paint(one.fill) if one.fill else "none"
+        style = f"fill: {fill}; stroke: {paint(one.colour)}; stroke-width: {one.width:g}"
+        style += f"; stroke-dasharray: {' '.join(map(str, one.dash))}" if one.dash else ""
+        style += f"; opacity: {one.opacity:g}" if one.opacity < 1 else ""
         return f'<polyline points="{points}" style="{style}"/>'
     if isinstance(one, Disc):
         return (

@@ -11,7 +11,6 @@ from genodiff.io import atomic
 from genodiff.io.identity import hide_all_folders, hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports.benchmark_figures import Dot, draw_dots
-from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
 from genodiff.statistics.comparisons import JudgedDifference, show_p
 from genodiff.statistics.reasons import TOO_FEW
@@ -146,7 +145,7 @@ def write_run_page(given: dict[str, Any], out: Path) -> None:
     ]
     picture = ComparisonFigure(
         "In a picture",
-        draw_both_widths(draw_dots, "fig-compare", f"bits per {unit}", shown),
+        draw_dots(f"bits per {unit}", shown),
         "Each run with its own 95 % interval. Paired differences are surer than these intervals.",
     )
     title = ", ".join(row["name"] for row in results["rows"])

@@ -108,7 +108,6 @@ def test_the_demo_again_finds_everything_done(run, finished, mini, monkeypatch):
     assert content(run) == before
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_limit_of_time_is_shared_by_training_and_what_follows(tmp_path, mini, monkeypatch):
     assert mini.train.max_minutes == 3.5  # of 5 minutes, 70 %
     # 10 s are for the report; 90 s are left for 80 s, then 30 s for a quarter of 100 s
@@ -130,7 +129,6 @@ def test_a_stage_that_is_missing_is_made_again_and_no_other(run, mini):
     assert content(run) == before
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_what_was_made_from_other_weights_is_made_again(run, finished, mini):
     samples = (run / "samples.fa").read_bytes()
     for name in ("eval.json", "samples.fa.json"):
@@ -144,7 +142,6 @@ def test_what_was_made_from_other_weights_is_made_again(run, finished, mini):
     assert second.evaluation.bits_per_base == finished.evaluation.bits_per_base
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_the_same_seed_gives_the_same_weights_score_and_samples(finished, tmp_path, mini):
     one, two = finished, run_demo(tmp_path / "two", mini)
     for name in ("model.safetensors", "samples.fa"):

@@ -12,14 +12,12 @@ from test_report_page import Page, random_sets
 from genodiff.reports import html
 from genodiff.reports.benchmark import write_benchmark
 from genodiff.reports.benchmark_figures import Dot, draw_dots
+from genodiff.reports.chart import NARROW, WIDE
 from genodiff.reports.comparison import compare_sequences
-from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.folder import read_folder
-from genodiff.reports.svg import draw_both_widths
 from genodiff.studies.comparison_page import ComparisonFigure, ComparisonTable, write_comparison
 
 Draw = Callable[[Path], str]
-_INCH = 72
 
 
 def run_page(folder: Path) -> str:
@@ -33,7 +31,7 @@ def sweep_page(folder: Path) -> str:
 
 
 def comparison_page(folder: Path) -> str:
-    svg = draw_both_widths(draw_dots, "fig", "bits", [Dot("a", 1.9, (1.8, 2.0), (), "model")])
+    svg = draw_dots("bits", [Dot("a", 1.9, (1.8, 2.0), (), "model")])
     table = ComparisonTable("Bits", ["", "bits"], [["a", "1.9"]])
     write_comparison(folder, "a, b", ["note"], [table], [ComparisonFigure("P", svg, "c")], {})
     return (folder / "compare.html").read_text()
@@ -56,11 +54,11 @@ def test_every_figure_scales(page):
 
 
 def test_a_wide_figure_has_a_twin_for_phones_unless_it_scrolls(page):
-    widths = [float(w) for w in re.findall(r'<svg[^>]*viewBox="0 0 ([0-9.]+) ', page)]
+    widths = [float(w) for w in re.findall(r'<svg[^>]*viewBox="\S+ \S+ ([0-9.]+) ', page)]
     long = len(re.findall(r'class="plot long"', page))
-    wide = sum(w > 1.1 * NARROW * _INCH for w in widths) - long
+    wide = sum(w > 1.1 * NARROW for w in widths) - long
     assert wide == page.count('<div class="narrow">') == page.count('<div class="wide">') > 0
-    assert max(widths) <= WIDE * _INCH + 1
+    assert max(widths) <= WIDE + 1
 
 
 def test_every_table_of_figures_scrolls_in_its_own_box(page):

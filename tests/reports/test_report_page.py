@@ -146,7 +146,6 @@ def test_the_figure_of_another_genome_is_never_the_headline(tmp_path):
     assert "≤ 2.037" in table
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_note_stands_with_the_evaluation_that_it_is_of(tmp_path):
     scored = json.dumps(
         {"test": evaluation(1.9, None) | {"fingerprint": "a" * 64}, "test of ecoli.fa": other()}
@@ -160,7 +159,6 @@ def test_a_note_stands_with_the_evaluation_that_it_is_of(tmp_path):
     assert "1.900" in head
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_the_fullest_evaluation_of_the_own_test_is_the_headline(tmp_path):
     look = evaluation(1.930) | {"windows": 20, "windows_total": 391, "markov_bits": {}}
     scored = json.dumps({"valid": evaluation() | {"split": "valid"}, "look": look, "test": look})
@@ -173,7 +171,6 @@ def test_the_fullest_evaluation_of_the_own_test_is_the_headline(tmp_path):
     assert "20 of 391" in page.text.split("Other evaluations", 1)[1]
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_an_exact_figure_is_not_called_a_bound(tmp_path):
     scored = json.dumps({"test": evaluation() | {"figure": "exact"}})
     page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=scored))))
@@ -181,7 +178,6 @@ def test_an_exact_figure_is_not_called_a_bound(tmp_path):
     assert "perplexity 2.588" in page.text
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path):
     run = make_run(tmp_path / "run", eval_json=json.dumps({"test": evaluation(1.6, source=None)}))
     page = Page(html.render_page(read_folder(run)))
@@ -192,7 +188,6 @@ def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path):
     assert "gap closed" not in page.text
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_each_counted_line_is_called_what_it_is_and_the_interval_has_the_sign_of_its_figure(
     tmp_path,
 ):
@@ -208,7 +203,6 @@ def test_each_counted_line_is_called_what_it_is_and_the_interval_has_the_sign_of
     assert "k-mer counts of the train split" not in page.text
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_the_headline_names_the_figure_with_a_memory(tmp_path):
     alone = evaluation(1.6, source=None)
     gap = {"bits": 0.4, "ci95": [0.3, 0.5]}
@@ -363,7 +357,6 @@ def test_a_very_long_run_makes_no_large_page(tmp_path):
     assert "the 40 largest of 5000" in Page(text).text
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_the_digest_that_parts_were_made_from_is_compared(tmp_path, plain):
     other = json.dumps({"weights_sha256": "f" * 64})
     text = html.render_page(read_folder(make_run(tmp_path / "run", model_json=other)))
@@ -372,7 +365,6 @@ def test_the_digest_that_parts_were_made_from_is_compared(tmp_path, plain):
     assert DIGEST in json.dumps(evaluation())
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_the_weights_of_soft_masked_bases_stand_in_the_page(tmp_path):
     found = evaluation()
     for bases, said in ((512, "weigh 0.1 in training and 1 in this"), (0, "No soft-masked")):
