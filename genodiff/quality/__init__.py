@@ -1,10 +1,10 @@
 """Whether sampled sequences resemble real ones, and copy none.
 
-    samples        `judge.py`: sequences to judge
+    samples        `requests.py`: sequences to compare
     reference      `real_sequence.py`: held-out sequences of the genome
     match          `match_index.py`: exact and near matches to the training genome
     finding        `sample_quality.py`: composition, motifs, reading frames
-    scorecard      `measured_scorecard.py`: all findings with intervals
+    scorecard      `measured_scorecard.py`, `scorecard_figures.py`: all findings with intervals
 
-Read `judge.py`, `sample_quality.py`, `match_index.py`.
+Read `scorecard_figures.py`, `sample_quality.py`, `match_index.py`.
 """

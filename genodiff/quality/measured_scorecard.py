@@ -1,15 +1,8 @@
-"""Generated DNA beside floors and ceilings: the work of `scorecard`.
+"""Generated DNA beside floors and ceilings: the work of `scorecard`."""
 
-What sets samples apart from real sequence, in sentences: where an interval is off the floor's.
-
-A finding needs two 95 % intervals that do not overlap, that of the samples and that of other real
-sequence. This is stricter than a test at 5 %. No finding says only that none of these figures
-can tell the samples from real DNA.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,125 +29,10 @@ from genodiff.quality.real_sequence import cut_windows, draw_some, open_real, op
 from genodiff.quality.requests import ScorecardRequest, is_run
 from genodiff.quality.sample_quality import Embed, Measures, measure_all
 from genodiff.quality.scorecard import Ids
+from genodiff.quality.scorecard_figures import list_sample_findings
 from genodiff.quality.train_text import TrainText
 from genodiff.runs.model import load_model
 from genodiff.version import __version__
-
-Part = Mapping[str, Any]
-Ends = tuple[float, float]
-
-
-class Trait(NamedTuple):
-    """A figure of a set, with what it says where it is above (or below) the floor."""
-
-    name: str
-    read: Callable[[Part], tuple[float, Ends] | None]
-    says: str
-    bad_above: bool = True
-    form: str = ".3f"
-
-
-def _with_error(pick: Callable[[Part], Any], key: str = "value") -> Callable[[Part], Any]:
-    def read(part: Part) -> tuple[float, Ends] | None:
-        found = pick(part)
-        if found is None or found["se"] is None:
-            return None
-        half = 1.96 * found["se"]
-        return found[key], (found[key] - half, found[key] + half)
-
-    return read
-
-
-def _share(table: str, name: str) -> Callable[[Part], Any]:
-    def read(part: Part) -> tuple[float, Ends] | None:
-        found = part[table]
-        return None if found is None else (found[name], tuple(found[f"{name}_ci95"]))
-
-    return read
-
-
-def _list_traits(part: Part) -> list[Trait]:
-    words = [
-        Trait(
-            f"{k}-mers",
-            _with_error(lambda one, k=k: one["js"][k]),  # type: ignore[misc]
-            f"{k}-mer frequencies differ from real sequence",
-        )
-        for k in part["js"]
-    ]
-    told = [
-        Trait(
-            f"AUROC, {by}",
-            _with_error(lambda one, by=by: one["auroc"][by]),  # type: ignore[misc]
-            "a classifier separates the samples from real sequence",
-        )
-        for by in part["auroc"]
-    ]
-    return [
-        Trait(
-            "match of 20 bases",
-            _share("match", "long"),
-            "more samples than real sequences share 20 bases with train: copied",
-            form=".1%",
-        ),
-        Trait(
-            "near copies, train",
-            _share("match", "near"),
-            "more samples equal a stretch of train in 80 % of their bases: copied with changes",
-            form=".1%",
-        ),
-        Trait(
-            "near copies, set",
-            _share("within", "near"),
-            "samples resemble one another: the generator has collapsed on few sequences",
-            form=".1%",
-        ),
-        *told,
-        *words,
-        Trait(
-            "motifs",
-            _with_error(lambda one: one["motifs"]),
-            "motif frequencies differ from real sequence",
-            bad_above=False,
-        ),
-        Trait(
-            "Frechet distance",
-            _with_error(lambda one: one["fbd"]),
-            "embeddings are distributed differently from real sequence",
-        ),
-        Trait(
-            "codons",
-            _with_error(lambda one: one["codons"]),
-            "codon usage of the longest open frames differs",
-        ),
-        Trait(
-            "open frame",
-            _with_error(lambda one: one["open_frame"], "mean"),
-            "open frames are shorter than those of real sequence",
-            bad_above=False,
-            form=".1f",
-        ),
-    ]
-
-
-def list_sample_findings(sets: Mapping[str, Part]) -> list[dict[str, str]]:
-    """The findings of `sets["samples"]` beside `sets["real"]`: the figure, and what it says."""
-    found = []
-    for trait in _list_traits(sets["samples"]):
-        mine, floor = trait.read(sets["samples"]), trait.read(sets["real"])
-        if mine is None or floor is None:
-            continue
-        (value, ends), (beside, limits) = mine, floor
-        off = ends[0] > limits[1] if trait.bad_above else ends[1] < limits[0]
-        if off:
-            shown = f"{value:{trait.form}}, and real sequence {beside:{trait.form}}"
-            found.append({"figure": trait.name, "says": f"{trait.says} ({shown})"})
-    duplicates = sets["samples"]["duplicates"]
-    if duplicates > sets["real"]["duplicates"]:
-        says = f"{duplicates:,} samples are duplicated, on either strand"
-        found.insert(0, {"figure": "duplicates", "says": says})
-    return found
-
 
 _PAGE = "genodiff.reports.scorecard_page:render_scorecard"
 

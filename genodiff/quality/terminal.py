@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from genodiff.errors import format_count
-from genodiff.jobs.request import find_named
+from genodiff.quality.scorecard_figures import list_scorecard_rows
 
 
 def show_scorecard(found: dict[str, Any]) -> None:
@@ -21,8 +21,7 @@ def show_scorecard(found: dict[str, Any]) -> None:
     table.add_column("", no_wrap=True)
     for name in sets:
         table.add_column(name, justify="right", no_wrap=True)
-    list_rows = find_named("genodiff.reports.scorecard_rows:list_scorecard_rows")
-    for row in list_rows(sets):
+    for row in list_scorecard_rows(sets):
         table.add_row(row.title, *map(escape, row.cells))
     said = [f"{one['figure']}: {one['says']}" for one in found["findings"]]
     console.print(table)

@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from genodiff.quality.scorecard_figures import list_scorecard_rows
 from genodiff.reports.chart import Axis, AxisTick, Trace, draw_both_widths, draw_chart, make_rows
 from genodiff.reports.figures import list_ends
-from genodiff.reports.scorecard_rows import list_scorecard_rows
 from genodiff.reports.template import render_template
 from genodiff.version import __version__
 

@@ -12,7 +12,6 @@ import pytest
 
 from genodiff.alphabet import DNA
 from genodiff.io.motifs import read_motifs
-from genodiff.quality.measured_scorecard import list_sample_findings
 from genodiff.quality.real_sequence import open_real
 from genodiff.quality.sample_quality import (
     Measures,
@@ -21,6 +20,7 @@ from genodiff.quality.sample_quality import (
     measure_references,
 )
 from genodiff.quality.scorecard import kmer_counts
+from genodiff.quality.scorecard_figures import list_sample_findings
 from genodiff.quality.train_text import TrainText
 
 N, LENGTH = 60, 96
