@@ -1,11 +1,12 @@
-"""Where a verb computes, device, threads and kernels, and how long its work takes there.
+"""Choose the device, CPU threads and kernels of a verb, and time its work there.
 
-What is asked for before torch is loaded is remembered, and takes effect when a verb chooses its
-device. So a usage error of a verb comes before torch is imported.
+Options given before torch is loaded are stored, and take effect when a verb chooses its device.
+Usage errors are therefore raised before torch is imported.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,39 +15,40 @@ from genodiff.errors import MachineError, UsageError
 from genodiff.io.process import count_default_threads, count_usable_cores, limit_threads
 
 
-class _Wanted(NamedTuple):
+class _MachineOptions(NamedTuple):
     threads: int | None
     scan: str | None
 
 
-_pending: list[_Wanted] = []
+_pending: list[_MachineOptions] = []
+_DEVICE = re.compile(r"auto|cpu|cuda(:(0|[1-9][0-9]*))?")
 _TIMING = 1.0  # seconds
 PROBE = 1 << 15
-"""Bases of one step, or one window, of what is timed."""
+"""Bases that one timed step should read (or one window, if that is longer)."""
 
 
 def prepare_machine(threads: int | None = None, scan: str | None = None) -> None:
     """Let the verbs of this process use `threads` CPU threads and the kernels of `scan`.
 
-    None means OMP_NUM_THREADS, else as many as the cores that the process may use, and the best
-    kernels of the device. More threads than the machine has cores are cut to these. It takes effect
-    when a device is next chosen. Raises `UsageError` for threads below 1.
+    The default is OMP_NUM_THREADS, or else one thread per usable core, and the device's best
+    kernels. `threads` is capped at the number of cores. Both take effect when a device is next
+    chosen. Raises `UsageError` for threads below 1.
     """
     if threads is not None and threads < 1:
         raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
-    _pending[:] = [_Wanted(threads, scan)]
+    _pending[:] = [_MachineOptions(threads, scan)]
 
 
 def choose_device(device: str = "auto", *, needs_torch: bool = True) -> str:
-    """The device that `device` means here: "cpu", "cuda" or "cuda:1". Imports torch.
+    """Resolve `device` to "cpu", "cuda" or a numbered GPU such as "cuda:1". Imports torch.
 
-    Without `needs_torch` "auto" is the CPU, and torch is imported for CUDA alone.
-    Raises `UsageError` for another name and for kernels that do not run here, `MachineError` for a
-    CUDA device that is not there.
+    Without `needs_torch`, "auto" is the CPU, and torch is imported for CUDA only.
+    Raises `UsageError` for an unknown name and for kernels that do not run here, `MachineError` for
+    a missing CUDA device.
     """
     kind, _, number = device.partition(":")
-    if device not in ("auto", "cpu") and (kind != "cuda" or (number and not number.isdecimal())):
-        raise UsageError(f"no device '{device}'", fix="give auto, cpu or cuda")
+    if not _DEVICE.fullmatch(device):
+        raise UsageError(f"no device '{device}'", fix="give auto, cpu, cuda or cuda:1")
     if not needs_torch and kind != "cuda":
         return use_cpu()
     _apply_pending()
@@ -66,17 +68,17 @@ def choose_device(device: str = "auto", *, needs_torch: bool = True) -> str:
 
 
 def count_jobs() -> int:
-    """How many pieces of work run at a time: the threads that were asked for, else all cores."""
+    """Count the jobs to run in parallel: the requested threads, or all usable cores."""
     return find_wanted_threads() or count_usable_cores()
 
 
 def find_wanted_threads() -> int | None:
-    """The threads that were asked for, and not yet given to torch."""
+    """Return the requested threads until they are passed to torch; None if there are none."""
     return _pending[-1].threads if _pending else None
 
 
 def use_cpu() -> str:
-    """Let the kernels use the threads that were asked for, on the CPU, without importing torch."""
+    """Compute on the CPU with the requested threads, without importing torch."""
     from genodiff.kernels.library import set_threads
 
     wanted = find_wanted_threads()
@@ -101,10 +103,9 @@ def _apply_pending() -> None:
 
 
 def time_steps(step: Callable[[], int]) -> float:
-    """Seconds of one unit: `step` does some work and says how many units it was.
+    """Measure the seconds per unit of work; `step` works and returns how many units it did.
 
-    The first step warms up; the others go on for about a second, but after a long first one there
-    is one.
+    After one step to warm up, steps are timed for about a second, or only one if that one was slow.
     """
     began = time.perf_counter()
     step()

@@ -5,6 +5,7 @@ import sys
 import pytest
 import torch
 
+from genodiff.errors import UsageError
 from genodiff.io.process import (
     THREAD_VARIABLES,
     count_default_threads,
@@ -46,6 +47,15 @@ def test_a_verb_computes_with_the_threads_that_openmp_is_told(monkeypatch):
         prepare_machine(threads=wanted)
         choose_device("cpu")
         assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("device", ["cuda:", "cuda:01", "cuda:\u0661", "cuda:x", "cpu:0", "auto:1"])
+def test_a_device_that_torch_cannot_name_is_refused(device, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert choose_device("cuda:1") == "cuda:1"
+    with pytest.raises(UsageError, match="no device"):
+        choose_device(device)
 
 
 @pytest.mark.parametrize("name", THREAD_VARIABLES)
