@@ -1,20 +1,16 @@
-"""Tracks as files: what a format is, and what it is given.
+"""The interface of track formats, and the names that genome browsers give to contigs.
 
-A format is a class in a file of `track_formats`, or of a plug-in. All that names, checks or writes
-a format asks the registry:
+A format is a class in a file of `track_formats`, or of a plug-in. Code that lists, checks or writes
+formats reads the registry:
 
     @FORMATS.register("bigwig")
     class BigWig(TrackFormat): ...
 
-Names of contigs as a genome browser has them: `1` of a FASTA file is `chr1` of UCSC's hg38.
-
-A browser shows nothing of a contig whose name it does not know, and says nothing of it. So names
-are turned into those of the assembly that a hub is for, and what cannot be turned is told.
-
-UCSC's assemblies with names such as hg38 call chromosomes `chr` and what others call them, and the
-mitochondrion chrM. Other assemblies, such as GCF_000146045.2, have names of their own, which are
-left alone. Of assemblies that are recipes lengths are known too: a contig of the same length is
-that chromosome, whatever it is called.
+A browser silently omits contigs whose names it does not know. Contigs are therefore renamed to
+match the assembly of a hub, and those without a match are reported. UCSC's assemblies with names
+such as hg38 prefix chromosomes with `chr`, so `1` becomes `chr1`, and call the mitochondrion chrM.
+Names in other assemblies, such as GCF_000146045.2, are left unchanged. For assemblies that are
+recipes lengths are known too: a contig with the length of exactly one chromosome is renamed to it.
 """
 
 import logging
@@ -26,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from genodiff.data.recipe import load_recipe
+from genodiff.errors import format_count
 from genodiff.io import atomic
 from genodiff.io.identity import hide_all_folders
 from genodiff.io.regions import CHROMOSOME, MITOCHONDRIA
@@ -43,10 +40,10 @@ _UCSC = re.compile(r"[a-z][A-Za-z]{1,9}\d{1,3}")
 
 
 def name_contigs(contigs: Mapping[str, int], genome: str | None) -> dict[str, str]:
-    """The browser's name of each contig, for `genome` by its name; without one, its own.
+    """Map each contig to its name in the browser's assembly `genome`, or to itself if that is None.
 
-    `contigs` are names and lengths. A contig that the browser will not show keeps its name, and a
-    line in the log says so; another tells lengths that are not those of the assembly.
+    `contigs` are names and lengths. A contig without a match, or whose new name is already in use,
+    keeps its name. Both this and lengths that differ from the assembly's are logged.
     """
     if genome is None or not _UCSC.fullmatch(genome):
         return {name: name for name in contigs}
@@ -55,13 +52,13 @@ def name_contigs(contigs: Mapping[str, int], genome: str | None) -> dict[str, st
     unknown, other = [], []
     for name, length in contigs.items():
         found = _find_name(name, length, genome, sizes)
-        if found is None or (found != name and found in contigs):
+        if found is None or (found != name and (found in contigs or found in names.values())):
             unknown.append(name)
             found = name
         elif sizes and sizes.get(found, length) != length:
             other.append(found)
         names[name] = found
-    _tell(names, unknown, other, genome, contigs, sizes)
+    _report_names(names, unknown, other, genome, contigs, sizes)
     return names
 
 
@@ -77,19 +74,17 @@ def _find_name(name: str, length: int, genome: str, sizes: Mapping[str, int]) ->
     return name if bare != name else None
 
 
-def _tell(
+def _report_names(
     names: Mapping[str, str], unknown: Sequence[str], other: Sequence[str], genome: str,
     contigs: Mapping[str, int], sizes: Mapping[str, int],
 ) -> None:  # fmt: skip
-    turned = [(old, new) for old, new in names.items() if old != new]
-    if turned:
-        old, new = turned[0]
-        log.info(
-            "%s contigs have the names of %s: '%s' is %s", f"{len(turned):,}", genome, old, new
-        )
+    renamed = [(old, new) for old, new in names.items() if old != new]
+    if renamed:
+        n = format_count(len(renamed), "contig")
+        log.info("%s renamed as in %s: '%s' is now %s", n, genome, *renamed[0])
     if unknown:
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
-        what = "'%s'%s is no name that %s is known to have: its browser will not show it"
+        what = "'%s'%s could not be matched to a contig of %s: its browser will not show it"
         log.warning(what, unknown[0], more, genome)
     if other:
         name = other[0]
@@ -101,13 +96,13 @@ def _tell(
 def rename_blocks(
     blocks: Callable[[], Iterable[BaseTracks]], names: Mapping[str, str], contigs: Sequence[str]
 ) -> Iterator[BaseTracks]:
-    """The tracks by their new names, in the order of these names' bytes, as a bigWig has them.
+    """Rename the contigs of blocks, and sort them by the new name's bytes, as a bigWig requires.
 
-    `contigs` are those of the blocks, in their order. What comes too early is read again later.
+    `contigs` are those of the blocks, in their order. Blocks that come too early are read again.
     """
     place = {name: number for number, name in enumerate(dict.fromkeys(contigs))}
     rounds: list[list[str]] = []
-    for name in sorted(place, key=lambda one: names[one].encode()):
+    for name in sorted(place, key=lambda name: names[name].encode()):
         if rounds and place[rounds[-1][-1]] < place[name]:
             rounds[-1].append(name)
         else:
@@ -119,11 +114,12 @@ def rename_blocks(
 
 
 class TrackContent(NamedTuple):
-    """What is written: all tracks from the beginning, interval after interval.
+    """The tracks that a format writes.
 
-    `blocks` may be called several times. `contigs` are the lengths of all contigs, and `intervals`
-    those that were asked for, 0-based and half-open. `draw` writes the page of all intervals, or
-    the picture of one, by the ending of its path. `kinds` are the tracks.
+    `blocks` yields them from the beginning, interval by interval, and may be called several times.
+    `contigs` are the lengths of all contigs, and `intervals` the requested ones, 0-based and
+    half-open. `draw` writes the page of all intervals, or the picture of one, depending on the
+    ending of its path. `kinds` are the tracks.
     """
 
     blocks: Callable[[], Iterable[BaseTracks]]
@@ -134,39 +130,39 @@ class TrackContent(NamedTuple):
 
 
 class TrackFormat(ABC):
-    """One format; a block of bases is in memory at a time.
+    """A file format for tracks; writers hold one block of bases at a time.
 
-    `kind` says what its files hold.
+    `kind` defines the contents of its files.
 
-        tracks     a file for each track, for genome browsers: contigs have the names of the genome
-                   that a hub is for, and chrom.sizes stands beside them
-        table      one file with all of them, tracks.npz
+        tracks     one file per track, for genome browsers: contigs are named as in the hub's
+                   assembly, and chrom.sizes is added
+        table      one file with all tracks, tracks.npz
         picture    one file of one region, drawn; of at most `MOST_DRAWN` bases
         page       one file of all regions, drawn; of at most `MOST_DRAWN` bases
     """
 
     suffix: ClassVar[str]
-    """The ending of its files, such as .bw."""
+    """The file extension, such as .bw."""
     kind: ClassVar[Literal["tracks", "table", "picture", "page"]]
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it is a picture or a page."""
+        """Whether the format is a picture or a page."""
         return self.kind in ("picture", "page")
 
     def check(self) -> None:
-        """Raises `MachineError` where a package is missing."""
+        """Raises `MachineError` if a package is missing."""
         return
 
     def list_files(self, kinds: TrackKinds = TRACKS) -> list[str]:
-        """The names of its files of these tracks."""
+        """List the names of the files that hold these tracks."""
         if self.kind != "tracks":
             return [f"tracks{self.suffix}"]
         return ["chrom.sizes", *(f"{name}{self.suffix}" for name in kinds)]
 
     @abstractmethod
     def write(self, folder: Path, content: TrackContent) -> None:
-        """Write its files into `folder`, but for chrom.sizes. Raises `MachineError`."""
+        """Write all files but chrom.sizes into `folder`. Raises `MachineError`."""
 
 
 def write_format(folder: Path, name: str, content: TrackContent) -> None:
@@ -178,8 +174,10 @@ def write_format(folder: Path, name: str, content: TrackContent) -> None:
 
 
 class TrackSet(NamedTuple):
-    """Tracks that are written as a folder, by whatever verb: of `intervals` of `genome`, which
-    `blocks` gives from the beginning, in `formats`; `hub` and `facts` are those of bigWigs.
+    """Tracks to be written as a folder, for any verb.
+
+    `blocks` yields the tracks of `intervals` of `genome` from the beginning. `hub` and `facts`
+    describe the hub that accompanies bigWigs.
     """
 
     genome: Contigs
@@ -197,34 +195,34 @@ class TrackSet(NamedTuple):
         sidecar: str,
         describe: Callable[[Path, Mapping[str, str]], dict[str, Any]],
     ) -> dict[str, Any]:
-        """Write all files of `out`, a folder that is complete or not there; what `sidecar` says.
+        """Write the folder `out` atomically, and return the contents of its `sidecar`.
 
-        `describe` is given the folder, for further files, and the browser's names of contigs; it
-        returns what the sidecar says beside the files. Raises `MachineError`.
+        `describe` is called with the folder, to add files, and the browser's names of contigs; it
+        returns entries for the sidecar. Raises `MachineError`.
         """
         contigs = dict(self.genome.contigs)
         names = name_contigs(contigs, self.hub.genome)
         lengths = {names[name]: length for name, length in contigs.items()}
 
         def renamed() -> Iterable[Any]:
-            return rename_blocks(self.blocks, names, [one[0] for one in self.intervals])
+            return rename_blocks(self.blocks, names, [contig for contig, *_ in self.intervals])
 
         plain = TrackContent(self.blocks, contigs, self.intervals, self.draw, self.kinds)
         named = plain._replace(blocks=renamed, contigs=lengths)
         own = is_own_folder(out, sidecar)
         with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
-            for one in self.formats:
-                write_format(folder, one, named if FORMATS[one].kind == "tracks" else plain)
+            for form in self.formats:
+                write_format(folder, form, named if FORMATS[form].kind == "tracks" else plain)
             if "bigwig" in self.formats:
                 write_hub(folder, self.genome, self.hub, self.facts, self.kinds)
-            told = describe(folder, names)
-            files = sorted(one.name for one in folder.iterdir())
+            description = describe(folder, names)
+            files = sorted(path.name for path in folder.iterdir())
             summary = {
-                **told, "intervals": [list(one) for one in self.intervals],
+                **description, "intervals": [list(one) for one in self.intervals],
                 "names": {old: new for old, new in names.items() if old != new},
                 "files": {name: describe_file(folder / name) for name in files},
             }  # fmt: skip
-            # the folder is put on a web server as it is
+            # the folder may be published on a web server, so it names no local folders
             atomic.write_json(folder / sidecar, hide_all_folders(summary))
         return summary
 
@@ -232,10 +230,10 @@ class TrackSet(NamedTuple):
 def list_files(
     sidecar: str, formats: Sequence[str], kinds: TrackKinds, assembly: str | None
 ) -> list[str]:
-    """The names of all files of a `TrackSet`; `assembly`: of a hub that brings its sequence."""
+    """List the files of a `TrackSet`; `assembly` names a hub that includes its sequence."""
     found = {sidecar}
-    for one in formats:
-        found |= set(FORMATS[one]().list_files(kinds))
+    for form in formats:
+        found |= set(FORMATS[form]().list_files(kinds))
     if "bigwig" in formats:
         found |= {"hub.txt", "genomes.txt", "trackDb.txt", "description.html"}
         found |= {f"{assembly}.2bit"} if assembly else set()

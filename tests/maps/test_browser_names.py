@@ -32,13 +32,26 @@ def test_what_the_browser_will_not_show_is_told(caplog):
     contigs = {"1": 600, "21": 46_709_983, "GL000195.1": 60, "x": 9}
     name_contigs(contigs, "hg38")
     said = caplog.text
-    assert "'GL000195.1' and 1 more is no name that hg38 is known to have" in said
+    assert "'GL000195.1' and 1 more could not be matched to a contig of hg38" in said
+    assert "2 contigs renamed as in hg38: '1' is now chr1" in said
     assert "chr1 has 600 bases here and 248,956,422 in hg38" in said
     assert "chr21 has" not in said
     caplog.clear()
     name_contigs({"21": 46_709_983}, "hg38")
     assert [one.levelname for one in caplog.records] == ["INFO"]
     assert name_contigs({"1": 5, "chr1": 5}, "mm10") == {"1": "1", "chr1": "chr1"}
+
+
+@pytest.mark.parametrize(
+    ("genome", "contigs", "names"),
+    [
+        ("sacCer3", {"a_I": 230_218, "b_I": 230_218}, ["chrI", "b_I"]),  # two haplotypes
+        ("galGal6", {"M": 16_000, "MT": 16_100}, ["chrM", "MT"]),
+    ],
+)
+def test_two_contigs_never_get_one_name(genome, contigs, names, caplog):
+    assert [*name_contigs(contigs, genome).values()] == names
+    assert f"'{names[1]}' could not be matched to a contig of {genome}" in caplog.text
 
 
 def test_a_bigwig_holds_the_values_under_the_new_names_in_their_order(tmp_path):

@@ -1,4 +1,4 @@
-"""A page of all regions, for a browser."""
+"""An HTML page of all regions."""
 
 from pathlib import Path
 
