@@ -1,8 +1,8 @@
-"""The class of each base by an annotation: codon position, UTR, intron, or intergenic.
+"""Assign a class to each base from an annotation: codon position, UTR, intron, or intergenic.
 
-Where several transcripts lie over a base, coding goes before UTR, UTR before other exons, and those
-before introns; a base with two codon positions is `coding_several_frames`. A fourfold site is a
-third codon position at which every base gives the same amino acid, in each transcript over it.
+Where transcripts overlap, coding takes precedence over UTR, UTR over other exons, and those over
+introns; a base at two codon positions is `coding_several_frames`. A fourfold degenerate site is a
+third codon position at which every base encodes the same amino acid, in all transcripts there.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -44,16 +44,16 @@ Sites = NDArray[np.int64]
 
 
 class _Labelled(NamedTuple):
-    """Of a contig: the class of each base, and the fourfold sites."""
+    """The class of each base of a contig, and whether it is a fourfold site."""
 
     labels: Labels
     fourfold: NDArray[np.bool_]
 
 
 class BaseClasses:
-    """The classes of a genome's bases; one contig is held at a time.
+    """The classes of a genome's bases; one contig is in memory at a time.
 
-    Raises as `Consequences`.
+    Raises the errors of `Consequences`.
     """
 
     def __init__(self, path: str | Path, genome: Genome) -> None:
@@ -61,11 +61,11 @@ class BaseClasses:
         self._held: tuple[str, _Labelled] | None = None
 
     def read(self, contig: str, start: int, end: int) -> Labels:
-        """(n,): the numbers in `CLASSES` of contig[start:end]."""
+        """Return the classes of contig[start:end] as indices into `CLASSES`, (n,)."""
         return self._label(contig).labels[start:end]
 
     def find_fourfold(self) -> Mapping[str, Sites]:
-        """The fourfold sites of each contig, ascending."""
+        """Find the fourfold sites of each contig that has any, in ascending order."""
         found = {}
         for contig in self._genome.contigs:
             sites = np.flatnonzero(self._label(contig).fourfold)
@@ -74,7 +74,7 @@ class BaseClasses:
         return found
 
     def list_rows(self, names: Mapping[str, str]) -> Iterator[BedRow]:
-        """The transcripts as BED12, with the `names` of contigs; not those across an origin."""
+        """Yield the transcripts as BED12, contigs by `names`, except those across an origin."""
         for contig, length in self._genome.contigs.items():
             for one in self._annotation.list_transcripts(contig) or ():
                 blocks = sorted({(a, b) for a, b, _ in one.exons or one.coding})
@@ -97,7 +97,7 @@ class BaseClasses:
     def _label_contig(self, contig: str) -> _Labelled:
         length = self._genome.contigs[contig]
         labels = np.zeros(length, np.uint8)
-        fourfold, refused = np.zeros((2, length), np.bool_)
+        fourfold, other = np.zeros((2, length), np.bool_)
         transcripts = self._annotation.list_transcripts(contig)
         if transcripts is None:
             labels[:] = _NOWHERE
@@ -108,45 +108,41 @@ class BaseClasses:
             if not one.coding:
                 continue
             at = _list_bases(one.coding, length)
-            table = None if one.unknown else self._annotation.find_table(one)
             if one.unknown:
                 labels[at] = np.maximum(labels[at], _CODING)
-                refused[at] = True
+                other[at] = True
                 continue
-            place = (np.arange(len(at)) - one.skip) % 3
-            new, before = _FIRST + place, labels[at]
-            labels[at] = np.where((before < _FIRST) | (before == new), new, _SEVERAL)
+            for position in range(3):  # in turn: slippage reads a base at two positions
+                bases, new = at[(one.skip + position) % 3 :: 3], _FIRST + position
+                before = labels[bases]
+                labels[bases] = np.where((before < _FIRST) | (before == new), new, _SEVERAL)
             letters = read_pieces(lambda a, b: self._genome.fetch(contig, a, b), length, one.coding)
-            is_fourfold = _find_fourfold(letters, one.skip, table)
+            is_fourfold = _find_fourfold(letters, one.skip, self._annotation.find_table(one))
             fourfold[at] |= is_fourfold
-            refused[at[~is_fourfold]] = True
-        return _Labelled(labels, fourfold & ~refused)
+            other[at[~is_fourfold]] = True
+        return _Labelled(labels, fourfold & ~other)
 
 
 def _list_parts(one: Transcript) -> Iterator[tuple[int, Iterable[GenePart]]]:
+    """Yield each class of a transcript except coding, with its intervals."""
     exons = list(one.exons)
     yield _EXON, [] if one.coding else exons or [GenePart(one.start, one.end, 1)]
     gaps = [(exons[i], bases) for i, bases in list_gaps(exons) if bases >= SHORTEST_INTRON]
-    yield (
-        _INTRON,
-        [
-            GenePart(a.end, a.end + n, 1) if a.strand > 0 else GenePart(a.start - n, a.start, 1)
-            for a, n in gaps
-        ],
-    )
+    introns = [(a.end, a.end + n) if a.strand > 0 else (a.start - n, a.start) for a, n in gaps]
+    yield _INTRON, [GenePart(start, end, 1) for start, end in introns]
     five, three = list_utrs(one)
     yield _THREE, three
     yield _FIVE, five
 
 
 def _list_bases(parts: Iterable[GenePart], length: int) -> Sites:
-    """The positions of parts in the order of reading, on the contig."""
+    """List the contig positions of parts in reading order."""
     found = [np.arange(a, b)[::strand] % length for a, b, strand in parts]
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 def _find_fourfold(letters: str, skip: int, table: int | None) -> NDArray[np.bool_]:
-    """(n,): which bases of a coding sequence are fourfold sites."""
+    """Return whether each base of a coding sequence is a fourfold site, (n,)."""
     found = np.zeros(len(letters), np.bool_)
     if table is None:
         return found
@@ -158,7 +154,7 @@ def _find_fourfold(letters: str, skip: int, table: int | None) -> NDArray[np.boo
 
 @cache
 def _list_fourfold(table: int) -> frozenset[str]:
-    """The first two bases of codons whose third is of no account."""
+    """List the first two bases of fourfold degenerate codons."""
     assert table in unambiguous_dna_by_id
     pairs = (a + b for a in "ACGT" for b in "ACGT")
     return frozenset(

@@ -55,6 +55,19 @@ def test_each_base_has_the_class_of_what_stands_there(tmp_path):
         assert found.find_fourfold()["c"].tolist() == [13, 19, 42, 48, 76]
 
 
+def test_a_base_read_twice_by_slippage_has_two_codon_positions(tmp_path):
+    rows = "##gff-version 3\n" + "".join(
+        f"c\tx\tCDS\t{place}\t.\t+\t0\tID=cds;Parent=a;exception=ribosomal slippage\n"
+        for place in ("11\t19", "19\t30")
+    )
+    rows = rows.replace("c\tx\tCDS", "c\tx\tmRNA\t11\t30\t.\t+\t.\tID=a\nc\tx\tCDS", 1)
+    (tmp_path / "g.gff3").write_text(rows)
+    with Genome(write(tmp_path / "g.fa", {"c": "A" * 10 + "ATGGGTGGTGGTGGTGGTAA" + "A" * 9})) as g:
+        found = [CLASSES[i] for i in BaseClasses(tmp_path / "g.gff3", g).read("c", 16, 21)]
+    codon = [f"codon_position_{i}" for i in (1, 2, 3)]
+    assert found == [codon[0], codon[1], "coding_several_frames", codon[1], codon[2]]
+
+
 def test_the_example_is_a_genome_whose_genes_can_be_read(example):
     with Genome(example / "genome.fa") as genome:
         found = read_transcripts(example / "genes.gff3", genome.contigs, genome)
