@@ -1,14 +1,13 @@
-"""The convolutional network that Genomic Benchmarks compare with (Gresova et al. 2023).
+"""The convolutional baseline of Genomic Benchmarks (Gresova et al. 2023), as described there.
 
-It follows the published description.
+An embedding of 100 dimensions, three convolutions of width 8 (16, 8 and 4 channels, each followed
+by batch norm, ReLU and max-pooling by 2), and two linear layers, the first with 512 outputs. It is
+trained as in the Caduceus paper's table: Adam, learning rate 1e-3, batches of 64, ten epochs, and
+the epoch that is best on the validation part. Sequences are padded on the right; N and padding have
+their own embeddings.
 
-An embedding of 100, then three times (convolution of width 8 to 16, 8 and 4 channels, batch norm,
-ReLU, max-pooling by 2), then two linear layers, the first to 512. Trained as in the Caduceus
-paper's table: Adam, rate 1e-3, batches of 64, ten epochs, the epoch that is best on the validation
-part. Sequences are padded on the right; N and padding are letters of their own.
-
-The embedding and the first convolution are one linear map of one-hot letters, and are computed as
-that: the same function and the same gradients for a sixteenth of the work.
+The embedding and the first convolution are computed as one convolution of one-hot letters: the same
+function and gradients for a sixteenth of the work.
 """
 
 import math
@@ -30,16 +29,17 @@ EPOCHS, BATCH, RATE = 10, 64, 1e-3
 EMBEDDING, WIDTH, HIDDEN = 100, 8, 512
 CHANNELS = (16, 8, 4)
 SHORTEST = 64
-"""Shorter inputs are padded to this, so that something is left after three convolutions."""
+"""Shorter inputs are padded to this, so that a position remains after three convolutions."""
 
+_COUNT = "num_batches_tracked"  # of a batch norm: not saved
 _LETTERS = 6  # A, C, G, T, any other, and padding
-_ROWS = 1024  # of a prediction at a time
+_ROWS = 1024  # sequences predicted at a time
 
 Floats = NDArray[np.float64]
 
 
 class Cnn(nn.Module):
-    """(B, L) letters → (B, outputs). The first tensors drawn depend on the seed alone."""
+    """The network, (B, L) letters → (B, outputs); initial weights depend only on the seed."""
 
     def __init__(self, length: int, n_out: int, seed: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Cnn(nn.Module):
         self._draw(seed)
 
     def _draw(self, seed: int) -> None:
-        """torch's own laws (normal embedding, uniform within 1/√fan-in), drawn from the counter."""
+        """Draw torch's initial weights (normal embedding, uniform in ±1/√fan-in) from counters."""
         layers = [m for m in self.modules() if isinstance(m, nn.Conv1d | nn.Linear)]
         with torch.no_grad():
             self.embedding.copy_(
@@ -69,7 +69,7 @@ class Cnn(nn.Module):
                     layer.bias.copy_(bound * (2 * _uniforms(seed, 2 * i + 2, layer.bias) - 1))
 
     def forward(self, letters: Tensor) -> Tensor:
-        """Scores of each sequence."""
+        """Return the scores of each sequence."""
         x = F.one_hot(letters, _LETTERS).to(self.embedding.dtype).transpose(1, 2)
         for i, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
             assert isinstance(convolution, nn.Conv1d)
@@ -87,13 +87,13 @@ def _uniforms(seed: int, index: int, like: Tensor) -> Tensor:
 
 
 def count_weights(length: int, n_out: int) -> int:
-    """The weights of a network for sequences of at most `length` bases."""
+    """Count the parameters of a network for sequences of at most `length` bases."""
     network = Cnn(max(SHORTEST, length), n_out, 0)
     return sum(parameter.numel() for parameter in network.parameters())
 
 
 class CnnShape(NamedTuple):
-    """What a network is built from, and how its scores become answers."""
+    """The arguments that build a network, and the mean and scale of a regression's labels."""
 
     kind: str
     n_out: int
@@ -112,11 +112,11 @@ class CnnPredictor:
         self.network, self.shape = network, shape
 
     def __call__(self, examples: Examples) -> Floats:
-        """Predictions as `metrics` reads them."""
+        """Predict in the form that `metrics` expects."""
         return self.predict(examples.sequences, _ROWS)
 
     def predict(self, sequences: list[bytes], rows: int) -> Floats:
-        """The same for sequences, so many at a time, which changes the last bits."""
+        """Predict for sequences, `rows` at a time; `rows` changes only the last bits."""
         shape, network, z = self.shape, self.network.eval(), self.encode(sequences)
         with torch.no_grad():
             scores = [network(z[i : i + rows].long()) for i in range(0, len(z), rows)]
@@ -124,30 +124,31 @@ class CnnPredictor:
         return probabilities(shape.kind, found.numpy(), (shape.mean, shape.scale))
 
     def encode(self, sequences: list[bytes]) -> Tensor:
-        """The letters of sequences, (n, length) uint8."""
+        """Encode sequences as letters, (n, length) uint8."""
         cut = [s[: self.shape.max_length] for s in sequences]
         return encode_letters(cut, self.shape.length)
 
     @property
     def longest(self) -> int:
-        """Bases that are read of a sequence."""
+        """The number of bases that are read from a sequence."""
         return min(self.shape.length, self.shape.max_length)
 
     def tensors(self) -> dict[str, Tensor]:
-        """What is kept of it; batches are not counted."""
+        """Return the tensors to save: all but the counts of batches."""
         state = self.network.state_dict()
-        return {name: t for name, t in state.items() if not name.endswith("num_batches_tracked")}
+        return {name: t for name, t in state.items() if not name.endswith(_COUNT)}
 
     def about(self) -> dict[str, Any]:
-        """What is kept beside the tensors."""
+        """Return the shape, which is saved beside the tensors."""
         return self.shape._asdict()
 
     @classmethod
     def of(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
-        """The predictor that `about` and `tensors` describe."""
+        """Rebuild a predictor from what was saved. Raises `RuntimeError` if a tensor is missing."""
         shape = CnnShape(**about)
         network = Cnn(shape.length, shape.n_out, 0)
-        network.load_state_dict(tensors, strict=False)
+        counts = {name: t for name, t in network.state_dict().items() if name.endswith(_COUNT)}
+        network.load_state_dict(counts | tensors)
         return cls(network.eval(), shape)
 
 
@@ -155,7 +156,7 @@ def fit_cnn(
     kind: str, n_out: int, max_length: int, train: Examples, valid: Examples, seed: int, *,
     loss: Callable[[NDArray[np.generic], Floats], float],
 ) -> CnnPredictor:  # fmt: skip
-    """A predictor: the network of the epoch with the least `loss(labels, predicted)` on `valid`."""
+    """Fit a network; keep the epoch with the smallest `loss(labels, predicted)` on `valid`."""
     length = max(SHORTEST, min(max_length, int(train.lengths.max())))
     network = Cnn(length, n_out, seed)
     shape = CnnShape(kind, n_out, length, max_length, *measure_scale(kind, train.labels))
@@ -168,7 +169,7 @@ def fit_cnn(
         order = np.argsort(uniforms(seed, Purpose.FINETUNE_ORDER, epoch, train.n), kind="stable")
         for start in range(0, train.n, BATCH):
             rows = torch.from_numpy(order[start : start + BATCH])
-            if len(rows) < 2 and train.n > 1:  # a batch norm of one is undefined
+            if len(rows) < 2 and train.n > 1:  # too few for batch norm
                 continue
             optimizer.zero_grad()
             _train_loss(shape, network(x[rows].long()), labels[rows]).backward()
@@ -183,9 +184,9 @@ def fit_cnn(
 
 
 def encode_letters(sequences: list[bytes], length: int) -> Tensor:
-    """(n, length) letters as uint8: 0 to 3 for A, C, G, T, 4 for any other, padding on the right.
+    """Encode letters as uint8, (n, length): 0 to 3 for A, C, G, T, 4 for any other, then padding.
 
-    Longer sequences are cut.
+    Longer sequences are truncated.
     """
     found = np.full((len(sequences), length), _LETTERS - 1, np.uint8)
     for row, sequence in zip(found, sequences, strict=True):
@@ -196,8 +197,8 @@ def encode_letters(sequences: list[bytes], length: int) -> Tensor:
 
 def _train_loss(shape: CnnShape, scores: Tensor, labels: Tensor) -> Tensor:
     if shape.kind == "regression":
-        wanted = (labels - shape.mean) / shape.scale
-        return F.mse_loss(scores[:, 0], wanted.to(scores.dtype))
+        target = (labels - shape.mean) / shape.scale
+        return F.mse_loss(scores[:, 0], target.to(scores.dtype))
     if shape.kind == "multilabel":
         return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
     return F.cross_entropy(scores, labels)

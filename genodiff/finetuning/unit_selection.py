@@ -1,4 +1,4 @@
-"""Which kept unit a path means: a unit's own folder, or one of a sweep's units."""
+"""Select a saved unit by path: the unit's own folder, or a sweep's folder and a choice."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +18,7 @@ _AGAIN = "give the same `genodiff finetune` command with --keep-weights"
 
 
 class UnitChoice(NamedTuple):
-    """What is known of the unit that is wanted; None where any will do."""
+    """The properties that the unit must have; None allows any value."""
 
     task: str | None = None
     model: str | None = None
@@ -30,10 +30,10 @@ class UnitChoice(NamedTuple):
 def find_units(
     path: str | Path, choice: UnitChoice = UnitChoice(), *, all_seeds: bool = False
 ) -> list[Path]:
-    """The folder of the one unit that is meant or, with `all_seeds`, those of all its seeds.
+    """Return the folder of the selected unit or, with `all_seeds`, of each of its seeds.
 
-    Raises `UsageError` with what there is where several are meant, or none; `CheckpointError`
-    where nothing was kept.
+    Raises `UsageError`, listing the saved units, if several or none match, and `CheckpointError` if
+    none was saved.
     """
     path = check_fitted(path)
     if (path / PREDICTOR).exists():
@@ -41,7 +41,7 @@ def find_units(
     elif (path / RESULT).exists():
         raise CheckpointError("holds no saved weights", file=path, fix=_AGAIN)
     else:
-        found = _kept_units(path)
+        found = _read_saved(path)
     chosen = dict(found)
     for name in UnitChoice._fields:
         wanted = getattr(choice, name)
@@ -54,15 +54,16 @@ def find_units(
                 f"known: {', '.join(known)}" if name == "seed" else did_you_mean(str(wanted), known)
             )
             raise UsageError(f"no {name} '{wanted}' is saved here", file=path, fix=listed)
-    open_names = _open_names([card.unit for card in chosen.values()], all_seeds)
-    if open_names:
-        what = f"holds {len(chosen)} fitted models: {_list_units(chosen.values())}"
-        raise UsageError(what, file=path, fix=_ask(open_names))
+    missing = _find_missing([card.unit for card in chosen.values()], all_seeds)
+    if missing:
+        units = _list_units(chosen.values(), with_setting="setting" in missing)
+        what = f"holds {len(chosen)} fitted models: {units}"
+        raise UsageError(what, file=path, fix=_ask(missing))
     return [p for p, card in sorted(chosen.items(), key=lambda item: item[1].unit.seed)]
 
 
-def _open_names(units: list[UnitName], all_seeds: bool) -> list[str]:
-    """The fewest options that single out one unit."""
+def _find_missing(units: list[UnitName], all_seeds: bool) -> list[str]:
+    """Find options, in the order of `UnitChoice`, that together single out one unit."""
     found: list[str] = []
     for name in UnitChoice._fields:
         groups: dict[tuple[Any, ...], set[Any]] = {}
@@ -78,12 +79,12 @@ def _value(card: PredictorCard, name: str) -> str | int:
     return getattr(card.unit, name)  # type: ignore[no-any-return]
 
 
-def _kept_units(path: Path) -> dict[Path, PredictorCard]:
+def _read_saved(path: Path) -> dict[Path, PredictorCard]:
     units = sorted(p.parent for p in (path / UNITS).glob(f"*/{PREDICTOR}"))
     if units:
         return {unit: read_predictor(unit) for unit in units}
     rows = read_results(path)
-    begun = sum(not (one / RESULT).exists() for one in (path / UNITS).glob("*/"))
+    begun = sum(not (unit / RESULT).exists() for unit in (path / UNITS).glob("*/"))
     if begun:
         what = f"was interrupted: {format_count(begun, 'fit')} begun, and no model is saved yet"
         raise CheckpointError(what, file=path, fix=RESUME)
@@ -94,22 +95,23 @@ def _kept_units(path: Path) -> dict[Path, PredictorCard]:
     raise CheckpointError("holds no saved weights", file=path, fix=_AGAIN)
 
 
-def _list_units(cards: Iterable[PredictorCard]) -> str:
-    """Each task and model with its seeds."""
+def _list_units(cards: Iterable[PredictorCard], *, with_setting: bool) -> str:
+    """List each task and model with its seeds."""
     seeds: dict[str, list[int]] = {}
     for card in cards:
         unit = card.unit
         how = "" if unit.method in ("full", "baseline") else f" ({unit.method})"
+        how += f" with setting '{unit.setting}'" if with_setting else ""
         seeds.setdefault(f"{unit.task} {unit.model}{how}", []).append(unit.seed)
     named = [
-        f"{name} seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}"
-        for name, some in sorted(seeds.items())
+        f"{name} seed{'s' * (len(numbers) > 1)} {', '.join(map(str, sorted(numbers)))}"
+        for name, numbers in sorted(seeds.items())
     ]
     return "; ".join(named[:8]) + (f"; and {len(named) - 8} more" if len(named) > 8 else "")
 
 
 def _ask(names: list[str]) -> str:
-    """The options that would single out one unit, as a sentence."""
+    """Return the advice to give these options."""
     words = {
         "task": "--task NAME",
         "model": "--model NAME",

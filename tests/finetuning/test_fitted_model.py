@@ -6,6 +6,7 @@ import json
 import shutil
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ import pytest
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import CheckpointError, UsageError
+from genodiff.finetuning.cnn import Cnn, CnnPredictor, CnnShape
 from genodiff.finetuning.fitted_model import FittedModel, load_fitted, predict_queries
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import list_baselines
@@ -20,7 +22,12 @@ from genodiff.finetuning.pooling.conv import ConvPooling
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import read_predictions, run_unit
 from genodiff.finetuning.unit import FITTED, MODEL, PREDICTOR, README, RESULT, UNITS, Unit
-from genodiff.finetuning.unit_selection import UnitChoice, find_units
+from genodiff.finetuning.unit_selection import (
+    UnitChoice,
+    _find_missing,
+    _list_units,
+    find_units,
+)
 from genodiff.io.fasta import Record
 from genodiff.runs.resolve import resolve_config
 from genodiff.tasks.task import TaskData
@@ -186,6 +193,15 @@ def test_a_damaged_folder_is_one_line(home, tmp_path, damage, said):
     assert str(model.folder) in str(fault.value)
 
 
+def test_a_cnn_without_one_of_its_tensors_is_refused():
+    saved = CnnPredictor(Cnn(64, 2, 1), CnnShape("binary", 2, 64, 64))
+    tensors = saved.tensors()
+    CnnPredictor.of(saved.about(), tensors)
+    del tensors["hidden.weight"]
+    with pytest.raises(RuntimeError, match=r"Missing key.*hidden.weight"):
+        CnnPredictor.of(saved.about(), tensors)
+
+
 def test_what_was_not_kept_says_how_to_keep_it(home, tmp_path):
     data, unit = task_data(20, 4), unit_of(home, "run")
     row = run_unit(unit, data, tmp_path, keep="none")
@@ -221,6 +237,11 @@ def test_the_one_that_is_meant_is_asked_for_with_what_there_is(home, tmp_path):
     assert (e.value.fix or "").startswith("give --model NAME and --seed N, or --ensemble")
     with pytest.raises(UsageError, match="did you mean 'ours'"):
         find_units(tmp_path, UnitChoice(model="our"))
+    units = [SimpleNamespace(task="t", model="m", method="full", setting=s, seed=1) for s in "ab"]
+    cards = [SimpleNamespace(unit=unit) for unit in units]
+    assert _find_missing(units, False) == ["setting"]
+    listed = "t m with setting 'a' seed 1; t m with setting 'b' seed 1"
+    assert _list_units(cards, with_setting=True) == listed
     with pytest.raises(UsageError, match="known: 1, 2"):
         find_units(tmp_path, UnitChoice(seed=3))
     assert len(find_units(tmp_path, UnitChoice(model="ours"), all_seeds=True)) == 2
