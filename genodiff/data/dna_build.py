@@ -1,4 +1,4 @@
-"""How a genome becomes a store: encoded in pieces, its runs of N listed on the way."""
+"""Build the store of a genome: encode it in pieces, and list its runs of N."""
 
 import hashlib
 import json
@@ -28,13 +28,13 @@ FORMAT = 1
 N_ID = DNA.tokens.index("N")
 
 Content = str | tuple[NDArray[np.uint8], int]
-"""The start of a contig (its name), or a piece of it: stored bytes, and how many of its letters
-were ambiguity codes.
+"""The name of a contig, at its start, or a piece of it: stored bytes, and the number of ambiguity
+codes among its letters.
 """
 
 
 def make_encoding_table() -> bytes:
-    """256 bytes for `bytes.translate`: `id | SOFT` of a letter of DNA, 0xFF for all others."""
+    """Make a table for `bytes.translate`: ids of DNA letters, `| SOFT` in lower case, else 0xFF."""
     table = bytearray(b"\xff" * 256)
     for letter in "ACGTN" + AMBIGUOUS:
         table[ord(letter)] = int(DNA.encode(letter)[0])
@@ -43,22 +43,22 @@ def make_encoding_table() -> bytes:
 
 
 def find_runs_of_n(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """(runs, 2): start and end of every run of N in stored bytes."""
+    """Find the start and end of each run of N in stored bytes, (runs, 2)."""
     is_n = np.concatenate(([False], (ids & ~np.uint8(SOFT)) == N_ID, [False]))
     return np.flatnonzero(is_n[1:] != is_n[:-1]).reshape(-1, 2)
 
 
 def join_runs(runs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Runs of one contig, found piece by piece, with those that touch as one."""
+    """Join runs of one contig that touch because a piece ended between them."""
+    if not len(runs):
+        return runs
     apart = runs[1:, 0] != runs[:-1, 1]
     first, last = np.concatenate(([True], apart)), np.concatenate((apart, [True]))
-    return np.column_stack(
-        (runs[first[: len(runs)], 0], runs[last[-len(runs) :] if len(runs) else [], 1])
-    )
+    return np.column_stack((runs[first, 0], runs[last, 1]))
 
 
 class GenomeWriter:
-    """The bytes of a store in the making, and what the manifest says of each contig."""
+    """Write the bytes of a store, and count each contig's bases for the manifest."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.sha, self.bases = file, hashlib.sha256(), 0
@@ -88,7 +88,7 @@ class GenomeWriter:
             self._open = []
 
     def write_contigs(self, contents: Iterable[Content]) -> None:
-        """All contigs: the name of each, then its pieces."""
+        """Write all contigs: for each its name, then its pieces."""
         for piece in contents:
             if isinstance(piece, str):
                 self.begin(piece)
@@ -98,7 +98,7 @@ class GenomeWriter:
 
 
 def build_folder(folder: Path, key: str, contents: Iterable[Content], source: StoreSource) -> None:
-    """Write the store of `contents` to `folder`, whole or not at all. Raises `DataError`."""
+    """Write the store of `contents` to `folder` atomically. Raises `DataError` if it is empty."""
     with atomic.atomic_directory(folder) as temporary:
         with open(temporary / "genome.ids", "wb") as file:
             writer = GenomeWriter(file)
@@ -131,18 +131,18 @@ def build_folder(folder: Path, key: str, contents: Iterable[Content], source: St
 
 
 def read_file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
-    """The contigs that the recipe keeps, in pieces: memory for one block of the file."""
+    """Yield the contigs that the recipe selects, in pieces; one block of a file is in memory."""
     table, exact = make_encoding_table(), b"ACGTNacgtn\r\n"
     for path in paths:
         with open_input(path) as opened:
-            kept, circular = True, list[str]()
+            is_selected, circular = True, list[str]()
             for event in scan_fasta(opened):
                 if isinstance(event, Header):
-                    kept = keeps_contig(recipe, event.name)
-                    circular += [event.name] if kept and event.is_circular else []
-                    if kept:
+                    is_selected = keeps_contig(recipe, event.name)
+                    if is_selected:
+                        circular += [event.name] if event.is_circular else []
                         yield event.name
-                elif kept:
+                elif is_selected:
                     ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
                     yield ids, len(event.data.translate(None, exact))
                 if is_cut(opened) and not isinstance(event, Header):
@@ -151,14 +151,14 @@ def read_file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
 
 
 def make_toy_contents(toy: ToySource) -> Iterator[Content]:
-    """The contigs of the toy genome."""
+    """Yield the contigs of the toy genome, each in one piece."""
     for name, ids in toy.contigs():
         yield name
         yield ids, 0
 
 
 def read_dna_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of the store in `folder`. Raises `DataError` where a part is missing."""
+    """Read the manifest of the store in `folder`. Raises `DataError` if a file is missing."""
 
     def fits(manifest: dict[str, Any]) -> bool:
         size = (folder / "genome.ids").stat().st_size

@@ -33,9 +33,9 @@ TimeSampling = Literal["iid", "stratified", "systematic"]
 
 
 class Draws(NamedTuple):
-    """The uniforms in [0, 1) that decide a batch's masks and times.
+    """The uniforms in [0, 1) that determine a batch's masks and times.
 
-    `times` explains the last four.
+    The last four are arguments of `genodiff.diffusion.masked.times`.
     """
 
     u_mask: Float[Tensor, "B L"]
@@ -45,28 +45,27 @@ class Draws(NamedTuple):
     n_slots: int
 
     def times(self, method: TimeSampling) -> Float[Tensor, " B"]:
-        """A time in (0, 1] for each window."""
+        """Return a time in (0, 1] for each window."""
         return times(method, self.u_time, self.u_shared, self.slot, self.n_slots)
 
 
 class WindowBound(NamedTuple):
-    """Estimates for windows, in nats and double precision.
+    """Estimates for each window, in nats and double precision.
 
-    `scale` times the sum of `ce` over a part of the window is its share.
+    `scale` times the sum of `ce` over part of a window is that part's contribution. `rate` is the
+    masked share k / n where scale * ce.sum() / n is a point of the curve C_k / k, otherwise 0.
     """
 
     ce: Float[Tensor, "B L"]
     scale: Float[Tensor, " B"]
-    rate: Float[
-        Tensor, " B"
-    ]  # masked share k / n where scale * ce.sum() / n is a point of the curve C_k / k; else 0
+    rate: Float[Tensor, " B"]
 
 
 @dataclass(frozen=True)
 class Objective(ABC):
-    """A process to learn, and how its times are drawn in training.
+    """A process to be learned, with the sampling of its times in training.
 
-    Evaluation always draws them systematically.
+    In evaluation times are always sampled systematically.
     """
 
     diffusion: MaskedDiffusion
@@ -78,18 +77,18 @@ class Objective(ABC):
 
     @property
     def name(self) -> str:
-        """What it is called in `OBJECTIVES`."""
+        """The name in `OBJECTIVES`."""
         return next(name for name, cls in OBJECTIVES.items() if cls is type(self))
 
     @classmethod
     @cache
     def list_settings(cls) -> list[str]:
-        """The names of the objective's own settings."""
+        """List the names of the objective's own settings."""
         return [field.name for field in fields(cls) if field.name != "diffusion"]
 
     @classmethod
     def check_settings(cls, **settings: Any) -> None:
-        """Raises `UsageError` for a value that the objective cannot have."""
+        """Raises `UsageError` for a value that the objective does not accept."""
         cls(MaskedDiffusion(Linear(), 0, (1,)), **settings)
 
     @property
@@ -99,55 +98,55 @@ class Objective(ABC):
 
     @property
     def only_goes_on(self) -> bool:
-        """Whether a base is drawn and scored from those before it, not from those after it."""
+        """Whether predictions depend on preceding bases only (or on preceding blocks)."""
         return self.kind in ("causal", "block")
 
     def check_fills_masks(self) -> None:
-        """Raises `UsageError` where the network says nothing of a mask with both its sides."""
+        """Raises `UsageError` if predictions do not use both sides of a masked base."""
         if self.only_goes_on:
             what = f"a model of objective {self.name} sees nothing after a base"
             raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
 
     @property
     def curve(self) -> bool:
-        """Whether `bound` draws exact counts of masks, so that its estimates trace C_k / k."""
+        """Whether `bound` masks exact counts k, so that its estimates lie on the curve C_k / k."""
         return False
 
     @property
     def bound_counts_masks(self) -> bool:
-        """Whether `bound` is (n / k) times the cross-entropy of exactly k masks, and no more.
+        """Whether `bound` is (n / k) times the cross-entropy of exactly k masks, and nothing else.
 
-        Then any way to that cross-entropy gives the bound: whole contigs, read piece by piece.
+        If so, the bound also follows from that cross-entropy on whole contigs, read in pieces.
         """
         return False
 
     @property
     def trains_continuous_bound(self) -> bool:
-        """Whether `loss` is the bound in continuous time, whose mean no schedule changes."""
+        """Whether `loss` is the continuous-time bound, whose mean is the same for all schedules."""
         return False
 
     @property
     def evaluations(self) -> int:
-        """Passes of the network that one `loss` costs."""
+        """The number of network evaluations in one `loss`."""
         return 1
 
     @abstractmethod
     def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
-        """What training minimises, from so many `evaluations` of the network."""
+        """Return the loss that training minimises, from `evaluations` passes of the network."""
 
     @abstractmethod
     def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
-        """Unbiased estimates of each window's figure, without gradients."""
+        """Return unbiased estimates of each window's `figure`, without gradients."""
 
 
 def as_bound(nats: Float[Tensor, "B L"]) -> WindowBound:
-    """Nats of each position as they are: no scale, no place on the curve."""
+    """Wrap the nats of each position as a bound without scaling, and not on the curve."""
     ones = torch.ones(len(nats), dtype=torch.float64, device=nats.device)
     return WindowBound(nats.double(), ones, torch.zeros_like(ones))
 
 
 def objective(name: str, diffusion: MaskedDiffusion, **settings: Any) -> Objective:
-    """The objective called `name`. Raises `UsageError` for an unknown name or setting."""
+    """Create the objective `name`. Raises `UsageError` for an unknown name or setting."""
     known = OBJECTIVES[name].list_settings()
     for key in settings:
         if key not in known:

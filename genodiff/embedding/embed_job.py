@@ -1,6 +1,6 @@
 """Embeddings of DNA windows, in memory and as a file: `genodiff embed`.
 
-An entry of the job is a line of JSON, what a file says of the window, and then its numbers.
+An entry of the job is a line of JSON, the window's row in the output, followed by its numbers.
 """
 
 import json
@@ -37,8 +37,8 @@ class EmbedJob(Job[EmbedRequest]):
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request
-        self.keeps = is_file(asked.sequences) and str(asked.sequences) != "-"
-        if self.keeps:  # regions and features are judged before a model is opened
+        self.is_stored = _is_stored(asked)
+        if self.is_stored:  # check regions and features before a model is opened
             next(_cut(asked), None)
         self.model = open_language(
             asked.run, self.device, asked.relatives, strains=asked.strains,
@@ -52,15 +52,15 @@ class EmbedJob(Job[EmbedRequest]):
 
     def plan(self) -> dict[str, Any]:
         rest = self._windows()
-        some = list(_take_some(rest, self.request.batch_size))
+        sample = list(_take_sample(rest, self.request.batch_size))
         n = bases = 0
-        for window in chain(some, rest):
+        for window in chain(sample, rest):
             n, bases = n + 1, bases + len(window.letters)
         if is_file(self.request.sequences):
             share = find_share(name_input(self.request.sequences))
             n, bases = round(n / share), round(bases / share)
         rows = bases if self.how.pool == "none" else n
-        each = self._time_base(some)
+        each = self._time_base(sample)
         return {
             "windows": n, "bases": bases, "shape": [rows, *self.shape],
             "bytes": 4 * rows * prod(self.shape), "seconds": round(bases * each, 1),
@@ -98,10 +98,10 @@ class EmbedJob(Job[EmbedRequest]):
         return windows if self.cut is None else islice(windows, *self.cut)
 
     def _cut_shard(self) -> tuple[int, int]:
-        """First and last + 1 of the shard's windows. Raises `UsageError` where it has none."""
+        """Return the start and end of the shard's windows. Raises `UsageError` if it is empty."""
         part = self.request.part
         assert part is not None
-        if not self.keeps:
+        if not self.is_stored:
             raise UsageError("--shard needs a file, not a stream", fix="give the file itself")
         n = sum(1 for _ in _cut(self.request))
         first, last = part.cut(n)
@@ -120,17 +120,17 @@ class EmbedJob(Job[EmbedRequest]):
         bases = (kept.bases,) if self.how.pool == "none" else ()
         return kept, np.frombuffer(numbers, np.float32).reshape(*bases, *self.shape)
 
-    def _time_base(self, some: list[Window]) -> float:
-        """Seconds of a base: about a second of the work is measured."""
+    def _time_base(self, sample: list[Window]) -> float:
+        """Measure the seconds per base for about a second."""
 
         def step() -> int:
-            return sum(len(window.letters) for window, _ in self._read(some))
+            return sum(len(window.letters) for window, _ in self._read(sample))
 
-        return machine.time_steps(step) if some else 0.0
+        return machine.time_steps(step) if sample else 0.0
 
 
 def embed_sequences(asked: HeldEmbeddingRequest, holder: ModelHolder) -> Any:
-    """What `genodiff.Model.embed` gives: (n, D), or a list of arrays where each base is kept."""
+    """Return the answer of `genodiff.Model.embed`: (n, D), or a list of arrays if unpooled."""
     model = refuse_fitted(holder.inner)
     if _reads_genome(asked):
         with Genome(asked.sequences) as genome:
@@ -141,9 +141,12 @@ def embed_sequences(asked: HeldEmbeddingRequest, holder: ModelHolder) -> Any:
     return arrays if asked.pool == "none" else np.stack(arrays)
 
 
+def _is_stored(asked: EmbedFields) -> bool:
+    return is_file(asked.sequences) and str(asked.sequences) != "-"
+
+
 def _reads_genome(asked: EmbedFields) -> bool:
-    given = asked.sequences
-    return is_file(given) and str(given) != "-" and bool(asked.bed is not None or asked.region)
+    return _is_stored(asked) and (asked.bed is not None or bool(asked.region))
 
 
 def _read_as(asked: EmbedFields, model: TrainedModel) -> Reading:
@@ -157,8 +160,8 @@ def _cut(asked: EmbedFields) -> Iterator[Window]:
     )  # fmt: skip
 
 
-def _take_some(windows: Iterator[Window], most: int) -> Iterator[Window]:
-    """The first windows, to measure the time with."""
+def _take_sample(windows: Iterator[Window], most: int) -> Iterator[Window]:
+    """Yield the first windows, at most `most`, up to `PROBE` bases: the sample to be timed."""
     bases = 0
     for window in islice(windows, most):
         yield window

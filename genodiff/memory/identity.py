@@ -1,8 +1,8 @@
-"""How much of a window stands in a text: by this, strains are told from relatives.
+"""Measure the identity of windows with a genome, which distinguishes strains from other species.
 
-At each place the best diagonal is the one that agrees most in the 32 places on either side. Where
-it agrees in more than `LEAST_FLANK` of these, the place is homologous. The identity of a window is
-the share of its homologous bases with which that diagonal agrees.
+The best diagonal at a position is the one with the most matches among the `FLANK` bases on either
+side. Where it matches more than `LEAST_FLANK` of them, the position is homologous. Identity is the
+share of homologous bases that this diagonal matches.
 """
 
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from genodiff.memory.memory import NOWHERE, Memory
 from genodiff.memory.text import NONE, Codes
 
 STRAIN = 0.98
-"""The identity of most windows, above which a genome is of the same species."""
+"""A genome is of the same species if most windows match it in more than this share of bases."""
 LEAST_FLANK = 0.6
 FLANK = 32
 
 
 class Identities(NamedTuple):
-    """Of each window (B,): the share of its bases that are homologous, and of all its bases the
-    share that are homologous and agree.
+    """For each window (B,), the share of its bases that are homologous, and the share that are
+    homologous and match; both of all its bases but N.
     """
 
     homologous: NDArray[np.float64]
@@ -30,23 +30,23 @@ class Identities(NamedTuple):
 
     @property
     def share_same(self) -> float:
-        """The share of windows of which more than `STRAIN` agrees."""
+        """The share of windows in which more than `STRAIN` of the bases match."""
         return float((self.agrees > STRAIN).mean()) if len(self.agrees) else 0.0
 
     @property
     def mean(self) -> float:
-        """The identity of all homologous bases."""
+        """The identity over all homologous bases."""
         total = self.homologous.sum()
         return float(self.agrees.sum() / total) if total else 0.0
 
     @property
     def is_strain(self) -> bool:
-        """Whether a text with these is of the same species: most windows are the same."""
+        """Whether the genome is of the same species: most windows are nearly identical."""
         return self.share_same > 0.5
 
 
 def measure_identities(memory: Memory, windows: Codes) -> Identities:
-    """How windows (B, L) of codes stand in a memory's text."""
+    """Measure the identity of windows (B, L) of codes with the genome of a memory."""
     found = memory.find_all(windows)
     rows = [
         _measure_one(memory, codes, diagonals)
@@ -72,7 +72,7 @@ def _measure_one(
 
 
 def _sum_around(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sums over `FLANK` rows on either side, and the row itself."""
+    """Sum each row with the `FLANK` rows on either side."""
     total = np.concatenate((np.zeros((1, values.shape[1]), np.int64), values.cumsum(0)))
     at = np.arange(len(values))
     last = np.minimum(at + FLANK + 1, len(values))
