@@ -6,6 +6,7 @@ Marks in a page, as HTML comments before a block:
 
     <!-- run -->        its commands are run; a ```text block right below holds the whole output
     <!-- run: 8 -->     the same, with the last 8 lines of the output
+    <!-- run: 8 bcftools -->  the same, where bcftools is installed; elsewhere the block is left
     <!-- file: x.fa --> the block is written to x.fa
 
 Every page begins with a copy of the folder that the blocks of how-to/index.md leave. With --check
@@ -30,8 +31,8 @@ FORKS: list[str] = []
 """The folder of a `genodiff` that is forked: with --check a command does not begin with imports."""
 FIRST = DOCS / "how-to" / "index.md"
 MARK = re.compile(
-    r"<!-- (?P<kind>run|file)(?:: (?P<word>[^ ]+))? -->\n```\w*\n(?P<body>.*?)^```\n"
-    r"(?P<gap>\n```text\n)?",
+    r"<!-- (?P<kind>run|file)(?:: (?P<word>[^ ]+)(?: (?P<needs>[a-z]+))?)? -->\n"
+    r"```\w*\n(?P<body>.*?)^```\n(?P<gap>\n```text\n)?",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -45,6 +46,8 @@ class Example:
     body: str
     output: slice | None
     """Where the text of the output block below stands in the page."""
+    needs: str | None
+    """A program that is not genodiff's."""
 
 
 def read_examples(page: str) -> list[Example]:
@@ -54,7 +57,7 @@ def read_examples(page: str) -> list[Example]:
         below = None
         if mark["gap"] and mark["kind"] == "run":
             below = slice(mark.end(), page.index("```", mark.end()))
-        found.append(Example(mark["kind"], mark["word"], mark["body"], below))
+        found.append(Example(mark["kind"], mark["word"], mark["body"], below, mark["needs"]))
     return found
 
 
@@ -65,6 +68,8 @@ def run_page(path: Path, folder: Path) -> str:
     for example in read_examples(page):
         if example.kind == "file":
             (folder / str(example.word)).write_text(example.body, encoding="utf-8")
+            continue
+        if example.needs and not shutil.which(example.needs):
             continue
         print(f"{path.relative_to(DOCS)}: {example.body.strip()}", flush=True)
         lines = run_block(example.body, folder)
