@@ -21,16 +21,18 @@ def printed(device: str = "cuda", **changes: object) -> str:
 @pytest.mark.parametrize(("ends", "requeued"), [(138, True), (0, False), (1, False), (143, False)])
 def test_the_job_queues_again_where_the_run_was_told_to_save(tmp_path, ends, requeued):
     for name, text in {
-        "srun": f'printf "%s|" "$@" > {tmp_path}/words; exit {ends}',
+        "srun": f'printf "%s|" "$@" $SRUN_CPUS_PER_TASK > {tmp_path}/words; exit {ends}',
         "scontrol": f'echo "$@" > {tmp_path}/asked',
     }.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(stat.S_IRWXU)
-    environment = os.environ | {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "77"}
+    job = {"SLURM_JOB_ID": "77", "SLURM_CPUS_PER_TASK": "12"}
+    environment = os.environ | {"PATH": f"{tmp_path}:/usr/bin:/bin"} | job
     done = subprocess.run(["bash", "-c", printed()], env=environment, check=False)
     assert done.returncode == ends
     words = (tmp_path / "words").read_text().split("|")
     assert words[:5] == ["genodiff", "train", "my genome.fa", "--out", "runs/a b"]
+    assert words[-2] == "12"
     assert (tmp_path / "asked").exists() == requeued
     if requeued:
         assert (tmp_path / "asked").read_text() == "requeue 77\n"
