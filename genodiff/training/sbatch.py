@@ -24,7 +24,7 @@ _SCRIPT = """#!/bin/bash
 # {cores}
 # {warning} s before its end the job gets SIGUSR1: genodiff saves and ends with code 138 (128 + 10).
 # The job then queues again, and the same command goes on from the checkpoint, with the same bits.
-SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK srun {command}
+SRUN_CPUS_PER_TASK=${{SLURM_CPUS_PER_TASK:-1}} srun {command}
 code=$?
 if [ $code -eq 138 ]; then
     scontrol requeue "$SLURM_JOB_ID"
