@@ -43,15 +43,9 @@ def draw_suite(results: list[dict[str, Any]]) -> Table:
         sign = "=" if result["figure"] == "exact" else "≤"
         bits, perplexity = f"{sign} {result['bits_per_byte']:.4f}", f"{result['perplexity']:.4g}"
         ends = _interval(result["ci95_bits"], ".4f"), _interval(result["ci95_perplexity"], ".4g")
-        table.add_row(
-            result["recipe"],
-            f"{result['tokens']:,}",
-            bits,
-            ends[0],
-            perplexity,
-            ends[1],
-            result["packing"],
-        )
+        size = f"{result['tokens']:,}"
+        cells = result["recipe"], size, bits, ends[0], perplexity, ends[1], result["packing"]
+        table.add_row(*cells)
     return table
 
 
@@ -69,45 +63,32 @@ def _name_relatives(result: dict[str, Any]) -> str:
 def _draw_dna(result: dict[str, Any]) -> list[Table]:
     """The split with its lines, its regions, its contigs."""
     named = Path(result["fasta"]).name if result["fasta"] else result["recipe"]
-    head = _table(
-        f"{result['split']} of {named}: {_size(result)}",
-        "bits per base",
-        "95 % interval",
-        "perplexity",
-    )
-    head.add_column("baseline − model", justify="right", no_wrap=True)
+    columns = "bits per base", "95 % interval", "perplexity", "baseline − model"
+    head = _table(f"{result['split']} of {named}: {_size(result)}", *columns)
     notes = [_explain_sources(result, named), result["seen_in_training"]["note"]]
     notes.append(_name_relatives(result))
     head.caption, head.caption_justify = "\n".join(filter(None, notes)), "left"
+
+    def add(name: str, bits: float, gap: str = "", ends: str = "") -> None:
+        head.add_row(name, f"{bits:.4f}", ends, f"{2**bits:.4f}", gap)
+
     bits = result["bits_per_base"]
-    name = "model" if result["figure"] == "exact" else "model, at most"
-    head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
-    if result.get("without_memory") is not None:
-        line = result["without_memory"]
-        figures = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
-        head.add_row("without memory, at most", *figures, _gap(line["minus_model_bits"]))
-    if result.get("order") is not None:
-        line = result["order"]
-        figures = f"{line['bits']:.4f}", _interval(line["ci95"]), f"{line['perplexity']:.4f}"
-        head.add_row(f"{line['name']}, exact", *figures, _gap(line["minus_model_bits"]))
-    if result["source_bits"] is not None:
-        truth, gap = result["source_bits"], result["model_minus_source_bits"]
-        head.add_row(
-            "the source",
-            f"{truth:.4f}",
-            _interval(result["source_ci95_bits"]),
-            f"{2**truth:.4f}",
-            _gap(gap, -1),
-        )
-    for k, line in result["markov_bits"].items():
-        gap = _gap(result["markov_minus_model_bits"][k])
-        head.add_row(markov_line(k).label, f"{line:.4f}", "", f"{2**line:.4f}", gap)
+    add(_name_model(result), bits, ends=_interval(result["ci95_bits"]))
+    if (line := result.get("without_memory")) is not None:
+        add("without memory, at most", line["bits"], _gap(line["minus_model_bits"]))
+    if (line := result.get("order")) is not None:
+        gap = _gap(line["minus_model_bits"])
+        add(f"{line['name']}, exact", line["bits"], gap, _interval(line["ci95"]))
+    if (truth := result["source_bits"]) is not None:
+        gap = _gap(result["model_minus_source_bits"], -1)
+        add("the source", truth, gap, _interval(result["source_ci95_bits"]))
+    for k, value in result["markov_bits"].items():
+        add(markov_line(k).label, value, _gap(result["markov_minus_model_bits"][k]))
     for kind in LINES:
         if (line := result.get(kind.key)) is not None:
             name = f"{kind.label}, order {line['order']}" if "order" in line else kind.label
-            bits_and_perplexity = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
-            head.add_row(name, *bits_and_perplexity, _gap(line["minus_model_bits"]))
-    head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
+            add(name, line["bits"], _gap(line["minus_model_bits"]))
+    add("uniform", 2.0, f"{2 - bits:+.4f}")
     found = [head, *_draw_cases(result)]
     regions = {name: part for name, part in result["regions"].items() if name in _REGIONS}
     for title, parts, labels in (
@@ -228,35 +209,22 @@ def _draw_text(result: dict[str, Any]) -> list[Table]:
     )
     columns = "bits/byte", "95 % interval", "perplexity/token", "95 % interval"
     table = _table(title, *columns, "baseline − model, bits")
-    bits, perplexity = f"{result['bits_per_byte']:.4f}", f"{result['perplexity']:,.2f}"
-    table.add_row(
-        "model" if result["figure"] == "exact" else "model, at most",
-        bits,
-        _interval(result["ci95_bits"], ".4f"),
-        perplexity,
-        _interval(result["ci95_perplexity"], ",.2f"),
-        "",
-    )
-    for k, line in result["markov_bits"].items():
+
+    def add(name: str, bits: float, perplexity: float, gap: str = "", ends: Any = ("", "")) -> None:
+        table.add_row(name, f"{bits:.4f}", ends[0], f"{perplexity:,.2f}", ends[1], gap)
+
+    ends = _interval(result["ci95_bits"]), _interval(result["ci95_perplexity"], ",.2f")
+    add(_name_model(result), result["bits_per_byte"], result["perplexity"], ends=ends)
+    for k, bits in result["markov_bits"].items():
         gap = _gap(result["markov_minus_model_bits"][k])
-        table.add_row(
-            markov_line(k, text=True).label,
-            f"{line:.4f}",
-            "",
-            f"{result['markov_perplexity'][k]:,.2f}",
-            "",
-            gap,
-        )
+        add(markov_line(k, text=True).label, bits, result["markov_perplexity"][k], gap)
     uniform = result["uniform_bits"]
-    table.add_row(
-        "uniform",
-        f"{uniform:.4f}",
-        "",
-        f"{2 ** (uniform * result['bytes'] / result['tokens']):,.2f}",
-        "",
-        "",
-    )
+    add("uniform", uniform, 2 ** (uniform * result["bytes"] / result["tokens"]))
     return [table]
+
+
+def _name_model(result: dict[str, Any]) -> str:
+    return "model" if result["figure"] == "exact" else "model, at most"
 
 
 _TABLES = {"dna": _draw_dna, "text": _draw_text}

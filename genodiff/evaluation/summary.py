@@ -28,6 +28,7 @@ FITTED = "fitted"
 ADAPTIVE = "adaptive"
 FROM_TRAIN = "adaptive_from_train"
 WITHOUT = "without"
+_NAMED = FITTED, ADAPTIVE, FROM_TRAIN, WITHOUT
 
 Floats = NDArray[np.float64]
 
@@ -69,11 +70,8 @@ class _Table(NamedTuple):
         }
 
     def minus_model(self, line: str) -> dict[str, Any] | None:
-        return (
-            _difference(self.per_token(self.lines[line] - self.nats))
-            if line in self.lines
-            else None
-        )
+        found = self.lines.get(line)
+        return None if found is None else _difference(self.per_token(found - self.nats))
 
     def part(self) -> dict[str, Any] | None:
         """The figures of a contig or region; None where it has no base."""
@@ -89,14 +87,8 @@ class _Table(NamedTuple):
             "perplexity": math.exp(found.value),
             "ci95_bits": bits.ends(0.0),
             **_markov_keys(self),
-            "fitted_bits": self.line_bits().get(FITTED),
-            "adaptive_bits": self.line_bits().get(ADAPTIVE),
-            "adaptive_from_train_bits": self.line_bits().get(FROM_TRAIN),
-            "without_bits": self.line_bits().get(WITHOUT),
-            "fitted_minus_model_bits": self.minus_model(FITTED),
-            "adaptive_minus_model_bits": self.minus_model(ADAPTIVE),
-            "adaptive_from_train_minus_model_bits": self.minus_model(FROM_TRAIN),
-            "without_minus_model_bits": self.minus_model(WITHOUT),
+            **{f"{name}_bits": self.line_bits().get(name) for name in _NAMED},
+            **{f"{name}_minus_model_bits": self.minus_model(name) for name in _NAMED},
         }
 
 
@@ -119,7 +111,9 @@ def summarise(
     found = table.per_token(table.nats)
     bits, total = found.scaled(BITS), table.tokens.sum()
     source = None if lines.source is None or not _all_counted(tokens, counted) else lines.source
-    regions = {**_window_regions(table, lines.cover), **_base_regions(classes)}
+    truth = None if source is None else ratio(source, table.tokens).scaled(BITS)
+    cover = lines.cover
+    regions = {**_window_regions(table, cover), **_base_regions(classes)}
     by_contig = {names[i]: table.rows(contig == i).part() for i in np.unique(contig).tolist()}
     return {
         "tokens": int(total),
@@ -141,21 +135,17 @@ def summarise(
         "adaptive_from_train": _line(table, FROM_TRAIN),
         "without_memory": _line(table, WITHOUT),
         "source_bits": None if source is None else float(source.sum() / total) * BITS,
-        "source_ci95_bits": None
-        if source is None
-        else ratio(source, table.tokens).scaled(BITS).ends(0.0),
+        "source_ci95_bits": None if truth is None else truth.ends(0.0),
         "model_minus_source_bits": None
         if source is None
         else _difference(table.per_token(table.nats - source)),
         "contigs": {name: part for name, part in by_contig.items() if part is not None},
         "regions": {name: part for name, part in regions.items() if part is not None},
-        "repeat_kmer": None if lines.cover is None else K,
-        "repeat_share": None
-        if lines.cover is None
-        else float((lines.cover >= REPEAT_COVER).mean()),
+        "repeat_kmer": None if cover is None else K,
+        "repeat_share": None if cover is None else float((cover >= REPEAT_COVER).mean()),
         "touched_share": None
-        if lines.cover is None
-        else float(((lines.cover > 0) & (lines.cover < REPEAT_COVER)).mean()),
+        if cover is None
+        else float(((cover > 0) & (cover < REPEAT_COVER)).mean()),
         "curve": rate_curve(bound.drawn[counted].sum(0), table.tokens, bound.rate),
     }
 
@@ -245,13 +235,8 @@ def rate_curve(by_repeat: Floats, tokens: Floats, rate: Floats | None) -> list[d
     for i in range(RATE_BINS):
         inside = (place == i) & (weights > 0)
         y, n = by_repeat[inside], weights[inside]
-        point = {
-            "rate_lo": i / RATE_BINS,
-            "rate_hi": (i + 1) / RATE_BINS,
-            "nats": None,
-            "se": None,
-            "n": len(n),
-        }
+        ends = {"rate_lo": i / RATE_BINS, "rate_hi": (i + 1) / RATE_BINS}
+        point = {**ends, "nats": None, "se": None, "n": len(n)}
         if len(n):
             point["nats"] = float(y.sum() / n.sum())
         if len(n) > 1:

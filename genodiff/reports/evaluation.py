@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from genodiff.domain import TEXT
 from genodiff.errors import printable
-from genodiff.evaluation.evaluation_file import name_data, rank_evaluation
+from genodiff.evaluation.evaluation_file import rank_evaluation
 from genodiff.statistics.counted_lines import LINES, CountedLine, markov_line
 
 
@@ -69,7 +69,6 @@ class BestLine(NamedTuple):
 class SeenInTraining(_Lenient):
     """What of the scored bases the model was trained on, as a sentence."""
 
-    in_train: int = 0
     note: str = ""
 
 
@@ -102,9 +101,6 @@ class Evaluation(_Lenient):
     tokens_per_byte: float = 1.0
     token_perplexity: float | None = None
     split: str
-    recipe: str | None = None
-    fasta: str | None = None
-    text: str | None = None
     fingerprint: str | None = None
     context: str = "window"
     memory: dict[str, Any] | None = None
@@ -120,7 +116,6 @@ class Evaluation(_Lenient):
     repeats: int | None = None
     checkpoint: str | None = None
     step: int | None = None
-    mask_se_bits: float | None = None
     uniform_bits: float = 2.0
     markov_bits: dict[str, float | None] | None = None
     markov_minus_model_bits: dict[str, Difference | None] | None = None
@@ -138,9 +133,7 @@ class Evaluation(_Lenient):
     regions: dict[str, Group | None] = {}
     repeat_kmer: int | None = None
     repeat_share: float | None = None
-    dropped: dict[str, int] = {}
     curve: list[RatePoint] = []
-    seconds: float | None = None
 
     def markov(self) -> dict[int, float]:
         """Markov orders and their bits per base."""
@@ -174,12 +167,6 @@ class Evaluation(_Lenient):
         """
         of_weights, *more = rank_evaluation(self.model_dump(), weights)
         return of_weights, self.memory is None, self.context == "window", *more
-
-    def data(self) -> str:
-        """The file or recipe that was scored; empty where that is not said."""
-        if not (self.fasta or self.text or self.recipe):
-            return ""
-        return name_data(self.model_dump(exclude={"text"} if self.unit == "base" else None))
 
 
 def parse_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict[str, Evaluation]:
