@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.reports import figures
-from genodiff.reports.chart import list_ticks, spread_labels
+from genodiff.reports.chart import Axis, Trace, draw_chart, list_ticks, make_rows, spread_labels
 from genodiff.reports.figures import BitsLine, Series
 
 LINES = [
@@ -150,3 +150,8 @@ def test_no_label_of_a_chart_lies_outside_and_coordinates_are_rounded():
                     assert left <= float(one.attrib["x"]) <= left + width, (name, one.text)
                     assert top <= float(one.attrib["y"]) <= top + height, (name, one.text)
         assert not re.search(r"points=\"[^\"]*\.\d{3,}", text)
+
+
+def test_a_chart_of_nothing_is_drawn():
+    assert draw_chart([], Axis("x"), make_rows([]), 200)
+    assert draw_chart([Trace([1], [math.nan])], Axis("x"), Axis("y"), 200)
