@@ -162,7 +162,7 @@ def _fit(axis: Axis, values: list[float], most: float) -> tuple[float, float, Se
     high += low == high
     if axis.ticks:
         return low, high, axis.ticks
-    at = list_ticks(*sorted((low, high)), most)
+    at = list_ticks(min(low, high), max(low, high), most)
     digits = max((len(f"{v:.10g}".partition(".")[2]) for v in at), default=0)
     form = axis.form or (lambda v: f"{v:,.{digits}f}".replace("-", "−"))
     return low, high, [AxisTick(v, form(v)) for v in at]
