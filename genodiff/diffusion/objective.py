@@ -97,13 +97,13 @@ class Objective(ABC):
         return list_samplers(self.kind, self.first_samplers)
 
     @property
-    def only_goes_on(self) -> bool:
+    def is_causal(self) -> bool:
         """Whether predictions depend on preceding bases only (or on preceding blocks)."""
         return self.kind in ("causal", "block")
 
     def check_fills_masks(self) -> None:
         """Raises `UsageError` if predictions do not use both sides of a masked base."""
-        if self.only_goes_on:
+        if self.is_causal:
             what = f"a model of objective {self.name} sees nothing after a base"
             raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
 

@@ -123,7 +123,7 @@ class Guiding:
         """Raises `UsageError`, `CheckpointError` where model or sampler cannot be guided so."""
         if model.alphabet.domain != "dna":
             raise UsageError("guidance is for DNA, and this is a model of text", fix="leave it out")
-        if not sampler.steers or model.objective.only_goes_on:
+        if not sampler.steers or model.objective.is_causal:
             fix = "use ancestral or first-hitting, say"
             if not any(one.steers for one in model.objective.samplers.values()):
                 fix = "give a run of --objective mdlm"
