@@ -195,10 +195,8 @@ def _record_path(path: Path) -> Path:
 def _recorded(path: Path) -> dict[str, Any] | None:
     try:
         record = json.loads(_record_path(path).read_text(encoding="utf-8"))
-        return (
-            record
-            if record["bytes"] == path.stat().st_size and isinstance(record["sha256"], str)
-            else None
-        )
+        if record["bytes"] == path.stat().st_size and isinstance(record["sha256"], str):
+            return record
+        return None
     except (OSError, ValueError, KeyError, TypeError):
         return None

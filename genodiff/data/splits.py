@@ -176,11 +176,10 @@ def _cut_note(held_out: tuple[str, ...], rows: dict[str, Rows], n: int) -> str:
     parts = " and ".join(
         f"{sum(e - s for _, s, e in rows[h]) / max(total, 1):.1%} to {h}" for h in held_out
     )
-    how = (
-        "the end of each contig is held out"
-        if n < HELD_OUT
-        else "whole contigs are held out, one in 20 neighbours in length for each"
-    )
+    if n < HELD_OUT:
+        how = "the end of each contig is held out"
+    else:
+        how = "whole contigs are held out, one in 20 neighbours in length for each"
     return f"split without a rule: {parts}, the rest to train ({how}); give your own with --bed"
 
 
@@ -266,11 +265,10 @@ def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
     ).iter_rows():
         split = _ALIASES.get(str(label).lower(), str(label).lower())
         if split not in rows:
-            what = (
-                "has no 4th column"
-                if label is None
-                else f"has the split '{label}'; {did_you_mean(split, SPLITS)}"
-            )
+            if label is None:
+                what = "has no 4th column"
+            else:
+                what = f"has the split '{label}'; {did_you_mean(split, SPLITS)}"
             fix = "write train, valid or test in the 4th column"
             raise DataError(what, file=bed, line=line, fix=fix)
         rows[split].append((number[contig], start, end))

@@ -145,13 +145,10 @@ def build(
 ) -> None:
     """Write a store, whole or not at all. Raises `DataError`, `MachineError`."""
     vocabulary: Vocabulary = tokenizer.vocabulary
-    dtype = (
-        "uint8"
-        if vocabulary.n_tokens <= 1 << 8
-        else "uint16"
-        if vocabulary.n_tokens <= 1 << 16
-        else "uint32"
-    )
+    if vocabulary.n_tokens <= 1 << 8:
+        dtype = "uint8"
+    else:
+        dtype = "uint16" if vocabulary.n_tokens <= 1 << 16 else "uint32"
     with atomic.atomic_directory(folder) as temporary:
         writer = _Writer(temporary, tokenizer, dtype, recipe.ends)
         last: Path | None = None
@@ -262,11 +259,10 @@ def _texts(
             yield "".join(held) + text, part, number, path
             digest, held = hashlib.blake2b(digest_size=8), []
         elif not by_hash:
-            at = (
-                len(text)
-                if cut_anywhere
-                else max((m.start() for m in _SAFE_CUT.finditer(text)), default=0)
-            )
+            if cut_anywhere:
+                at = len(text)
+            else:
+                at = max((m.start() for m in _SAFE_CUT.finditer(text)), default=0)
             if at:
                 yield text[:at], bucket, None, path
             rest = text[at:]

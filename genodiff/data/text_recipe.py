@@ -190,11 +190,10 @@ def list_files(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]],
     ]
     found = [(bucket, p) for bucket, p in named if bucket is not None]
     if not found:
-        patterns = (
-            ", ".join(p for bucket in recipe.files.values() for p in bucket)
-            if not own
-            else ", ".join(OWN_ENDINGS)
-        )
+        if not own:
+            patterns = ", ".join(p for bucket in recipe.files.values() for p in bucket)
+        else:
+            patterns = ", ".join(OWN_ENDINGS)
         fix = "give a folder or file with text"
         raise DataError(f"holds no file of text ({patterns})", file=given, fix=fix)
     found.sort(key=lambda item: (BUCKETS.index(item[0]), item[1]))

@@ -104,11 +104,10 @@ def read_vocabulary(name: str, *, offline: bool = True) -> Vocabulary:
     """The vocabulary of a tokenizer; of the published ones without their files. For plans."""
     if name in PUBLISHED and not Path(name).exists():
         sha = sha256_json({s.filename: str(s.sha256) for s in PUBLISHED[name]})
-        tokens = (
-            {"<|endoftext|>": 50256}
-            if name == "gpt2"
-            else {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
-        )
+        if name == "gpt2":
+            tokens = {"<|endoftext|>": 50256}
+        else:
+            tokens = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
         return make_vocabulary(name, tokens, sha, 50257 if name == "gpt2" else 30522)
     return open_tokenizer(name, offline=offline).vocabulary
 
@@ -136,13 +135,10 @@ def _read_files(path: Path) -> dict[str, bytes]:
             raise UsageError("holds no tokenizer", file=path, fix=fix)
         given = {name: folder / name for name in names}
     else:
-        names = (
-            (VOCAB, MERGES)
-            if path.name in (VOCAB, MERGES)
-            else (WORDS,)
-            if path.suffix == ".txt"
-            else (JSON,)
-        )
+        if path.name in (VOCAB, MERGES):
+            names = (VOCAB, MERGES)
+        else:
+            names = (WORDS,) if path.suffix == ".txt" else (JSON,)
         given = {name: folder / name if len(names) > 1 else path for name in names}
     try:
         for file in given.values():

@@ -98,11 +98,9 @@ class Windows(ABC):
     def _listed(self) -> tuple[Ints, Ints]:
         if self._pieces is not None:
             start, length = self._pieces
-            return (
-                (start, length)
-                if self._subset is None
-                else (start[self._subset], length[self._subset])
-            )
+            if self._subset is None:
+                return (start, length)
+            return (start[self._subset], length[self._subset])
         tiling = self.tiling(0)
         return tiling.at(np.arange(len(tiling)) if self._subset is None else self._subset)
 

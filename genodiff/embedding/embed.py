@@ -317,11 +317,9 @@ def read_states(
             backbone, stack_strands(xt, complement, lengths), twice, how.layers
         ).chunk(2)
         other = flip_positions(turned, lengths)
-    return (
-        torch.stack([given, other], 2)
-        if how.strand == "both"
-        else ((given + other) / 2)[:, :, None]
-    )
+    if how.strand == "both":
+        return torch.stack([given, other], 2)
+    return ((given + other) / 2)[:, :, None]
 
 
 def _states(

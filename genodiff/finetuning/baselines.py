@@ -135,11 +135,10 @@ def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
         predicted if kind == "multilabel" else predicted[np.arange(len(labels)), labels][:, None]
     )
     right = np.where(labels > 0, right, 1 - right) if kind == "multilabel" else right
-    errors = (
-        (right < 0.5).mean()
-        if kind == "multilabel"
-        else (predicted.argmax(axis=1) != labels).mean()
-    )
+    if kind == "multilabel":
+        errors = (right < 0.5).mean()
+    else:
+        errors = (predicted.argmax(axis=1) != labels).mean()
     return float(errors + 1e-6 * -np.log(np.maximum(right, 1e-12)).mean())
 
 

@@ -73,11 +73,10 @@ class Cnn(nn.Module):
         x = F.one_hot(letters, _LETTERS).to(self.embedding.dtype).transpose(1, 2)
         for i, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
             assert isinstance(convolution, nn.Conv1d)
-            weight = (
-                convolution.weight
-                if i
-                else torch.einsum("oek,le->olk", convolution.weight, self.embedding)
-            )
+            if i:
+                weight = convolution.weight
+            else:
+                weight = torch.einsum("oek,le->olk", convolution.weight, self.embedding)
             x = F.max_pool1d(F.relu(norm(F.conv1d(x, weight, convolution.bias))), 2)
         return self.out(self.hidden(x.flatten(1)))
 

@@ -113,11 +113,10 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                 }
                 if model.kind != "baseline":
                     _, settings = choose_settings(plan, size.task, model, method, size.n_train)
-                    seen = (
-                        count_in_tokens(size, model, settings)
-                        if domain.unit != domain.size_unit
-                        else size
-                    )
+                    if domain.unit != domain.size_unit:
+                        seen = count_in_tokens(size, model, settings)
+                    else:
+                        seen = size
                     row |= {"length": seen.length}
                     backbone, alphabet = model.network(1, device)
                     n_out = count_outputs(size.task.kind, size.task.classes)
@@ -351,8 +350,6 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
 
 
 def _size(row: dict[str, Any], unit: str) -> str:
-    return (
-        f"{row['n_train']:,} + {row['n_test']:,} examples of {row['length']:,} {unit}"
-        if row["n_train"]
-        else "size not known"
-    )
+    if row["n_train"]:
+        return f"{row['n_train']:,} + {row['n_test']:,} examples of {row['length']:,} {unit}"
+    return "size not known"

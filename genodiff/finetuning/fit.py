@@ -103,11 +103,10 @@ def raw_scores(
     strands = 2 if classifier.paired else 1
     for i in range(0, part.n, size):
         rows = order[i : i + size]
-        parts = (
-            split_passes(part.lengths[rows], device.type, strands)
-            if batch_size is None
-            else [slice(0, len(rows))]
-        )
+        if batch_size is None:
+            parts = split_passes(part.lengths[rows], device.type, strands)
+        else:
+            parts = [slice(0, len(rows))]
         for some in parts:
             x0, lengths = part.collate(rows[some], extra)
             with torch.autocast(device.type, torch.bfloat16, enabled=bf16):

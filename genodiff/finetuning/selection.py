@@ -65,11 +65,9 @@ class Search:
         }
 
     def _rows(self) -> list[dict[str, Any]]:
-        return (
-            [json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()]
-            if self.path.exists()
-            else []
-        )
+        if self.path.exists():
+            return [json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()]
+        return []
 
     def find(self, unit: Unit) -> tuple[float, float] | None:
         """(validation value, seconds) of a unit that was tried here; None where it was not."""

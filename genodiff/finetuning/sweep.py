@@ -172,11 +172,10 @@ def _session(out: Path, command: str, device: str) -> None:
         before = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
     except (ValueError, KeyError, TypeError):
         before = []
-    where = (
-        torch.cuda.get_device_name()
-        if device.startswith("cuda")
-        else f"{read_processor()} CPU, {count_usable_cores()} cores"
-    )
+    if device.startswith("cuda"):
+        where = torch.cuda.get_device_name()
+    else:
+        where = f"{read_processor()} CPU, {count_usable_cores()} cores"
     new = {
         "command": command,
         "git": name_revision(),

@@ -67,11 +67,10 @@ class GapDrawing(Drawing):
             raise refuse_after_gap(model)
         self.genome, self.given, self.merged = genome, list(gaps), merge_gaps(gaps)
         self.only_filled = only_filled
-        self.lengths = (
-            [gap.end - gap.start for gap in self.given]
-            if only_filled
-            else list(genome.contigs.values())
-        )
+        if only_filled:
+            self.lengths = [gap.end - gap.start for gap in self.given]
+        else:
+            self.lengths = list(genome.contigs.values())
 
     def describe(self) -> Any:
         return [self.genome.sha256, self.only_filled, [list(gap) for gap in self.given]]

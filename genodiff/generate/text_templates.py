@@ -94,11 +94,10 @@ def make_draft(template: TextTemplate, tokenizer: Tokenizer, start: bool) -> Dra
     )
     at, spans = sum(map(len, pieces)), []
     for part in template.parts:
-        ids = (
-            np.full(part, vocabulary.mask_id, np.int64)
-            if isinstance(part, int)
-            else np.asarray(tokenizer.encode([part])[0], np.int64)
-        )
+        if isinstance(part, int):
+            ids = np.full(part, vocabulary.mask_id, np.int64)
+        else:
+            ids = np.asarray(tokenizer.encode([part])[0], np.int64)
         pieces.append(ids)
         spans.append((at, at + len(ids)))
         at += len(ids)

@@ -294,11 +294,10 @@ def exchange_form(
         what = "only networks on both strands have a fused form of their own"
         raise CheckpointError(what, fix="leave the form as it is")
     if not settings.bidirectional or settings.n_layer % 2:
-        why = (
-            "reads one direction only"
-            if not settings.bidirectional
-            else f"has an odd number of layers ({settings.n_layer})"
-        )
+        if not settings.bidirectional:
+            why = "reads one direction only"
+        else:
+            why = f"has an odd number of layers ({settings.n_layer})"
         form = "fused" if settings.alternate_strands else "unfused"
         fix = f"export it with --{form}"
         raise CheckpointError(f"the network {why}: it exists in one form only", fix=fix)

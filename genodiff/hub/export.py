@@ -206,11 +206,10 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
     origin = find_origin(model)
     if settings.strands == "paired" and fused is not None and fused != settings.alternate_strands:
         settings, tensors = exchange_form(settings, tensors)
-    score = (
-        read_tensors(model.run / SCORE)["score.weight"]
-        if origin.architecture == CLASSIFIER
-        else None
-    )
+    if origin.architecture == CLASSIFIER:
+        score = read_tensors(model.run / SCORE)["score.weight"]
+    else:
+        score = None
     state = make_published_state(settings, tensors, origin.vocabulary, origin.architecture, score)
     atomic.write_bytes(
         folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"})

@@ -116,11 +116,10 @@ def _data(model: TrainedModel, source: dict[str, Any] | None, licence: str | Non
             f"they were trained on."
         )
     else:
-        name = (
-            "the user's own FASTA file"
-            if model.config.recipe == OWN
-            else f"recipe {printable(model.config.recipe)}"
-        )
+        if model.config.recipe == OWN:
+            name = "the user's own FASTA file"
+        else:
+            name = f"recipe {printable(model.config.recipe)}"
         fingerprint = str(model.data.get("fingerprint"))[:12]
         lines.append(
             f"Trained on {name}, windows of {model.config.data.seq_len:,} bases. Fingerprint of "

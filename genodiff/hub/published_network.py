@@ -98,11 +98,9 @@ def find_culprit(weights: Weights, config_file: Path) -> Path:
 
 def read_listed_tokens(folder: Path) -> list[str] | None:
     """The tokens of the folder's `tokenizer.json`, by id; None where it has none."""
-    return (
-        read_tokens(read_json_file(folder / TOKENIZER))
-        if os.path.lexists(folder / TOKENIZER)
-        else None
-    )
+    if os.path.lexists(folder / TOKENIZER):
+        return read_tokens(read_json_file(folder / TOKENIZER))
+    return None
 
 
 def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: str) -> None:
@@ -156,11 +154,10 @@ def judge_config(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
             and value is not None
             and (type(value) is not int or not 1 <= value <= _LARGEST)
         ):
-            what = (
-                "is too large"
-                if type(value) is int and value > 1
-                else "must be a whole number of at least 1"
-            )
+            if type(value) is int and value > 1:
+                what = "is too large"
+            else:
+                what = "must be a whole number of at least 1"
             raise CheckpointError(f"{key} is {value!r}: {what}", file=path, fix=BELONG)
         if key in _SWITCHES and type(value) is not bool:
             what = f"{key} is {value!r}: must be true or false"

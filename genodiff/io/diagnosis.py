@@ -237,10 +237,9 @@ def _shown(tail: bytes) -> str:
             continue
         if ord(character) < 0x20 or ord(character) == 0x7F:
             return f"0x{ord(character):02X}"
-        name = (
-            ""
-            if ord(character) < 0x80
-            else f" (U+{ord(character):04X} {unicodedata.name(character, '')})"
-        )
+        if ord(character) < 0x80:
+            name = ""
+        else:
+            name = f" (U+{ord(character):04X} {unicodedata.name(character, '')})"
         return f"'{character}'{re.sub(r' [)]$', ')', name)}"
     return f"byte 0x{tail[0]:02X}"

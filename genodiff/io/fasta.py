@@ -359,11 +359,10 @@ class _Scanner:
     def _finish_record(self, *, last: bool) -> None:
         if self.record is None:
             if last:
-                blank = (
-                    "holds no record, only blank lines"
-                    if self.source.size
-                    else "is empty (0 bytes, no sequence)"
-                )
+                if self.source.size:
+                    blank = "holds no record, only blank lines"
+                else:
+                    blank = "is empty (0 bytes, no sequence)"
                 raise DataError(blank, file=self.source.shown, fix=_NOTHING)
             return
         if self.ambiguous > _AMBIGUOUS_COUNT and self.ambiguous > self.letters * _AMBIGUOUS_SHARE:
@@ -375,11 +374,10 @@ class _Scanner:
             raise self._fault(what, fix, line=self.first_ambiguous)
         self.total += self.letters
         if last and not self.letters:
-            every = (
-                "no sequence: all records are empty"
-                if not self.total
-                else "the last record is empty (no sequence)"
-            )
+            if not self.total:
+                every = "no sequence: all records are empty"
+            else:
+                every = "the last record is empty (no sequence)"
             raise self._fault(f"{every}; the file may be cut short", _NOTHING, line=self.opened)
         self.letters = self.ambiguous = self.column = 0
 

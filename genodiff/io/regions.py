@@ -155,11 +155,9 @@ def suggest_contig(name: str, contigs: dict[str, int]) -> str:
             return f"did you mean '{other}'? rename the contigs so that both files agree"
     if len(contigs) > 25:
         hint = did_you_mean(name, contigs)
-        return (
-            hint
-            if hint.startswith("did")
-            else f"it is not among the {len(contigs):,} contigs of the FASTA"
-        )
+        if hint.startswith("did"):
+            return hint
+        return f"it is not among the {len(contigs):,} contigs of the FASTA"
     return did_you_mean(name, contigs)
 
 

@@ -70,11 +70,10 @@ def _refuse_inputs(path: str, inputs: Iterable[str | Path | None]) -> None:
     """Raises `UsageError` where `path` is one of `inputs`, under any name."""
     for source in inputs:
         if source is not None and str(source) != "-" and _same_file(path, str(source)):
-            what = (
-                f"is read and cannot be written as well ({source})"
-                if str(source) != path
-                else "is read and cannot be written as well"
-            )
+            if str(source) != path:
+                what = f"is read and cannot be written as well ({source})"
+            else:
+                what = "is read and cannot be written as well"
             raise UsageError(what, file=path, fix="give another name for the output")
 
 

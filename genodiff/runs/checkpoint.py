@@ -271,11 +271,10 @@ def verify_folder(folder: Path) -> tuple[Card, dict[str, Any]]:
             raise CheckpointError(what, file=folder / MANIFEST, fix=AGAIN)
         stamp = _stamp(read_bytes(folder / name))
         if stamp != files[name]:
-            what = (
-                "size"
-                if not isinstance(files[name], dict) or stamp["bytes"] != files[name].get("bytes")
-                else "sha256"
-            )
+            if not isinstance(files[name], dict) or stamp["bytes"] != files[name].get("bytes"):
+                what = "size"
+            else:
+                what = "sha256"
             raise CheckpointError(
                 f"is corrupt: its {what} differs from the manifest (checksum)",
                 file=folder / name,

@@ -158,11 +158,10 @@ def find_recipe(config: RunConfig) -> Recipe:
         if config.fasta is None and config.genomes is None:
             fix = "give --fasta FILE"
             raise UsageError("no FASTA: neither the recipe nor the run names one", fix=fix)
-        recipe = (
-            Recipe(name=OWN)
-            if config.fasta is None
-            else make_user_recipe(config.fasta, config.bed).model_copy(update={"name": OWN})
-        )
+        if config.fasta is None:
+            recipe = Recipe(name=OWN)
+        else:
+            recipe = make_user_recipe(config.fasta, config.bed).model_copy(update={"name": OWN})
     else:
         recipe = load_recipe(config.recipe, bed=config.bed)
     chosen = {name: getattr(config.data, name) for name in ("max_n_fraction", "soft_mask_weight")}

@@ -61,11 +61,10 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
         return open_composition(path, device)
     if not path.is_dir():
         pickled = path.suffix.lower() in PICKLES
-        kind = (
-            "pickles and archives are not supported: refused"
-            if pickled
-            else "is a file, not a folder"
-        )
+        if pickled:
+            kind = "pickles and archives are not supported: refused"
+        else:
+            kind = "is a file, not a folder"
         fix = "give a run folder with model.safetensors and model.json"
         raise CheckpointError(kind, file=path, fix=fix)
     refuse_pickles(path)

@@ -108,11 +108,10 @@ def merge_settings(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any
     out = dict(under)
     for key, value in over.items():
         below = out.get(key)
-        out[key] = (
-            merge_settings(below, value)
-            if isinstance(below, dict) and isinstance(value, dict)
-            else value
-        )
+        if isinstance(below, dict) and isinstance(value, dict):
+            out[key] = merge_settings(below, value)
+        else:
+            out[key] = value
     return out
 
 

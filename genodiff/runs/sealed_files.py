@@ -162,11 +162,9 @@ def to_utf8(value: Any) -> Any:
         return {key: to_utf8(below) for key, below in value.items()}
     if isinstance(value, list | tuple):
         return [to_utf8(below) for below in value]
-    return (
-        value.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-        if isinstance(value, str)
-        else value
-    )
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    return value
 
 
 def encode_tensors(tensors: dict[str, Tensor]) -> bytes:

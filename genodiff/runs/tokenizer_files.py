@@ -30,11 +30,10 @@ def read_tokenizer(run: Path) -> dict[str, bytes]:
     Raises `CheckpointError`.
     """
     folder = run / FOLDER
-    names = (
-        [name for name in (JSON, VOCAB, MERGES, WORDS) if (folder / name).exists()]
-        if folder.is_dir()
-        else []
-    )
+    if folder.is_dir():
+        names = [name for name in (JSON, VOCAB, MERGES, WORDS) if (folder / name).exists()]
+    else:
+        names = []
     return {name: read_bytes(folder / name, _LARGEST) for name in names}
 
 

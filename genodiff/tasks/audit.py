@@ -131,11 +131,9 @@ def _groups(test: Examples, classes: tuple[str, ...], kind: str) -> dict[str, ND
 def _per_class(
     leak: NDArray[np.bool_] | None, groups: dict[str, NDArray[np.bool_]]
 ) -> dict[str, list[int]] | None:
-    return (
-        None
-        if leak is None
-        else {name: [int(leak[rows].sum()), int(rows.sum())] for name, rows in groups.items()}
-    )
+    if leak is None:
+        return None
+    return {name: [int(leak[rows].sum()), int(rows.sum())] for name, rows in groups.items()}
 
 
 def _lengths(examples: Examples) -> list[float]:

@@ -147,11 +147,10 @@ def fingerprint_sequences(sequences: Iterable[bytes], *, both_strands: bool = Fa
 
 def count_classes(labels: NDArray[Any], classes: Sequence[str]) -> dict[str, int]:
     """How many examples each class has; for several yes/no answers, how many say yes."""
-    found = (
-        labels.sum(axis=0)
-        if labels.ndim == 2
-        else np.bincount(labels.astype(np.int64), minlength=len(classes))
-    )
+    if labels.ndim == 2:
+        found = labels.sum(axis=0)
+    else:
+        found = np.bincount(labels.astype(np.int64), minlength=len(classes))
     return {name: int(count) for name, count in zip(classes, found, strict=True)}
 
 

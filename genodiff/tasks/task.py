@@ -65,11 +65,10 @@ def list_wanted_files(
         for name in classes if by_class else ("",):
             at = url.replace("{task}", task).replace("{part}", part).replace("{class}", name)
             ending = at.rpartition("/")[2].partition(".")[2]
-            path = (
-                home / task / part / f"{name}.{ending}"
-                if by_class
-                else home / task / f"{part}.{ending}"
-            )
+            if by_class:
+                path = home / task / part / f"{name}.{ending}"
+            else:
+                path = home / task / f"{part}.{ending}"
             found[path] = Source(
                 url=at,
                 filename=f"{part}-{path.name}" if by_class else path.name,
@@ -125,11 +124,10 @@ def subsample_train(data: TaskData, n: int) -> TaskData:
 
     A published validation part stays.
     """
-    pool = (
-        np.arange(data.train.n)
-        if data.valid_index is None
-        else np.setdiff1d(np.arange(data.train.n), data.valid_index)
-    )
+    if data.valid_index is None:
+        pool = np.arange(data.train.n)
+    else:
+        pool = np.setdiff1d(np.arange(data.train.n), data.valid_index)
     if len(pool) <= n:
         return data
     order = np.argsort(uniforms(0, Purpose.FINETUNE_SPLIT, 1, len(pool)), kind="stable")
@@ -216,11 +214,10 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
     else:
         found = {"train": train, "test": parts.test}
     for part, examples in found.items():
-        counts = (
-            tuple(count_classes(examples.labels, task.classes).values())
-            if task.classes
-            else (examples.n,)
-        )
+        if task.classes:
+            counts = tuple(count_classes(examples.labels, task.classes).values())
+        else:
+            counts = (examples.n,)
         if part in task.counts and counts != task.counts[part]:
             shown = " / ".join(f"{n:,}" for n in counts)
             wanted = " / ".join(f"{n:,}" for n in task.counts[part])

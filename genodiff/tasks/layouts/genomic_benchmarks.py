@@ -81,11 +81,10 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
         return Parts(train, test)
     paths = [find_part(home, part) for part in PARTS]
     if paths[0] is None and paths[1] is not None:
-        fix = (
-            "use --split local, which re-splits the test part"
-            if (home / LOCAL).is_file()
-            else "give both parts"
-        )
+        if (home / LOCAL).is_file():
+            fix = "use --split local, which re-splits the test part"
+        else:
+            fix = "give both parts"
         what = f"the official train part of {name} is not here, only its test part"
         raise DataError(what, file=home, fix=fix)
     if paths[0] is None or paths[1] is None:
