@@ -78,12 +78,8 @@ _ZIPPED: tuple[tuple[bytes, str, str], ...] = (
 """What stands in the head of an archive, and what it then is."""
 _PAGE = "HTML or XML (a web page saved in place of the file?)", "download the file again"
 _TEXT: tuple[tuple[bytes, str, str], ...] = (
-    (b"{\\rtf", "a rich-text document", "save it as plain text"),
     (b"##fileformat=VCF", "VCF (variants)", "name it .vcf"),
     (b"##gff-version", "GFF (annotation)", _OWN),
-    (b"#NEXUS", "a NEXUS alignment", "convert it to FASTA and remove the gaps"),
-    (b"# STOCKHOLM", "a Stockholm alignment", "convert it to FASTA and remove the gaps"),
-    (b"CLUSTAL", "a Clustal alignment", "convert it to FASTA and remove the gaps"),
     (b"@HD\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
     (b"@SQ\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
     (b"<", *_PAGE),

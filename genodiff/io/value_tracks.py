@@ -20,7 +20,7 @@ from genodiff.io.bed import parse_bed_lines
 from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.regions import find_contig, refuse_contigs, suggest_contig, warn_of_contigs
-from genodiff.io.text_lines import is_bed_comment, read_number, read_whole, split_lines
+from genodiff.io.text_lines import RowReader, is_bed_comment, read_number, read_whole, split_lines
 
 _STEPS = ("fixedStep", "variableStep")
 _BIGWIG = (b"\x26\xfc\x8f\x88", b"\x88\x8f\xfc\x26")
@@ -113,12 +113,10 @@ def _read_bedgraph(
     lines: Iterator[tuple[int, str]], path: str | Path, contigs: Mapping[str, int]
 ) -> Track:
     found: Track = {}
+    shown = name_input(path)
     for row, fields in parse_bed_lines(path, lines, dict(contigs)):
-        contig, start, end, line = row[0], row[1], row[2], row[-1]
-
-        def fault(what: str, fix: str, line: int = line) -> DataError:
-            return DataError(what, file=name_input(path), line=line, fix=fix)
-
+        contig, start, end = row[:3]
+        fault = RowReader(shown, row[-1]).fault
         if len(fields) != 4:
             what = f"has {len(fields)} columns; bedGraph has 4"
             raise fault(what, "give CONTIG, START, END and VALUE, separated by tabs")
@@ -148,18 +146,15 @@ def _read_wiggle(
 ) -> Track:
     found: Track = {}
     contig, start, step, span, fixed = "", 0, 0, 1, False
+    shown = name_input(path)
     for line, text in lines:
-
-        def fault(what: str, fix: str, line: int = line) -> DataError:
-            return DataError(what, file=name_input(path), line=line, fix=fix)
-
-        words = text.split()
+        fault, words = RowReader(shown, line).fault, text.split()
         if is_bed_comment(text.strip()):
             continue
         if words[0] in _STEPS:
             given = dict(word.partition("=")[::2] for word in words[1:])
             named, fixed = given.get("chrom", ""), words[0] == _STEPS[0]
-            known = find_contig(named, contigs, name_input(path))
+            known = find_contig(named, contigs, shown)
             if known is None:
                 fix = suggest_contig(named, dict(contigs))
                 raise fault(f"unknown contig '{named}': not in the FASTA", fix)

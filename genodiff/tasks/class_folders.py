@@ -167,50 +167,40 @@ def _folder(path: Path) -> _Tree:
     if root is None:
         raise DataError("has neither a folder 'train' nor a folder 'test'", file=path, fix=_LAYOUT)
     files: dict[str, dict[str, list[str]]] = {}
+    left: list[str] = []
     for part in PARTS:
         if (root / part).is_dir():
-            files[part] = {name: _names(root / part / name) for name in _class_names(root / part)}
-    left = [
-        str(path)
-        for folder in (root / part for part in files)
-        for path in (*folder.glob("*"), *folder.glob("*/*"))
-        if path.name.lower() in _LEFT_BY_FILE_MANAGERS
-    ]
+            files[part] = {}
+            for entry in _listed(root / part, left):
+                if not entry.is_dir():
+                    raise DataError("is not a class folder", file=entry.path, fix=_LAYOUT)
+                files[part][entry.name] = [_name(one) for one in _listed(entry.path, left)]
     return _Tree(str(root), files, lambda name: _bytes(root / name), tuple(left))
 
 
-def _class_names(folder: Path) -> list[str]:
-    found = []
-    for entry in _listed(folder):
-        if not entry.is_dir():
-            raise DataError("is not a class folder", file=entry.path, fix=_LAYOUT)
-        found.append(entry.name)
-    return found
-
-
-def _names(folder: Path) -> list[str]:
-    found = []
-    for entry in _listed(folder):
-        if entry.is_dir():
-            what = "is a folder where sequence files should stand"
+def _name(entry: os.DirEntry[str]) -> str:
+    """The name of a sequence's file. Raises `DataError` for anything else."""
+    for wrong, what in (
+        (entry.is_dir(), "is a folder where sequence files should stand"),
+        (not entry.name.endswith(_ENDING), f"is not a {_ENDING} file"),
+        (entry.is_symlink() and not os.path.exists(entry.path), "is a broken link"),
+        (not entry.is_file(), "is not a regular file"),
+    ):
+        if wrong:
             raise DataError(what, file=entry.path, fix=_LAYOUT)
-        if not entry.name.endswith(_ENDING):
-            raise DataError(f"is not a {_ENDING} file", file=entry.path, fix=_LAYOUT)
-        if entry.is_symlink() and not os.path.exists(entry.path):
-            raise DataError("is a broken link", file=entry.path, fix="restore the file")
-        if not entry.is_file():
-            raise DataError("is not a regular file", file=entry.path, fix="give regular files")
-        found.append(entry.name)
-    return found
+    return entry.name
 
 
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
+def _listed(folder: str | Path, left: list[str]) -> list[os.DirEntry[str]]:
+    """The entries by name; what file managers left is added to `left`."""
     try:
         with os.scandir(folder) as entries:
-            return sorted((e for e in entries if not _is_passed_over(e.name)), key=lambda e: e.name)
+            found = sorted(entries, key=lambda entry: entry.name)
     except OSError as fault:
-        fix = "check its permissions"
-        raise DataError(f"cannot be listed ({fault.strerror})", file=folder, fix=fix) from None
+        what = f"cannot be listed ({fault.strerror})"
+        raise DataError(what, file=folder, fix="check its permissions") from None
+    left += [entry.path for entry in found if entry.name.lower() in _LEFT_BY_FILE_MANAGERS]
+    return [entry for entry in found if not _is_passed_over(entry.name)]
 
 
 def _is_passed_over(name: str) -> bool:
