@@ -28,8 +28,9 @@ from genodiff.embedding.embed import Array, Reading, Window
 from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.file_kinds import find_plain_path
+from genodiff.io.tables import ParquetTable, write_parquet
 
+_PLACE = ("contig", "start", "end", "name", "strand")
 _PART = 64 << 20  # bytes of numbers held before they are written
 _COPY = 1 << 22
 
@@ -147,32 +148,24 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _write_parquet(path: Path, source: _Source) -> tuple[int, ...]:
-    """Parts of bounded size, which polars then joins into one file as a stream."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
-        plain = find_plain_path(folder)
-        held: list[Array] = []
-        size = parts = n = 0
+    rows = iter(source.rows)
 
-        def put() -> None:
-            nonlocal held, size, parts
-            if held:
-                first = len(source.windows) - len(held)
-                _part(held, source.windows[first:], source).write_parquet(
-                    f"{plain}/{parts:06d}.parquet"
-                )
-                held, size, parts = [], 0, parts + 1
+    def make_frames() -> Iterator[pl.DataFrame]:
+        while held := _take(rows):
+            yield _part(held, source.windows[-len(held) :], source)
 
-        for row in source.rows:
-            held.append(row)
-            size += row.nbytes
-            n += row.shape[0] if source.unpooled else 1
-            if size >= _PART:
-                put()
-        put()
-        with atomic.open_atomic(path) as file:
-            pl.scan_parquet(sorted(Path(plain).iterdir())).sink_parquet(file)
-    return (n, *source.shape)
+    n = write_parquet(path, make_frames())
+    return (sum(w.bases for w in source.windows) if source.unpooled else n, *source.shape)
+
+
+def _take(rows: Iterator[Array]) -> list[Array]:
+    """Rows until they have `_PART` bytes."""
+    held: list[Array] = []
+    size = 0
+    while size < _PART and (row := next(rows, None)) is not None:
+        held.append(row)
+        size += row.nbytes
+    return held
 
 
 def name_columns(how: Reading) -> list[str]:
@@ -188,15 +181,7 @@ def name_columns(how: Reading) -> list[str]:
 
 def _part(held: list[Array], windows: list[Kept], source: _Source) -> pl.DataFrame:
     names, width = name_columns(source.how), source.shape[-1]
-    table = pl.DataFrame(
-        {
-            "contig": [w.contig for w in windows],
-            "start": [w.start for w in windows],
-            "end": [w.end for w in windows],
-            "name": [w.name for w in windows],
-            "strand": [w.strand for w in windows],
-        }
-    )
+    table = pl.DataFrame({name: [getattr(w, name) for w in windows] for name in _PLACE})
     vector = pl.Array(pl.Float32, width)
     for i, name in enumerate(names):
         if source.unpooled:
@@ -230,9 +215,6 @@ def _write_text(path: Path, source: _Source) -> tuple[int, ...]:
     return (n, *source.shape)
 
 
-_ROWS = 4096  # of a table at a time
-
-
 def join_embeddings(
     out: Path, shards: Sequence[str | Path], told: dict[str, Any], kind: str
 ) -> Written:
@@ -257,28 +239,23 @@ def _read_npz(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tupl
 def _cut_rows(columns: dict[str, Any], how: Reading) -> Iterator[tuple[Kept, Array]]:
     numbers, unpooled = columns["embeddings"], how.pool == "none"
     columns = {name: column.tolist() for name, column in columns.items() if name != "embeddings"}
-    for i, contig in enumerate(columns["contig"]):
-        start, end, name, strand = (columns[key][i] for key in ("start", "end", "name", "strand"))
-        place = contig, start, end, name, strand
+    for i in range(len(columns["contig"])):
+        place: list[Any] = [columns[key][i] for key in _PLACE]
         if unpooled:
             first, last = columns["offsets"][i : i + 2]
-            yield Kept(*place, bases=last - first), numbers[first:last]
+            yield Kept._make([*place, last - first]), numbers[first:last]
         else:
-            yield Kept(*place, bases=0), numbers[i]
+            yield Kept._make([*place, 0]), numbers[i]
 
 
 def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:
     names, width = name_columns(how), shape[-1]
-    scan = pl.scan_parquet(find_plain_path(path))
-    total = int(scan.select(pl.len()).collect().item())
-    for first in range(0, total, _ROWS):
-        table = scan.slice(first, _ROWS).collect()
-        for row in table.iter_rows(named=True):
-            parts = [np.array(row[name], np.float32).reshape(-1, width) for name in names]
-            numbers = np.stack(parts, 1)
-            bases = len(numbers) if how.pool == "none" else 0
-            place = (row["contig"], row["start"], row["end"], row["name"], row["strand"])
-            yield Kept(*place, bases=bases), numbers.reshape(*((bases,) if bases else ()), *shape)
+    for _, row in ParquetTable(path).read_rows([*_PLACE, *names]):
+        vectors = row[len(_PLACE) :]
+        numbers = np.stack([np.array(one, np.float32).reshape(-1, width) for one in vectors], 1)
+        bases = len(numbers) if how.pool == "none" else 0
+        kept = Kept._make([*row[: len(_PLACE)], bases])
+        yield kept, numbers.reshape(*((bases,) if bases else ()), *shape)
 
 
 def _read_text(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:

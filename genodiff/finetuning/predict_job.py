@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
@@ -39,9 +38,9 @@ from genodiff.finetuning.prediction_format import STDOUT, Format
 from genodiff.finetuning.predictions import Floats, make_frame, make_rows
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io import atomic
-from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import is_file, name_input
 from genodiff.io.planning import find_share
+from genodiff.io.tables import write_parquet
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.tasks.unlabelled import Query, read_queries
@@ -55,7 +54,7 @@ def write_predictions(
 ) -> int:
     """Write all frames, a file whole or not at all; returns the number of rows."""
     if form == "parquet":
-        return _write_parquet(Path(path), frames)
+        return write_parquet(Path(path), frames)
     if str(path) == STDOUT:
         return _write_text(frames, card, form, _print)
     with atomic.open_atomic(path) as file:
@@ -90,20 +89,6 @@ def _write_text(
             separator = "," if form == "csv" else "\t"
             write(frame.write_csv(separator=separator, include_header=n == 0))
         n += frame.height
-    return n
-
-
-def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> int:
-    """Parts of bounded size, which polars then joins into one file as a stream."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    n = 0
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
-        plain = find_plain_path(folder)
-        for i, frame in enumerate(frames):
-            frame.write_parquet(f"{plain}/{i:08d}.parquet")
-            n += frame.height
-        with atomic.open_atomic(path) as file:
-            pl.scan_parquet(sorted(Path(plain).iterdir())).sink_parquet(file)
     return n
 
 

@@ -1,6 +1,7 @@
 """Tables of any format: text with separators (`delimited`) or parquet, and their usual columns."""
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from genodiff.errors import DataError
+from genodiff.io import atomic
 from genodiff.io.delimited import OpenTable, read_delimited
 from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import check_parquet
@@ -95,3 +97,20 @@ class ParquetTable:
         except (pl.exceptions.PolarsError, OSError) as fault:
             what = f"is no whole parquet file ({str(fault).splitlines()[0][:120]})"
             raise DataError(what, file=self._path, fix="write or download it again") from None
+
+
+def write_parquet(path: Path, frames: Iterable[pl.DataFrame], **options: Any) -> int:
+    """Write frames as one file, atomically, and return the number of rows.
+
+    They are parts of bounded size, which polars then joins as a stream.
+    """
+    n = 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
+        plain = find_plain_path(folder)
+        for number, frame in enumerate(frames):
+            frame.write_parquet(f"{plain}/{number:08d}.parquet")
+            n += frame.height
+        with atomic.open_atomic(path) as file:
+            pl.scan_parquet(sorted(Path(plain).iterdir())).sink_parquet(file, **options)
+    return n

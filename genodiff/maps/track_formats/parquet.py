@@ -1,12 +1,12 @@
 """Parquet: a row for each base that was read, with contig, pos (from 1), ref, and the tracks."""
 
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from genodiff.io.file_kinds import find_plain_path
+from genodiff.io.tables import write_parquet
 from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
 from genodiff.maps.track_values import TRACKS, BaseTracks, TrackKinds
 
@@ -23,27 +23,19 @@ class Parquet(TrackFormat):
     def write(self, folder: Path, content: TrackContent) -> None:
         """Write tracks.parquet into `folder`."""
         path = folder / f"tracks{self.suffix}"
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".genodiff-") as parts_folder:
-            plain = find_plain_path(parts_folder)
-            held: list[pl.DataFrame] = []
-            size = parts = 0
+        write_parquet(path, _join(content), row_group_size=_PART, maintain_order=True)
 
-            def put() -> None:
-                nonlocal held, size, parts
-                if held:
-                    pl.concat(held).write_parquet(f"{plain}/{parts:06d}.parquet")
-                    held, size, parts = [], 0, parts + 1
 
-            for block in content.blocks():
-                held.append(make_track_frame(block, content.kinds))
-                size += held[-1].height
-                if size >= _PART:
-                    put()
-            put()
-            found = sorted(Path(plain).iterdir())
-            pl.scan_parquet(found).sink_parquet(
-                find_plain_path(path), row_group_size=_PART, maintain_order=True
-            )
+def _join(content: TrackContent) -> Iterator[pl.DataFrame]:
+    """The frames of the blocks, joined to `_PART` bases or more."""
+    held: list[pl.DataFrame] = []
+    for block in content.blocks():
+        held.append(make_track_frame(block, content.kinds))
+        if sum(one.height for one in held) >= _PART:
+            yield pl.concat(held)
+            held = []
+    if held:
+        yield pl.concat(held)
 
 
 def make_track_frame(block: BaseTracks, kinds: TrackKinds = TRACKS) -> pl.DataFrame:
