@@ -265,14 +265,15 @@ def _read_row(
 
 def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tuple[str, ...], Ints]:
     classes = tuple(sorted(set(names)))
-    for name, line in zip(names, lines.tolist(), strict=True):
-        row = RowReader(path, line)
+    first = dict(zip(reversed(names), reversed(lines.tolist()), strict=True))
+    for name in dict.fromkeys(names):
+        row = RowReader(path, first[name])
         row.check_given(name, "label", "remove the row; uncovered positions have no label")
         row.check_name(name, "label")
         if not _NAME.fullmatch(name):
             raise row.fault(f"the label '{name}' is no name of a class", _CLASS_FIX)
     if alike := find_alike(classes):
-        line = int(lines[names.index(alike[1])])
+        line = first[alike[1]]
         what = f"the labels '{alike[0]}' and '{alike[1]}' differ in capitals only"
         raise DataError(what, file=path, line=line, fix="write one class in one way")
     numbers = [name for name in classes if read_number(name) is not None]
@@ -282,8 +283,8 @@ def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tupl
     ):  # fmt: skip
         if len(classes) > 2 and len(some) == 1 == names.count(some[0]):
             what = f"the label '{some[0]}' {says}"
-            line = int(lines[names.index(some[0])])
-            raise DataError(what, file=path, line=line, fix="remove the row, or name the class")
+            fix = "remove the row, or name the class"
+            raise DataError(what, file=path, line=first[some[0]], fix=fix)
     if len(classes) > MOST_CLASSES:
         what = f"has {len(classes):,} labels, more than {MOST_CLASSES:,}"
         raise DataError(what, file=path, fix="give --label-quantiles 4, where labels are numbers")

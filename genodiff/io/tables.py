@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -70,25 +69,37 @@ class ParquetTable:
             self.schema = self._frame.collect_schema()
             self.height = int(self._frame.select(pl.len()).collect().item())
 
-    def read_rows(self, columns: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """The number (from 1) and the cells of each row; `columns` are names or expressions."""
-        for first in range(0, self.height, _PART):
-            with self._reading():
-                part = self._frame.select(columns).slice(first, _PART).collect()
-            yield from enumerate(part.iter_rows(), first + 1)
+    def read_rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """The number (from 1) and the cells of each row."""
+        return self._read(self._frame.select(list(columns)), self.height)
 
     def read_text(self) -> Iterator[tuple[int, list[str]]]:
-        """All cells as text, empty for null; a plan reads the first `ROWS` rows."""
+        """The number and all cells of each row, as text; a plan reads the first `ROWS` rows."""
+        text, n = self._as_text()
+        return ((number, list(row)) for number, row in self._read(text, n))
+
+    def read_columns(self) -> dict[str, list[str]]:
+        """All cells as `read_text` gives them, by column."""
+        with self._reading():
+            text = self._as_text()[0].collect()
+        return {name: text[name].to_list() for name in text.columns}
+
+    def _as_text(self) -> tuple[pl.LazyFrame, int]:
         for name, kind in self.schema.items():
             if kind.is_nested() or kind == pl.Binary:
                 what = f"column '{name}' holds {kind}, not text or numbers"
                 raise DataError(what, file=self._path, fix="flatten it")
-        cut = is_planning() and self.height > ROWS
-        if cut:
-            note_cut(str(self._path), ROWS / self.height, f"its first {ROWS:,} rows")
+        n = min(self.height, ROWS) if is_planning() else self.height
+        if n < self.height:
+            note_cut(str(self._path), n / self.height, f"its first {ROWS:,} rows")
         text = pl.all().cast(pl.String).fill_null("").str.strip_chars()
-        for number, row in islice(self.read_rows(text), ROWS if cut else None):
-            yield number, list(row)
+        return self._frame.head(n).select(text), n
+
+    def _read(self, frame: pl.LazyFrame, n: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        for first in range(0, n, _PART):
+            with self._reading():
+                part = frame.slice(first, _PART).collect()
+            yield from enumerate(part.iter_rows(), first + 1)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

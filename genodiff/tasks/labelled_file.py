@@ -77,7 +77,7 @@ def check_cell(cell: str, file: str, *, line: int, record: str) -> bytes:
 
     Raises `DataError` as `check_sequence` does, and for NA and NaN, whose letters are IUPAC codes.
     """
-    if cell.strip():
+    if cell.strip() and is_missing(cell):
         RowReader(file, line, record).check_given(cell.strip(), "sequence")
     return check_sequence("".join(cell.split()).encode(), file, line=line, record=record)
 

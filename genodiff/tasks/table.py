@@ -12,7 +12,14 @@ from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.delimited import OpenTable
 from genodiff.io.fasta import read_fasta
 from genodiff.io.input_file import open_input
-from genodiff.io.tables import ENDINGS, PARQUET, find_ending, find_usual, open_table
+from genodiff.io.tables import (
+    ENDINGS,
+    PARQUET,
+    ParquetTable,
+    find_ending,
+    find_usual,
+    open_table,
+)
 
 _FASTA = (".fa", ".fasta", ".fna")
 
@@ -66,7 +73,11 @@ def read_table(path: str | Path) -> TextTable:
     ending = find_ending(path)
     if ending in _FASTA:
         table = OpenTable(str(path), ["name", "sequence", "label"], 1, "", _labelled(path))
-    elif ending == PARQUET or ending in ENDINGS:
+    elif ending == PARQUET:
+        cells = ParquetTable(path).read_columns()
+        n = len(next(iter(cells.values()), []))
+        return TextTable(str(path), cells, list(range(1, n + 1)))
+    elif ending in ENDINGS:
         table = open_table(path)
     else:
         with open_input(path):
