@@ -36,12 +36,8 @@ SCHEMA = {
 """Columns of the table. `name`, `score` and `strand` may be null; `line` counts from 1."""
 
 _SPLITS = {
-    "train": "train",
-    "valid": "valid",
-    "val": "valid",
-    "validation": "valid",
-    "test": "test",
-}
+    "train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test",
+}  # fmt: skip
 _LARGEST = 1 << 40  # no contig is longer; below it all sums fit into 64 bits
 _STRANDS = ("+", "-")
 _Row = tuple[str, int, int, str | None, str | None, str | None, int]

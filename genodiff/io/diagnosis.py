@@ -86,11 +86,7 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
     (b"{", "JSON", _OWN),
     (b"[", "JSON", _OWN),
     (b"@", "FASTQ (reads), not FASTA", "convert it: seqtk seq -A"),
-    (
-        b";",
-        "a ';' comment line (Pearson's old FASTA) before the first header",
-        "remove the lines that start with ';'",
-    ),
+    (b";", "a ';' comment line (Pearson's old FASTA) before the first header", "remove such lines"),
     (b"#", "a '#' comment line before the first header", "remove the comment lines"),
 )
 

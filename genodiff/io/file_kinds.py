@@ -231,12 +231,9 @@ def find_stranger(path: str | Path) -> Diagnosis | None:
 
 
 _MOTIFS = {
-    ".meme": "MEME",
-    ".jaspar": "JASPAR",
-    ".pfm": "JASPAR",
-    ".transfac": "TRANSFAC",
+    ".meme": "MEME", ".jaspar": "JASPAR", ".pfm": "JASPAR", ".transfac": "TRANSFAC",
     ".tf": "TRANSFAC",
-}
+}  # fmt: skip
 
 
 def find_motif_format(path: str | Path, head: bytes) -> str | None:
