@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation
 
 from genodiff.reports.blocks import describe_duration
-from genodiff.reports.figures import spread_labels
+from genodiff.reports.chart import spread_labels
 from genodiff.reports.sweep_results import ModelResult, TaskResult
 from genodiff.statistics.seeds import JointEstimate
 from genodiff.tasks.published_scores import PublishedValue
