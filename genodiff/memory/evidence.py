@@ -9,8 +9,6 @@ The product over a window is p(x_V), as each of Π f_i and Π b_i is. Unlike f_i
 the same on both strands, because the chain counts both. At a hidden place it is 1.
 """
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,19 +61,29 @@ def measure_evidence(windows: Codes, chain: Chain) -> Floats:
     ).reshape(windows.shape)
 
 
-def _filter(x: Iterable[int], chain: Chain) -> Floats:
-    """p(x_i | visible bases before i) at visible places, else 1."""
+def _filter(x: Codes, chain: Chain) -> Floats:
+    """p(x_i | visible bases before i) at visible places, else 1.
+
+    After `order` + 1 visible bases one context has all the mass, and a row of `next` is looked up.
+    """
+    visible, places = x < NONE, np.arange(len(x))
+    run = places - np.maximum.accumulate(np.where(visible, -1, places))  # visible, up to a place
+    sure = np.append(False, run > chain.order)[: len(x)]
+    words = np.zeros(len(x), np.int64)
+    for back in range(chain.order, 0, -1):
+        words[back:] = 4 * words[back:] + x[:-back]
+    found = np.ones(len(x))
+    looked = sure & visible
+    found[looked] = chain.next[words[looked], x[looked]]
     states = chain.first
-    found = []
-    for base in x:
+    for i in np.flatnonzero(~looked).tolist():
+        if sure[i]:
+            states = np.zeros_like(chain.first)
+            states[words[i]] = 1
         joint = states[:, None] * chain.next
-        if base < NONE:
-            chance = float(joint[:, base].sum())
-            joint[:, np.arange(4) != base] = 0
-            found.append(chance)
-            joint /= chance
-        else:
-            joint /= joint.sum()
-            found.append(1.0)
+        if visible[i]:
+            found[i] = joint[:, x[i]].sum()
+            joint[:, np.arange(4) != x[i]] = 0
+        joint /= found[i] if visible[i] else joint.sum()
         states = joint.reshape(4, -1, 4).sum(0).reshape(-1)
-    return np.array(found)
+    return found

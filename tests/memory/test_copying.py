@@ -211,9 +211,9 @@ def test_both_strands_say_the_same(seed, length):
     np.testing.assert_allclose(back.copy[0, ::-1, ::-1], there.copy[0], atol=1e-12)
 
 
-def test_the_evidence_of_the_chain_is_a_sum_over_the_hidden_bases():
-    chain = Chain(count_words(draw_bases(500, 4), 2))
-    x = np.array([1, NONE, 2, 0, NONE, NONE, 3, 3], np.uint8)
+@pytest.mark.parametrize("x", [[1, 4, 2, 0, 4, 4, 3, 3], [3, 1, 0, 2, 2, 4, 1, 1], [2], [4]])
+def test_the_evidence_of_the_chain_is_a_sum_over_the_hidden_bases(x):
+    chain, x = Chain(count_words(draw_bases(500, 4), 2)), np.array(x, np.uint8)
 
     def sum_over(codes: Codes) -> float:
         total = 0.0
@@ -237,6 +237,26 @@ def test_the_evidence_of_the_chain_is_a_sum_over_the_hidden_bases():
     np.testing.assert_allclose(measure_evidence(x[None], chain)[0], expected, rtol=1e-10)
     turned = measure_evidence(turn_codes(x)[None], chain)[0]
     np.testing.assert_array_equal(turned[::-1], measure_evidence(x[None], chain)[0])
+
+
+@pytest.mark.parametrize("length", [1, 4, 5, 6, 7, 33, 200])
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 1.0])
+def test_contexts_that_are_looked_up_give_the_bits_of_the_loop_over_places(length, share):
+    chain, x = Chain(count_words(draw_bases(5000, 4), 4)), hide(draw_bases(length, 5), share, 6)
+
+    def walk(codes: Codes) -> np.ndarray:
+        states, found = chain.first, []
+        for base in codes:
+            joint = states[:, None] * chain.next
+            found.append(joint[:, base].sum() if base < NONE else 1.0)
+            if base < NONE:
+                joint[:, np.arange(4) != base] = 0
+            joint /= found[-1] if base < NONE else joint.sum()
+            states = joint.reshape(4, -1, 4).sum(0).reshape(-1)
+        return np.array(found)
+
+    expected = np.sqrt(walk(x) * walk(turn_codes(x))[::-1])
+    np.testing.assert_array_equal(measure_evidence(x[None], chain)[0], expected)
 
 
 def test_the_odds_of_a_diagonal_are_a_sum_over_its_segments(memory):
