@@ -142,11 +142,21 @@ def test_json_gives_the_same_alphabet_back_and_the_fingerprint_notices_every_cha
 
 @pytest.mark.parametrize(
     "change",
-    [{"complement": [1, 2, 0, *range(3, 16)]}, {"complement": [*range(12)]},
-     {"complement": [0, 1, 2, 7, 4, 5, 6, 3, *range(8, 16)]}, {"tokens": ["A"] * 12},
-     {"targets": [3, 7]}, {"targets": [7, 99]}, {"targets": []}, {"mask_id": -1}, {"mask_id": "x"},
-     {"padded_size": 8}, {"padded_size": 256}, {"tokens": None}],
-)  # fmt: skip
+    [
+        {"complement": [1, 2, 0, *range(3, 16)]},
+        {"complement": [*range(12)]},
+        {"complement": [0, 1, 2, 7, 4, 5, 6, 3, *range(8, 16)]},
+        {"tokens": ["A"] * 12},
+        {"targets": [3, 7]},
+        {"targets": [7, 99]},
+        {"targets": []},
+        {"mask_id": -1},
+        {"mask_id": "x"},
+        {"padded_size": 8},
+        {"padded_size": 256},
+        {"tokens": None},
+    ],
+)
 def test_values_that_make_no_alphabet_are_refused(change):
     with pytest.raises(CheckpointError, match="does not describe an alphabet"):
         Alphabet.from_json({**DNA.to_json(), **change})

@@ -179,13 +179,18 @@ def test_more_seeds_are_more_runs_and_their_spread_is_shown(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"rows": []}, "rows"), ({"rows": [{"name": "A"}, {"name": "a"}]}, "twice"),
-     ({"rows": [{"name": "../x"}]}, "folder"), ({"against": "MDML"}, "did you mean 'MDLM'"),
-     ({"schedules": ["lineal"]}, "did you mean 'linear'"), ({"tokenz": 3}, "did you mean 'tokens'"),
-     ({"settings": TINY | {"max_steps": 3}}, "follow from tokens"),
-     ({"rows": [{"name": "A"}, {"name": "B", "settings": {"seq_len": 32}}]}, "32 and 64"),
-     ({"rows": [{"name": "A", "settings": {"objective": "ar"}}]}, "reads one way")],
-)  # fmt: skip
+    [
+        ({"rows": []}, "rows"),
+        ({"rows": [{"name": "A"}, {"name": "a"}]}, "twice"),
+        ({"rows": [{"name": "../x"}]}, "folder"),
+        ({"against": "MDML"}, "did you mean 'MDLM'"),
+        ({"schedules": ["lineal"]}, "did you mean 'linear'"),
+        ({"tokenz": 3}, "did you mean 'tokens'"),
+        ({"settings": TINY | {"max_steps": 3}}, "follow from tokens"),
+        ({"rows": [{"name": "A"}, {"name": "B", "settings": {"seq_len": 32}}]}, "32 and 64"),
+        ({"rows": [{"name": "A", "settings": {"objective": "ar"}}]}, "reads one way"),
+    ],
+)
 def test_a_spec_that_cannot_be_meant_is_refused_before_any_work(tmp_path, changes, said):
     path = written(tmp_path, **changes)
     with pytest.raises(UsageError, match=said):

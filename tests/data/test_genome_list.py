@@ -78,10 +78,16 @@ def test_all_bad_lines_are_told_at_once(folder, caplog):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "names no genome"), ("path\n", "names no genome"), ("a.fa\n", "no column 'a.fa'"),
-     ("name\tweight\na\t1\n", "no column 'path'"), ("path\tpath\na.fa\ta.fa\n", "is given twice"),
-     ("path\tnmae\na.fa\tx\n", "did you mean 'name'?"), ("path\na.fa\t1\n", "has 2 fields")],
-)  # fmt: skip
+    [
+        ("", "names no genome"),
+        ("path\n", "names no genome"),
+        ("a.fa\n", "no column 'a.fa'"),
+        ("name\tweight\na\t1\n", "no column 'path'"),
+        ("path\tpath\na.fa\ta.fa\n", "is given twice"),
+        ("path\tnmae\na.fa\tx\n", "did you mean 'name'?"),
+        ("path\na.fa\t1\n", "has 2 fields"),
+    ],
+)
 def test_a_table_without_its_columns_is_refused(folder, text, said):
     (folder / "l.tsv").write_text(text)
     with pytest.raises(DataError, match=r"line|names") as raised:

@@ -54,13 +54,17 @@ def test_a_table_labels_contigs_whole_and_quantiles_are_of_rows(windows, tmp_pat
 
 @pytest.mark.parametrize(
     ("rows", "how", "said"),
-    [((), {}, "holds no label"), (("a",), {}, "no label in column 2"),
-     (("a 5 5 x",), {}, "no interval"), (("a 0 9 x y",), {"column": 9}, "no label in column 9"),
-     (("a not/ok",), {}, "label 'not/ok'"),
-     (("a 1", "b much"), {"quantiles": 2}, "'much' is not a finite number"),
-     (("a 1", "b nan"), {"quantiles": 2}, "'nan' is not a finite number"),
-     (("a 1", "b 1", "v 2"), {"quantiles": 3}, "q2 is empty")],
-)  # fmt: skip
+    [
+        ((), {}, "holds no label"),
+        (("a",), {}, "no label in column 2"),
+        (("a 5 5 x",), {}, "no interval"),
+        (("a 0 9 x y",), {"column": 9}, "no label in column 9"),
+        (("a not/ok",), {}, "label 'not/ok'"),
+        (("a 1", "b much"), {"quantiles": 2}, "'much' is not a finite number"),
+        (("a 1", "b nan"), {"quantiles": 2}, "'nan' is not a finite number"),
+        (("a 1", "b 1", "v 2"), {"quantiles": 3}, "q2 is empty"),
+    ],
+)
 def test_a_faulty_file_is_refused(tmp_path, rows, how, said):
     with pytest.raises(DataError, match=said):
         read_labels(write(tmp_path, *rows), **how)

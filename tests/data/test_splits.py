@@ -227,10 +227,14 @@ def test_splits_are_refused_exactly_when_two_of_them_share_a_base(train, valid, 
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("a\t0\t10\ttrian\n", "line 1.*did you mean 'train'"), ("a\t0\t10\n", "line 1.*4th column"),
-     ("a\t0\t10\ttrain\na\t0\t31\ttrain\n", "line 2"), ("z\t0\t10\ttrain\n", "z"),
-     ("", r"in\.bed")],
-)  # fmt: skip
+    [
+        ("a\t0\t10\ttrian\n", "line 1.*did you mean 'train'"),
+        ("a\t0\t10\n", "line 1.*4th column"),
+        ("a\t0\t10\ttrain\na\t0\t31\ttrain\n", "line 2"),
+        ("z\t0\t10\ttrain\n", "z"),
+        ("", r"in\.bed"),
+    ],
+)
 def test_a_bed_that_gives_no_split_is_refused_with_its_line(tmp_path, text, told):
     with pytest.raises(DataError, match=told) as fault:
         bed_splits(tmp_path, text, {"a": 30})

@@ -185,16 +185,22 @@ def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [
-        ("ptb", " mr. <unk> said he ca n't sell N shares at $ N each ",
-         "mr. <unk> said he can't sell N shares at $N each"),
-        ("wikitext", " It was 3 @.@ 5 m , or 1 @,@ 000 ( one thousand ) .\n",
-         " It was 3.5 m, or 1,000 (one thousand).\n"),
+        (
+            "ptb",
+            " mr. <unk> said he ca n't sell N shares at $ N each ",
+            "mr. <unk> said he can't sell N shares at $N each",
+        ),
+        (
+            "wikitext",
+            " It was 3 @.@ 5 m , or 1 @,@ 000 ( one thousand ) .\n",
+            " It was 3.5 m, or 1,000 (one thousand).\n",
+        ),
         ("wikitext", ' He said " no " ; it \'s done .', ' He said "no"; it\'s done.'),
         ("lm1b", "It 's a $ 5 bill , he said .", "It's a $5 bill, he said."),
         ("lm1b", "See http : / / x.com or a / b ?", "See http://x.com or a/b?"),
         ("lambada", " “ no , ” she said . ", '" no, " she said.'),
     ],
-)  # fmt: skip
+)
 def test_detokenisers_bring_running_text_back(name, before, after):
     assert DETOKENIZERS[name](before) == after
 

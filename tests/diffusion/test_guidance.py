@@ -289,10 +289,17 @@ def test_companions_change_nothing_what_is_given_stays_and_calls_are_bounded(nam
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
-    [("smc", {"particles": 0}), ("smc", {"particles": 2.5}), ("smc", {"threshold": 2}),
-     ("smc", {"drawn": 0}), ("beam", {"particles": 10, "width": 4}), ("exact", {"drawn": 0}),
-     ("first-order", {"drawn": -1}), ("best-of-n", {"particles": -1})],
-)  # fmt: skip
+    [
+        ("smc", {"particles": 0}),
+        ("smc", {"particles": 2.5}),
+        ("smc", {"threshold": 2}),
+        ("smc", {"drawn": 0}),
+        ("beam", {"particles": 10, "width": 4}),
+        ("exact", {"drawn": 0}),
+        ("first-order", {"drawn": -1}),
+        ("best-of-n", {"particles": -1}),
+    ],
+)
 def test_settings_that_mean_nothing_are_refused(name, wrong):
     with pytest.raises(UsageError):
         guide(name, 1, Aim(1.0, Linear(3)), **wrong)

@@ -400,10 +400,14 @@ def test_counts_of_a_bell_come_from_its_rates_in_order():
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [({"bell": 0.0}, "a bell of width 0"), ({"bell": 0.3, "bell_center": 1.0}, "around 1"),
-     ({"bell_weighted": True}, "and no bell"), ({"bell": 0.3, "time_steps": 10}, "continuous time"),
-     ({"bell": 0.3, "zero_masking": False}, "continuous time")],
-)  # fmt: skip
+    [
+        ({"bell": 0.0}, "a bell of width 0"),
+        ({"bell": 0.3, "bell_center": 1.0}, "around 1"),
+        ({"bell_weighted": True}, "and no bell"),
+        ({"bell": 0.3, "time_steps": 10}, "continuous time"),
+        ({"bell": 0.3, "zero_masking": False}, "continuous time"),
+    ],
+)
 def test_a_bell_that_cannot_be_meant_is_one_clear_line(settings, says):
     with pytest.raises(UsageError, match=says):
         objective("mdlm", MaskedDiffusion(Linear(), 3, (7, 8)), **settings)

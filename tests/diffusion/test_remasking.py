@@ -126,9 +126,13 @@ def test_what_is_given_stays_in_sight_at_every_step(name):
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
-    [("remdm-cap", {"eta": 1.5}), ("remdm-rescale", {"eta": -0.1}),
-     ("remdm-loop", {"t_on": 0.1, "t_off": 0.2}), ("remdm-loop", {"alpha_on": 1.0})],
-)  # fmt: skip
+    [
+        ("remdm-cap", {"eta": 1.5}),
+        ("remdm-rescale", {"eta": -0.1}),
+        ("remdm-loop", {"t_on": 0.1, "t_off": 0.2}),
+        ("remdm-loop", {"alpha_on": 1.0}),
+    ],
+)
 def test_settings_that_mean_nothing_are_refused(name, wrong):
     options = SamplerOptions(**draws(1, 4), steps=3)
     world = random_world()

@@ -104,10 +104,15 @@ def assert_law(world: World, samples: Tensor, law: Tensor) -> None:
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("noise", "steps"),
-    [*((Linear(), steps) for steps in (1, 2, 4, 16)), (Cosine(), 3), (OneMinusCosine(), 4),
-     (Polynomial(), 2), (LogLinear(0.1), 3)],
+    [
+        *((Linear(), steps) for steps in (1, 2, 4, 16)),
+        (Cosine(), 3),
+        (OneMinusCosine(), 4),
+        (Polynomial(), 2),
+        (LogLinear(0.1), 3),
+    ],
     ids=repr,
-)  # fmt: skip
+)
 def test_a_hundred_thousand_ancestral_samples_follow_the_exact_law_of_t_steps(noise, steps):
     done = run_sampler(ancestral, F1.diffusion(noise), F1.denoiser, masks(100_000, 4),
                        **draws(100_000, 4), steps=steps)  # fmt: skip

@@ -81,13 +81,18 @@ def test_loglinear_is_linear_and_its_truncated_twin_has_a_name_of_its_own():
 
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
-    [("cosin", {}, "cosine"), ("linear", {"power": 2.0}, "power"), ("linear", {"eps": 1.0}, "eps"),
-     ("linear", {"eps": -0.1}, "eps"), ("polynomial", {"power": 0.0}, "power"),
-     ("geometric", {"sigma_min": 0.0}, "sigma_min"),
-     ("geometric", {"sigma_min": 2.0, "sigma_max": 1.0}, "sigma"),
-     ("sigma_linear", {"sigma_max": math.inf}, "sigma"),
-     ("polynomial", {"power": math.nan}, "power")],
-)  # fmt: skip
+    [
+        ("cosin", {}, "cosine"),
+        ("linear", {"power": 2.0}, "power"),
+        ("linear", {"eps": 1.0}, "eps"),
+        ("linear", {"eps": -0.1}, "eps"),
+        ("polynomial", {"power": 0.0}, "power"),
+        ("geometric", {"sigma_min": 0.0}, "sigma_min"),
+        ("geometric", {"sigma_min": 2.0, "sigma_max": 1.0}, "sigma"),
+        ("sigma_linear", {"sigma_max": math.inf}, "sigma"),
+        ("polynomial", {"power": math.nan}, "power"),
+    ],
+)
 def test_a_schedule_that_cannot_be_is_refused_in_one_line(name, settings, message):
     with pytest.raises(UsageError, match=message) as refused:
         schedule(name, **settings)

@@ -54,12 +54,17 @@ def fail(given: object) -> None:
 
 @pytest.mark.parametrize(
     ("call", "said"),
-    [(lambda s: [math.nan, 1.0], "nan for sequence 1 of 2"),
-     (lambda s: [1.0, math.inf], "inf for sequence 2 of 2"), (lambda s: [1.0], "shape"),
-     (lambda s: 3.0, "shape"), (lambda s: ["much", "more"], "no real numbers"),
-     (lambda s: [1j, 2.0], "no real numbers"), (lambda s: None, "shape|no real numbers|nan"),
-     (fail, "RuntimeError: two lines")],
-)  # fmt: skip
+    [
+        (lambda s: [math.nan, 1.0], "nan for sequence 1 of 2"),
+        (lambda s: [1.0, math.inf], "inf for sequence 2 of 2"),
+        (lambda s: [1.0], "shape"),
+        (lambda s: 3.0, "shape"),
+        (lambda s: ["much", "more"], "no real numbers"),
+        (lambda s: [1j, 2.0], "no real numbers"),
+        (lambda s: None, "shape|no real numbers|nan"),
+        (fail, "RuntimeError: two lines"),
+    ],
+)
 def test_a_wrong_answer_is_one_line(call, said):
     with pytest.raises(DataError, match=rf"{said}") as fault:
         Oracle(call, "mine")(CODES)
@@ -77,9 +82,13 @@ def test_an_oracle_that_takes_too_long_is_left():
 
 @pytest.mark.parametrize(
     ("spec", "said"),
-    [("neither", "MODULE:FUNCTION"), ("no_such_module_here:f", "no module"),
-     ("math:no_such", "no 'no_such' in math"), ("math:pi", "cannot be called")],
-)  # fmt: skip
+    [
+        ("neither", "MODULE:FUNCTION"),
+        ("no_such_module_here:f", "no module"),
+        ("math:no_such", "no 'no_such' in math"),
+        ("math:pi", "cannot be called"),
+    ],
+)
 def test_a_name_that_leads_nowhere_is_refused(spec, said):
     with pytest.raises(UsageError) as fault:
         load_oracle(spec)

@@ -239,16 +239,26 @@ def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler):
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [({"n": 0}, "number of sequences 0"), ({"n": -3}, "number of sequences -3"),
-     ({"length": 0}, "length 0"), ({"steps": 0}, "steps 0"),
-     ({"steps": 10**12}, "steps 1,000,000,000,000"), ({"batch_size": 0}, "batch size 0"),
-     ({"stride": 0}, "stride 0"), ({"stride": 9}, "stride 9"),
-     ({"temperature": float("nan")}, "temperature nan"), ({"temperature": -1.0}, "temperature -1"),
-     ({"temperature": float("inf")}, "temperature inf"), ({"top_p": 0.0}, "top-p 0"),
-     ({"top_p": 1.5}, "top-p 1.5"), ({"top_p": float("nan")}, "top-p nan"),
-     ({"sampler": "ancestrol"}, "did you mean 'ancestral'"), ({"seed": -1}, "seed -1"),
-     ({"seed": 1 << 64}, "seed 18446744073709551616")],
-)  # fmt: skip
+    [
+        ({"n": 0}, "number of sequences 0"),
+        ({"n": -3}, "number of sequences -3"),
+        ({"length": 0}, "length 0"),
+        ({"steps": 0}, "steps 0"),
+        ({"steps": 10**12}, "steps 1,000,000,000,000"),
+        ({"batch_size": 0}, "batch size 0"),
+        ({"stride": 0}, "stride 0"),
+        ({"stride": 9}, "stride 9"),
+        ({"temperature": float("nan")}, "temperature nan"),
+        ({"temperature": -1.0}, "temperature -1"),
+        ({"temperature": float("inf")}, "temperature inf"),
+        ({"top_p": 0.0}, "top-p 0"),
+        ({"top_p": 1.5}, "top-p 1.5"),
+        ({"top_p": float("nan")}, "top-p nan"),
+        ({"sampler": "ancestrol"}, "did you mean 'ancestral'"),
+        ({"seed": -1}, "seed -1"),
+        ({"seed": 1 << 64}, "seed 18446744073709551616"),
+    ],
+)
 def test_what_cannot_be_meant_is_refused_before_any_work(arguments, named):
     chain = sticky(0.6)
     with pytest.raises(UsageError, match=named):

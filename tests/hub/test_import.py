@@ -46,13 +46,18 @@ def test_a_folder_that_the_reference_wrote_gives_its_logits(name, shared, tmp_pa
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"fused_add_norm": False}, {"rcps": False},
-     {"rcps": False, "fused_add_norm": False, "rms_norm": False},
-     {"bidirectional_weight_tie": False, "bidirectional_strategy": "ew_multiply"},
-     {"rcps": False, "tie_word_embeddings": False, "bidirectional": False},
-     {"complement_map": dict(sorted(CONFIG["complement_map"].items()))}, {"n_layer": 3}],
+    [
+        {},
+        {"fused_add_norm": False},
+        {"rcps": False},
+        {"rcps": False, "fused_add_norm": False, "rms_norm": False},
+        {"bidirectional_weight_tie": False, "bidirectional_strategy": "ew_multiply"},
+        {"rcps": False, "tie_word_embeddings": False, "bidirectional": False},
+        {"complement_map": dict(sorted(CONFIG["complement_map"].items()))},
+        {"n_layer": 3},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_every_published_form_keeps_its_logits(tmp_path, changes):
     theirs = write_published(tmp_path / "hf", **changes)
     same_logits(imported(tmp_path / "hf", tmp_path / "run"), theirs)

@@ -192,17 +192,23 @@ def test_empty_and_repeated_intervals_are_counted(bed, caplog):
     ("rows", "words"),
     [
         ("chr1 0 9 valid,chr1 9 20 valid,chr2 1 9 test", "no interval of the split train"),
-        ("chr1 0 9 train,chr1 8 20 valid",
-         r"line 2: the valid interval chr1:8-20 overlaps a train interval \(line 1\)"),
-        ("chr1 8 20 test,chr1 0 9 Train",
-         r"line 1: the test interval chr1:8-20 overlaps a train interval \(line 2\)"),
-        ("chr1 0 100 train,chr1 5 6 train,chr1 50 60 val",
-         r"line 3: the valid .* train interval \(line 1\)"),
+        (
+            "chr1 0 9 train,chr1 8 20 valid",
+            r"line 2: the valid interval chr1:8-20 overlaps a train interval \(line 1\)",
+        ),
+        (
+            "chr1 8 20 test,chr1 0 9 Train",
+            r"line 1: the test interval chr1:8-20 overlaps a train interval \(line 2\)",
+        ),
+        (
+            "chr1 0 100 train,chr1 5 6 train,chr1 50 60 val",
+            r"line 3: the valid .* train interval \(line 1\)",
+        ),
         ("chr2 0 9 train,chr1 5 6 test,chr1 0 9 validation", "overlaps a valid interval"),
         ("chr1 0 9 train,chr1 9 20 trian", "line 2: unknown split 'trian'; did you mean 'train'"),
         ("chr1 0 9 train,chr1 9 20 .", "line 2: unknown split '.'"),
     ],
-)  # fmt: skip
+)
 def test_a_leak_or_a_wrong_split_is_refused(bed, rows, words):
     bed.write_text(rows.replace(" ", "\t").replace(",", "\n"))
     with pytest.raises(DataError, match=words):
@@ -222,25 +228,38 @@ def test_disjoint_splits_and_other_names_are_sound(bed, rows):
 
 @pytest.mark.parametrize(
     ("text", "place"),
-    [("chr1:1,000-2,000", ("chr1", 999, 2000)), ("chr1:1-1", ("chr1", 0, 1)),
-     ("chr1", ("chr1", 0, 10_000)), ("chr2:4000", ("chr2", 3999, 4000)),
-     ("chr2:4001-", ("chr2", 4000, 5000)), ("HLA-A*01:01", ("HLA-A*01:01", 0, 40)),
-     ("HLA-A*01:01:3-5", ("HLA-A*01:01", 2, 5)), ("chr6:29-31", ("chr6:29-31", 0, 90)),
-     ("{chr6}:29-31", ("chr6", 28, 31)), ("{chr6:29-31}:1-2", ("chr6:29-31", 0, 2)),
-     ("{chr6}", ("chr6", 0, 130))],
-)  # fmt: skip
+    [
+        ("chr1:1,000-2,000", ("chr1", 999, 2000)),
+        ("chr1:1-1", ("chr1", 0, 1)),
+        ("chr1", ("chr1", 0, 10_000)),
+        ("chr2:4000", ("chr2", 3999, 4000)),
+        ("chr2:4001-", ("chr2", 4000, 5000)),
+        ("HLA-A*01:01", ("HLA-A*01:01", 0, 40)),
+        ("HLA-A*01:01:3-5", ("HLA-A*01:01", 2, 5)),
+        ("chr6:29-31", ("chr6:29-31", 0, 90)),
+        ("{chr6}:29-31", ("chr6", 28, 31)),
+        ("{chr6:29-31}:1-2", ("chr6:29-31", 0, 2)),
+        ("{chr6}", ("chr6", 0, 130)),
+    ],
+)
 def test_a_region_is_one_based_and_inclusive(text, place):
     assert parse_region(text, CONTIGS) == place
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("chr1:0-5", "positions start at 1"), ("chr1:5-4", "ends before it starts"),
-     ("chr1:1-10,001", r"past the end of chr1 \(length 10,000\)"), ("chr2:5001-", "past the end"),
-     ("chr1:1,00-200", "'1,00' is not a number"), ("chr1:a-b", "no valid range"),
-     ("chr1:-5", "no valid range"), ("chr1:99999999999999999999", "past the end of any contig"),
-     ("", "no contig of that name")],
-)  # fmt: skip
+    [
+        ("chr1:0-5", "positions start at 1"),
+        ("chr1:5-4", "ends before it starts"),
+        ("chr1:1-10,001", r"past the end of chr1 \(length 10,000\)"),
+        ("chr2:5001-", "past the end"),
+        ("chr1:1,00-200", "'1,00' is not a number"),
+        ("chr1:a-b", "no valid range"),
+        ("chr1:-5", "no valid range"),
+        ("chr1:99999999999999999999", "past the end of any contig"),
+        ("", "no contig of that name"),
+    ],
+)
 def test_a_region_that_cannot_be_meant_is_a_usage_error(text, words):
     with pytest.raises(UsageError, match=words):
         parse_region(text, CONTIGS)

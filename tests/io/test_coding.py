@@ -104,9 +104,14 @@ def test_a_wrong_translation_differs():
 
 @pytest.mark.parametrize(
     "given",
-    [{"transl_except": "(pos:4..6,aa:Sec)"}, {"exception": "RNA editing"}, {"pseudo": ""},
-     {"transl_table": "99"}, {"codon_start": "4"}],
-)  # fmt: skip
+    [
+        {"transl_except": "(pos:4..6,aa:Sec)"},
+        {"exception": "RNA editing"},
+        {"pseudo": ""},
+        {"transl_table": "99"},
+        {"codon_start": "4"},
+    ],
+)
 def test_what_a_codon_table_cannot_say_is_not_judged(given):
     assert findings("ATGTGATTTTA", translation="K", **given) == {"not_judged"}
     assert findings("ATGTGATTTTA", SimpleLocation(0, 12, 1)) == {"not_judged"}

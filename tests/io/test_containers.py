@@ -139,23 +139,27 @@ def test_the_frames_of_pandas_give_their_sequences_and_the_words_of_their_index(
 
 @pytest.mark.parametrize(
     ("held", "words"),
-    [(pl.DataFrame({"a": S, "b": S}), r"which column holds the sequences: a, b\?"),
-     ({"seq": S, "dna": S, "x": S}, r"which column holds the sequences: seq, dna\?"),
-     (pl.DataFrame({"x": [1, 2]}), r"no column holds sequences \(columns: x\)"),
-     ([{"id": "a"}], r"no column holds sequences \(columns: id\)"),
-     ({"a": S, "b": S[:1]}, r"several lengths \(a: 2, b: 1\)"),
-     ({"seq": S, "label": 1}, r"several lengths \(seq: 2, label: 1\)"),
-     ([Row("a", "ACGT"), "ACGT"], "row 2 is a str"),
-     ([Row("a", "ACGT"), Row("a", "TT")], "record a.*duplicate name"),
-     (pl.DataFrame({"id": ["a", None], "dna": S}), "row 2 has no name in column 'id'"),
-     (pl.DataFrame({"dna": ["gene", "ACGT"]}), "record seq1.*base 2"),
-     (pl.DataFrame({"dna": ["ACGT", None]}), "record seq2.*missing"),
-     (["ACGT", float("nan")], "record seq2.*missing"), ({"far": None}, "record far.*missing"),
-     (set(S), "a set has no order"), (np.array([S, S]), r"with the shape \(2, 2\)"),
-     (np.zeros((2, 4, 9)), r"float64 with the shape \(2, 4, 9\)"),
-     ([("a", "ACGT")], r"a tuple is no sequence; give a mapping.*dict"),
-     (pl.DataFrame({"dna": []}), "no sequence")],
-)  # fmt: skip
+    [
+        (pl.DataFrame({"a": S, "b": S}), r"which column holds the sequences: a, b\?"),
+        ({"seq": S, "dna": S, "x": S}, r"which column holds the sequences: seq, dna\?"),
+        (pl.DataFrame({"x": [1, 2]}), r"no column holds sequences \(columns: x\)"),
+        ([{"id": "a"}], r"no column holds sequences \(columns: id\)"),
+        ({"a": S, "b": S[:1]}, r"several lengths \(a: 2, b: 1\)"),
+        ({"seq": S, "label": 1}, r"several lengths \(seq: 2, label: 1\)"),
+        ([Row("a", "ACGT"), "ACGT"], "row 2 is a str"),
+        ([Row("a", "ACGT"), Row("a", "TT")], "record a.*duplicate name"),
+        (pl.DataFrame({"id": ["a", None], "dna": S}), "row 2 has no name in column 'id'"),
+        (pl.DataFrame({"dna": ["gene", "ACGT"]}), "record seq1.*base 2"),
+        (pl.DataFrame({"dna": ["ACGT", None]}), "record seq2.*missing"),
+        (["ACGT", float("nan")], "record seq2.*missing"),
+        ({"far": None}, "record far.*missing"),
+        (set(S), "a set has no order"),
+        (np.array([S, S]), r"with the shape \(2, 2\)"),
+        (np.zeros((2, 4, 9)), r"float64 with the shape \(2, 4, 9\)"),
+        ([("a", "ACGT")], r"a tuple is no sequence; give a mapping.*dict"),
+        (pl.DataFrame({"dna": []}), "no sequence"),
+    ],
+)
 def test_what_leaves_a_doubt_is_asked_in_one_line(held, words):
     with pytest.raises(GenodiffError, match=words) as caught:
         read(held)
@@ -249,11 +253,16 @@ def test_a_frame_of_pandas_holds_variants():
 
 @pytest.mark.parametrize(
     ("held", "words"),
-    [(["chr1:3:G>A"], "but a str"), (["ACGT"], "but a str"), (7, "but a int"),
-     ([("chr1", 3)], "but a tuple"), ([], "no variant"),
-     (pl.DataFrame({"pos": [1]}), "no column 'chrom'"),
-     ([{**DICTS[0], "pos": None}], "'' says that a value is missing")],
-)  # fmt: skip
+    [
+        (["chr1:3:G>A"], "but a str"),
+        (["ACGT"], "but a str"),
+        (7, "but a int"),
+        ([("chr1", 3)], "but a tuple"),
+        ([], "no variant"),
+        (pl.DataFrame({"pos": [1]}), "no column 'chrom'"),
+        ([{**DICTS[0], "pos": None}], "'' says that a value is missing"),
+    ],
+)
 def test_what_is_no_variant_is_one_line(held, words):
     with pytest.raises(DataError, match=words):
         variants(held)

@@ -12,13 +12,28 @@ from tests.commands import command
 
 @pytest.mark.parametrize(
     ("name", "contigs", "found"),
-    [("1", "chr1 chr2", "chr1"), ("chr1", "1 2", "1"), ("chr4", "chrIV chrV", "chrIV"),
-     ("4", "chrIV", "chrIV"), ("IV", "4", "4"), ("MT", "chrM chr1", "chrM"), ("chrM", "MT", "MT"),
-     ("M", "chrMT", "chrMT"), ("X", "chrX chr10", "chrX"), ("10", "chrX chr10", "chr10"),
-     ("10", "chrX chr1", None), ("10", "chrIX chrX", "chrX"), ("X", "chr10 chr1", None),
-     ("1", "chr1 Chr1", None), ("a", "chr1", None), ("", "chr", None), ("chra", "a", None),
-     ("2L", "chr2L", "chr2L"), ("NC_1", "NC_1", "NC_1")],
-)  # fmt: skip
+    [
+        ("1", "chr1 chr2", "chr1"),
+        ("chr1", "1 2", "1"),
+        ("chr4", "chrIV chrV", "chrIV"),
+        ("4", "chrIV", "chrIV"),
+        ("IV", "4", "4"),
+        ("MT", "chrM chr1", "chrM"),
+        ("chrM", "MT", "MT"),
+        ("M", "chrMT", "chrMT"),
+        ("X", "chrX chr10", "chrX"),
+        ("10", "chrX chr10", "chr10"),
+        ("10", "chrX chr1", None),
+        ("10", "chrIX chrX", "chrX"),
+        ("X", "chr10 chr1", None),
+        ("1", "chr1 Chr1", None),
+        ("a", "chr1", None),
+        ("", "chr", None),
+        ("chra", "a", None),
+        ("2L", "chr2L", "chr2L"),
+        ("NC_1", "NC_1", "NC_1"),
+    ],
+)
 def test_a_contig_is_found_by_what_other_files_call_it(name, contigs, found):
     assert find_contig(name, dict.fromkeys(contigs.split(), 9)) == found
     sizes = dict.fromkeys(contigs.split(), 9)

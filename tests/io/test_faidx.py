@@ -228,9 +228,13 @@ def test_the_file_is_judged_as_strictly_as_by_the_reader(tmp_path):
 
 @pytest.mark.parametrize(
     ("contig", "start", "end", "words"),
-    [("1", 0, 1, "no contig '1'; did you mean 'chr1'"), ("chr1", -1, 1, "not within"),
-     ("chr1", 0, 9, "length 8"), ("chr1", 3, 2, "not within")],
-)  # fmt: skip
+    [
+        ("1", 0, 1, "no contig '1'; did you mean 'chr1'"),
+        ("chr1", -1, 1, "not within"),
+        ("chr1", 0, 9, "length 8"),
+        ("chr1", 3, 2, "not within"),
+    ],
+)
 def test_what_is_not_there_is_an_error_and_never_a_shorter_answer(
     tmp_path, contig, start, end, words
 ):

@@ -46,13 +46,21 @@ def test_a_string_of_dna_letters_is_a_sequence_and_any_other_names_a_file(tmp_pa
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [(["ACGT", "AC-T"], r"record seq2.*base 3: gap"), (b"ACGU", r"record seq1.*base 4.*RNA"),
-     ({"protein": "MEV"}, r"record protein.*base 2.*protein"), (["ACGÜ"], r"base 4: non-ASCII"),
-     ([RECORD, RECORD], "record r.1.*duplicate name"), ([Seq("")], "record seq1.*no base"),
-     ([b"ACGT", b""], "record seq2.*no base"), ([], "no sequence"),
-     ([SeqRecord(Seq(None, 10), id="far")], "record far.*no sequence"),
-     ([7], "an? int is no sequence"), (7, "an? int is no sequence"), ("no.fa", "no such file")],
-)  # fmt: skip
+    [
+        (["ACGT", "AC-T"], r"record seq2.*base 3: gap"),
+        (b"ACGU", r"record seq1.*base 4.*RNA"),
+        ({"protein": "MEV"}, r"record protein.*base 2.*protein"),
+        (["ACGÜ"], r"base 4: non-ASCII"),
+        ([RECORD, RECORD], "record r.1.*duplicate name"),
+        ([Seq("")], "record seq1.*no base"),
+        ([b"ACGT", b""], "record seq2.*no base"),
+        ([], "no sequence"),
+        ([SeqRecord(Seq(None, 10), id="far")], "record far.*no sequence"),
+        ([7], "an? int is no sequence"),
+        (7, "an? int is no sequence"),
+        ("no.fa", "no such file"),
+    ],
+)
 def test_what_is_no_dna_is_one_line_with_its_name_and_a_remedy(given, words):
     with pytest.raises(GenodiffError, match=words) as caught:
         read(given)

@@ -82,20 +82,31 @@ def test_an_anchored_allele_is_judged_to_be_itself(genome):
 
 @pytest.mark.parametrize(
     ("chrom", "pos", "ref", "alt", "reason"),
-    [("chr1", 1, "C", "A", Unscorable.REF), ("chr1", 1, "C", "<DEL>", Unscorable.REF),
-     ("chr1", 1, "R", "A", Unscorable.AMBIGUOUS), ("chr1", 1, "A", "N", Unscorable.AMBIGUOUS),
-     ("chr1", 16, "N", "A", Unscorable.AMBIGUOUS), ("chr1", 16, "A", "C", Unscorable.AMBIGUOUS),
-     ("chr1", 15, "CN", "<DEL>", Unscorable.SYMBOLIC), ("chr1", 23, "R", "A", Unscorable.AMBIGUOUS),
-     ("chr1", 1, "A", "<DEL>", Unscorable.SYMBOLIC),
-     ("chr1", 1, "A", "A]chrM:1]", Unscorable.BREAKEND),
-     ("chr1", 1, "A", "A.", Unscorable.BREAKEND), ("chr1", 1, "A", "*", Unscorable.STAR),
-     ("chr1", 1, "A", "a", Unscorable.SAME), ("chr1", 25, "A", "C", Unscorable.OUTSIDE),
-     ("chr1", 24, "AC", "A", Unscorable.OUTSIDE), ("chr1", 0, "A", "C", Unscorable.OUTSIDE),
-     ("chr1", 0, "N", "<DEL>", Unscorable.SYMBOLIC),
-     ("chr1", 25, "N", "<DUP>", Unscorable.SYMBOLIC),
-     ("chr1", 25, "N", "]chrM:1]N", Unscorable.BREAKEND), ("chr1", 25, "N", ".", Unscorable.NO_ALT),
-     ("chr1", 26, "N", "<DUP>", Unscorable.OUTSIDE), ("chr2", 1, "A", "C", Unscorable.CONTIG)],
-)  # fmt: skip
+    [
+        ("chr1", 1, "C", "A", Unscorable.REF),
+        ("chr1", 1, "C", "<DEL>", Unscorable.REF),
+        ("chr1", 1, "R", "A", Unscorable.AMBIGUOUS),
+        ("chr1", 1, "A", "N", Unscorable.AMBIGUOUS),
+        ("chr1", 16, "N", "A", Unscorable.AMBIGUOUS),
+        ("chr1", 16, "A", "C", Unscorable.AMBIGUOUS),
+        ("chr1", 15, "CN", "<DEL>", Unscorable.SYMBOLIC),
+        ("chr1", 23, "R", "A", Unscorable.AMBIGUOUS),
+        ("chr1", 1, "A", "<DEL>", Unscorable.SYMBOLIC),
+        ("chr1", 1, "A", "A]chrM:1]", Unscorable.BREAKEND),
+        ("chr1", 1, "A", "A.", Unscorable.BREAKEND),
+        ("chr1", 1, "A", "*", Unscorable.STAR),
+        ("chr1", 1, "A", "a", Unscorable.SAME),
+        ("chr1", 25, "A", "C", Unscorable.OUTSIDE),
+        ("chr1", 24, "AC", "A", Unscorable.OUTSIDE),
+        ("chr1", 0, "A", "C", Unscorable.OUTSIDE),
+        ("chr1", 0, "N", "<DEL>", Unscorable.SYMBOLIC),
+        ("chr1", 25, "N", "<DUP>", Unscorable.SYMBOLIC),
+        ("chr1", 25, "N", "]chrM:1]N", Unscorable.BREAKEND),
+        ("chr1", 25, "N", ".", Unscorable.NO_ALT),
+        ("chr1", 26, "N", "<DUP>", Unscorable.OUTSIDE),
+        ("chr2", 1, "A", "C", Unscorable.CONTIG),
+    ],
+)
 def test_each_kind_of_record_that_cannot_be_scored_has_its_reason(
     genome, chrom, pos, ref, alt, reason
 ):

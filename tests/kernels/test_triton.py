@@ -72,11 +72,15 @@ def assert_right(problem: Problem, tolerance: float = 1e-6, **how: Any) -> None:
 @on_cpu
 @pytest.mark.parametrize(
     ("length", "channels", "states", "options"),
-    [(1, 1, 1, {}), (1, 5, 16, {"h0": True}), (3, 7, 8, {"reverse": True}),
-     (8, 8, 2, {"D": False, "z": True}),
-     (9, 17, 1, {"reverse": True, "h0": True, "delta_bias": False}),
-     (5, 5, 3, {"delta_softplus": False})],
-)  # fmt: skip
+    [
+        (1, 1, 1, {}),
+        (1, 5, 16, {"h0": True}),
+        (3, 7, 8, {"reverse": True}),
+        (8, 8, 2, {"D": False, "z": True}),
+        (9, 17, 1, {"reverse": True, "h0": True, "delta_bias": False}),
+        (5, 5, 3, {"delta_softplus": False}),
+    ],
+)
 def test_interpreted_it_agrees_with_the_naive_scan_in_every_output_and_gradient(
     length, channels, states, options
 ):

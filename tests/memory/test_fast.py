@@ -55,9 +55,13 @@ def list_windows(length: int) -> list[tuple[Codes, tuple[int, int]]]:
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("length", "effort"),
-    [(200, Effort(scored=500, most=16)), (331, Effort(scored=150, most=8, wild=3)),
-     (331, Effort(scored=None, most=10)), (70, Effort(scored=1000, most=64, least_odds=-20.0))],
-)  # fmt: skip
+    [
+        (200, Effort(scored=500, most=16)),
+        (331, Effort(scored=150, most=8, wild=3)),
+        (331, Effort(scored=None, most=10)),
+        (70, Effort(scored=1000, most=64, least_odds=-20.0)),
+    ],
+)
 def test_the_same_diagonals_and_chances(memory, length, effort):
     copies = 0.1 if effort.most == 8 else 1.0
     numbers = memory.numbers.model_copy(update={"copies": copies})

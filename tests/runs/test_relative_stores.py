@@ -148,9 +148,14 @@ def test_case_n_and_ambiguity_codes(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(">a\nACGU\n", "RNA"), (">a\nNNNN\n", "holds no base"), (">a\nMKLVEQ\n", ""),
-     (">a\nACGT\n>a\nACGT\n", "duplicate name"), ("", "")],
-)  # fmt: skip
+    [
+        (">a\nACGU\n", "RNA"),
+        (">a\nNNNN\n", "holds no base"),
+        (">a\nMKLVEQ\n", ""),
+        (">a\nACGT\n>a\nACGT\n", "duplicate name"),
+        ("", ""),
+    ],
+)
 def test_a_bad_file_is_one_line_and_the_others_are_built(tmp_path, content, said):
     rows = write_relatives(tmp_path, near=0.05)
     (tmp_path / "bad.fa").write_text(content)

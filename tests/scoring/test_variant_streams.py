@@ -76,11 +76,15 @@ def test_spellings_share_their_flanks():
 
 @pytest.mark.parametrize(
     ("alleles", "reason"),
-    [([Allele("x", 0, "A", "C")], "unknown_contig"),
-     ([Allele("c", 17, "TT", "C")], "outside_contig"), ([Allele("c", 0, "C", "T")], "ref_mismatch"),
-     ([Allele("c", 8, "N", "T")], "ambiguous_base"), ([Allele("c", 0, "", "A" * 1025)], "too_long"),
-     ([Allele("c", 0, "AC", "T"), Allele("c", 1, "C", "G")], "overlap")],
-)  # fmt: skip
+    [
+        ([Allele("x", 0, "A", "C")], "unknown_contig"),
+        ([Allele("c", 17, "TT", "C")], "outside_contig"),
+        ([Allele("c", 0, "C", "T")], "ref_mismatch"),
+        ([Allele("c", 8, "N", "T")], "ambiguous_base"),
+        ([Allele("c", 0, "", "A" * 1025)], "too_long"),
+        ([Allele("c", 0, "AC", "T"), Allele("c", 1, "C", "G")], "overlap"),
+    ],
+)
 def test_what_cannot_be_scored_has_a_reason(alleles, reason):
     held = HeldContigs({"c": b"ACGTacgtNNACGTACGT"})
     with pytest.raises(UnscorableError) as fault:

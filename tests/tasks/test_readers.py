@@ -159,10 +159,14 @@ def test_tables_in_every_format_give_the_same_examples(tmp_path):
 
 @pytest.mark.parametrize(
     ("labels", "kind", "classes"),
-    [(["1", "0", "1"], "binary", ("0", "1")), (["10", "9", "8"], "multiclass", ("8", "9", "10")),
-     (["b", "a", "c"], "multiclass", ("a", "b", "c")), (["0.5", "1", "2"], "regression", ()),
-     ([str(i) for i in range(60)], "regression", ())],
-)  # fmt: skip
+    [
+        (["1", "0", "1"], "binary", ("0", "1")),
+        (["10", "9", "8"], "multiclass", ("8", "9", "10")),
+        (["b", "a", "c"], "multiclass", ("a", "b", "c")),
+        (["0.5", "1", "2"], "regression", ()),
+        ([str(i) for i in range(60)], "regression", ()),
+    ],
+)
 def test_the_labels_tell_what_kind_of_task_they_make(tmp_path, labels, kind, classes):
     path = write(tmp_path / "t.csv", "seq,label\n" + "".join(f"{A},{label}\n" for label in labels))
     found, told, names = read_examples(path)

@@ -106,17 +106,21 @@ def test_sentences_come_from_lines_and_from_columns(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
-    [("x.fa", "", "is empty"), ("x.csv", "", "is empty"), ("x.csv", "seq\n", "holds no sequence"),
-     ("x.fa", ">a\nACGT\n>b\nMKVLAW\n", "line 4 .record b."),
-     ("x.csv", "seq\nACGT\nACXT\n", r"x.csv, line 3 .record row2.*position 3"),
-     ("x.tsv", "seq\nACGT\n \n", "x.tsv"),
-     ("x.csv", "name,seq\na,ACGT\na,CC\n", r"x.csv, line 3 .record a.*duplicate name"),
-     ("x.fa", ">a\nAC\n>a\nAC\n", "line 3 .record a.*duplicate name"),
-     ("x.csv", "name,seq\na,\n", r"line 2 .record a.*empty sequence"),
-     ("x.csv", "name,seq\n,AC\n", r"line 2.*no name"),
-     ("x.csv", "name,letters\na,AC\n", r"line 1.*no column of sequences.*--column"),
-     ("x.csv", "name,seq\na\n", r"line 2.*1 field, but the header has 2")],
-)  # fmt: skip
+    [
+        ("x.fa", "", "is empty"),
+        ("x.csv", "", "is empty"),
+        ("x.csv", "seq\n", "holds no sequence"),
+        ("x.fa", ">a\nACGT\n>b\nMKVLAW\n", "line 4 .record b."),
+        ("x.csv", "seq\nACGT\nACXT\n", r"x.csv, line 3 .record row2.*position 3"),
+        ("x.tsv", "seq\nACGT\n \n", "x.tsv"),
+        ("x.csv", "name,seq\na,ACGT\na,CC\n", r"x.csv, line 3 .record a.*duplicate name"),
+        ("x.fa", ">a\nAC\n>a\nAC\n", "line 3 .record a.*duplicate name"),
+        ("x.csv", "name,seq\na,\n", r"line 2 .record a.*empty sequence"),
+        ("x.csv", "name,seq\n,AC\n", r"line 2.*no name"),
+        ("x.csv", "name,letters\na,AC\n", r"line 1.*no column of sequences.*--column"),
+        ("x.csv", "name,seq\na\n", r"line 2.*1 field, but the header has 2"),
+    ],
+)
 def test_a_fault_is_one_line_with_its_place(tmp_path, name, text, said):
     path = write(tmp_path / name, text)
     if text == "seq\nACGT\n \n":  # a blank line is no row

@@ -149,15 +149,22 @@ def test_matching_takes_out_what_the_kind_of_mutation_does():
 
 @pytest.mark.parametrize(
     ("allele", "strata"),
-    [(Allele("c", 4, "C", "T"), ["AA[C>T]GT", "A[C>T]G"]),
-     (Allele("c", 5, "G", "A"), ["AA[C>T]GT", "A[C>T]G"]), (Allele("c", 0, "C", "A"), []),
-     (Allele("c", 1, "A", "C"), ["T[T>G]G"]), (Allele("c", 9, "A", ""), ["del1:1x4-7"]),
-     (Allele("c", 4, "C", ""), ["del1:1x1"]), (Allele("c", 9, "", "AA"), ["ins2:1x4-7"]),
-     (Allele("c", 9, "", "AC"), ["ins2:2x0"]), (Allele("c", 17, "GTGT", ""), ["del4:2x2-3"]),
-     (Allele("c", 17, "GTGTGT", ""), ["del6:2x2-3"]),
-     (Allele("c", 17, "", "GT" * 6), ["ins9-16:2x2-3"]), (Allele("c", 2, "AAC", "GGG"), ["mnv3"]),
-     (Allele("c", 2, "AAC", "G"), ["delins3/1"])],
-)  # fmt: skip
+    [
+        (Allele("c", 4, "C", "T"), ["AA[C>T]GT", "A[C>T]G"]),
+        (Allele("c", 5, "G", "A"), ["AA[C>T]GT", "A[C>T]G"]),  # the other strand
+        (Allele("c", 0, "C", "A"), []),  # where the contig begins
+        (Allele("c", 1, "A", "C"), ["T[T>G]G"]),
+        (Allele("c", 9, "A", ""), ["del1:1x4-7"]),
+        (Allele("c", 4, "C", ""), ["del1:1x1"]),
+        (Allele("c", 9, "", "AA"), ["ins2:1x4-7"]),
+        (Allele("c", 9, "", "AC"), ["ins2:2x0"]),
+        (Allele("c", 17, "GTGT", ""), ["del4:2x2-3"]),
+        (Allele("c", 17, "GTGTGT", ""), ["del6:2x2-3"]),
+        (Allele("c", 17, "", "GT" * 6), ["ins9-16:2x2-3"]),
+        (Allele("c", 2, "AAC", "GGG"), ["mnv3"]),
+        (Allele("c", 2, "AAC", "G"), ["delins3/1"]),
+    ],
+)
 def test_strata_go_from_the_finest_to_the_coarsest(allele, strata):
     genome = HeldContigs({"c": b"CAAACGTTCAAAAACTCGTGTGTCC"})
     size = find_class(len(allele.ref), len(allele.alt))

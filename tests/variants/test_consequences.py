@@ -54,23 +54,31 @@ def alleles(start: int, ref: str, alt: str) -> list[Allele]:
 
 @pytest.mark.parametrize(
     ("start", "ref", "alt", "terms", "protein"),
-    [(2, "T", "A", "intergenic_variant", ""), (11, "C", "A", "5_prime_UTR_variant", ""),
-     (66, "C", "A", "3_prime_UTR_variant", ""), (14, "A", "G", "start_lost", ""),
-     (19, "T", "C", "synonymous_variant", "A2A"), (18, "C", "T", "missense_variant", "A2V"),
-     (20, "A", "T", "stop_gained", "K3*"), (63, "A", "C", "stop_lost", "*7S"),
-     (63, "A", "G", "stop_retained_variant", "*7*"),
-     (24, "G", "A", "splice_donor_variant&intron_variant", ""),
-     (53, "G", "A", "splice_acceptor_variant&intron_variant", ""),
-     (28, "T", "A", "splice_region_variant&intron_variant", ""),
-     (38, "T", "A", "intron_variant", ""),
-     (55, "A", "C", "missense_variant&splice_region_variant", "Q4H"),
-     (18, "C", "", "frameshift_variant", "A2fs"), (17, "", "CCC", "inframe_insertion", "1_2insP"),
-     (17, "GCT", "", "inframe_deletion", "A2del"), (18, "CTA", "TTG", "missense_variant", "AK2VE"),
-     (22, "ACGT", "", "splice_donor_variant&splice_region_variant", ""),
-     (23, "CG", "AA", "splice_donor_variant&missense_variant&intron_variant", "Q4K"),
-     (12, "CCAT", "", "start_lost&5_prime_UTR_variant", ""),
-     (10, PLUS[10:69], "", "transcript_ablation", "")],
-)  # fmt: skip
+    [
+        (2, "T", "A", "intergenic_variant", ""),
+        (11, "C", "A", "5_prime_UTR_variant", ""),
+        (66, "C", "A", "3_prime_UTR_variant", ""),
+        (14, "A", "G", "start_lost", ""),
+        (19, "T", "C", "synonymous_variant", "A2A"),
+        (18, "C", "T", "missense_variant", "A2V"),
+        (20, "A", "T", "stop_gained", "K3*"),
+        (63, "A", "C", "stop_lost", "*7S"),
+        (63, "A", "G", "stop_retained_variant", "*7*"),
+        (24, "G", "A", "splice_donor_variant&intron_variant", ""),
+        (53, "G", "A", "splice_acceptor_variant&intron_variant", ""),
+        (28, "T", "A", "splice_region_variant&intron_variant", ""),
+        (38, "T", "A", "intron_variant", ""),
+        (55, "A", "C", "missense_variant&splice_region_variant", "Q4H"),
+        (18, "C", "", "frameshift_variant", "A2fs"),
+        (17, "", "CCC", "inframe_insertion", "1_2insP"),
+        (17, "GCT", "", "inframe_deletion", "A2del"),
+        (18, "CTA", "TTG", "missense_variant", "AK2VE"),
+        (22, "ACGT", "", "splice_donor_variant&splice_region_variant", ""),
+        (23, "CG", "AA", "splice_donor_variant&missense_variant&intron_variant", "Q4K"),
+        (12, "CCAT", "", "start_lost&5_prime_UTR_variant", ""),
+        (10, PLUS[10:69], "", "transcript_ablation", ""),
+    ],
+)
 def test_each_term_is_met_on_both_strands(opened, start, ref, alt, terms, protein):
     for allele in alleles(start, ref, alt):
         told = opened.describe(allele)
