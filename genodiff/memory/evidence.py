@@ -81,9 +81,10 @@ def _filter(x: Codes, chain: Chain) -> Floats:
             states = np.zeros_like(chain.first)
             states[words[i]] = 1
         joint = states[:, None] * chain.next
+        total = joint[:, x[i]].sum() if visible[i] else joint.sum()
         if visible[i]:
-            found[i] = joint[:, x[i]].sum()
+            found[i] = total
             joint[:, np.arange(4) != x[i]] = 0
-        joint /= found[i] if visible[i] else joint.sum()
+        joint /= total
         states = joint.reshape(4, -1, 4).sum(0).reshape(-1)
     return found
