@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_text import draw_bases, hide
 
-from genodiff.memory.copying import SeenWindow, list_all_diagonals, recall_window, weigh_diagonals
+from genodiff.memory.copying import weigh_diagonals
 from genodiff.memory.evidence import Chain, count_words, measure_evidence
-from genodiff.memory.memory import NOWHERE, Memory
-from genodiff.memory.numbers import REACH, MemoryNumbers
-from genodiff.memory.text import NONE, Codes, join_stretches, turn_codes
+from genodiff.memory.memory import Memory
+from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.text import NONE, Codes, turn_codes
 
 LENGTH = 12
 NUMBERS = MemoryNumbers(
@@ -108,21 +108,26 @@ def enumerate_window(codes: Codes, evidence: np.ndarray, runs: Runs) -> tuple[np
     return w0 / weights.sum(), copy / weights.sum(), weights.sum()
 
 
+@pytest.fixture(scope="module")
+def runs():
+    return Runs(LENGTH)
+
+
 @pytest.mark.parametrize(
     "pattern", [0, 2**LENGTH - 1, 0b101010101010, 0b000000111111, 0b110011001100, 1]
 )
-def test_with_all_diagonals_it_is_the_sum_over_all_paths(memory, pattern):
-    check_patterns(memory, [pattern])
+def test_with_all_diagonals_it_is_the_sum_over_all_paths(memory, runs, pattern):
+    check_patterns(memory, runs, [pattern])
 
 
 @pytest.mark.slow
-def test_the_sum_over_all_paths_at_many_visible_patterns(memory):
+def test_the_sum_over_all_paths_at_many_visible_patterns(memory, runs):
     """Each eleventh of the 4,096 of a window of 12 bases."""
-    check_patterns(memory, range(3, 2**LENGTH, 11))
+    check_patterns(memory, runs, range(3, 2**LENGTH, 11))
 
 
-def check_patterns(memory: Memory, patterns: Sequence[int]) -> None:
-    runs, clean = Runs(LENGTH), TRAIN[0][2][30 : 30 + LENGTH].copy()
+def check_patterns(memory: Memory, runs: Runs, patterns: Sequence[int]) -> None:
+    clean = TRAIN[0][2][30 : 30 + LENGTH].copy()
     clean[5] = (clean[5] + 1) % 4
     shown = (np.array(patterns)[:, None] >> np.arange(LENGTH)) & 1 == 1
     codes = np.where(shown, clean, NONE).astype(np.uint8)
@@ -136,9 +141,9 @@ def check_patterns(memory: Memory, patterns: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("copies", [0.02, 0.3, 1.0])
-def test_most_windows_may_copy_nothing(memory, copies):
+def test_most_windows_may_copy_nothing(memory, runs, copies):
     """A share of the windows has the chain, the others all their weight on one path: background."""
-    runs, clean = Runs(LENGTH), TRAIN[0][2][30 : 30 + LENGTH]
+    clean = TRAIN[0][2][30 : 30 + LENGTH]
     memory = memory.with_numbers(NUMBERS.model_copy(update={"copies": copies}))
     for pattern in (0, 0b101110111011, 2**LENGTH - 1):
         shown = (pattern >> np.arange(LENGTH)) & 1 == 1
@@ -149,52 +154,6 @@ def test_most_windows_may_copy_nothing(memory, copies):
         found = memory.recall(codes[None], every=True)
         np.testing.assert_allclose(found.background[0], 1 - any_ * (1 - w0), atol=1e-12)
         np.testing.assert_allclose(found.copy[0][~shown], any_ * copy[~shown], atol=1e-12)
-
-
-def test_insertions_and_deletions_by_all_sequences_of_states():
-    text = join_stretches([("c", 0, np.array([0, 1, 2, 2, 3], np.uint8))])
-    numbers = NUMBERS.model_copy(update={"shift": 0.2})
-    codes = np.array([0, NONE, 2, 3], np.uint8)
-    evidence = np.array([0.3, 1.0, 0.2, 0.25])
-    window = SeenWindow(codes, evidence, NOWHERE, 10)
-    w0, copy = recall_window(text, window, list_all_diagonals(text, 4), numbers)
-
-    states: list[tuple[int, int, float, float]] = []  # strand, diagonal, divergence, share
-    for strand, d in itertools.product((0, 1), range(-3, 6)):
-        states += [(strand, d, e, q) for e, q in zip((0.02, 0.3), (0.4, 0.6), strict=True)]
-    size, harmonic = len(states) + 1, sum(1 / j for j in range(1, REACH + 1))
-    steps = np.zeros((size, size))
-    steps[0, 0] = 0.8
-    letters = [0, 1, 2, 2, 3]
-    for i, (strand, d, e, q) in enumerate(states, 1):
-        steps[0, i], steps[i, 0], steps[i, i] = 0.2 * q / 10, 0.1, 0.7
-        for j, (other, far, divergence, _) in enumerate(states, 1):
-            if strand == other and e == divergence and d != far:
-                steps[i, j] = 0.2 / (2 * harmonic * abs(d - far))
-    emit = np.ones((4, size))
-    shows = np.full((4, size), NONE)
-    for i, (strand, d, e, _) in enumerate(states, 1):
-        for place in range(4):
-            at = d + (3 - place if strand else place)
-            there = letters[at] if 0 <= at < 5 else NONE
-            shows[place, i] = 3 - there if strand and there < 4 else there
-            if there == NONE:
-                emit[place, i] = 0
-            elif codes[place] < 4:
-                emit[place, i] = (1 - e if shows[place, i] == codes[place] else e / 3) / evidence[
-                    place
-                ]
-    first = np.array([1 / 3, *(2 / 3 * q / 10 for *_, q in states)])
-    weight = np.einsum(
-        "a,a,ab,b,bc,c,cd,d->abcd", first, emit[0], steps, emit[1], steps, emit[2], steps, emit[3]
-    )
-    total = weight.sum()
-    np.testing.assert_allclose(w0[1], weight[:, 0].sum() / total, rtol=1e-10)
-    np.testing.assert_allclose(w0[3], weight[..., 0].sum() / total, rtol=1e-10)
-    at = weight.sum((0, 2, 3)) / total
-    for base in range(4):
-        says = [1 - e if shows[1, i] == base else e / 3 for i, (*_, e, _) in enumerate(states, 1)]
-        np.testing.assert_allclose(copy[1, base], (at[1:] * says).sum(), rtol=1e-10)
 
 
 @settings(max_examples=20, deadline=None)

@@ -153,17 +153,6 @@ def test_a_denoiser_is_told_what_is_recalled_where_it_says_that_it_reads_it(memo
     assert told == [says is True]
 
 
-@pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
-def test_both_strands_say_the_same(memory, effort):
-    memory = memory.with_effort(effort)
-    for share in (0.1, 0.6, 0.9):
-        x = hide(mutate(GENOME[7000 : 7000 + LENGTH], 0.1, 8), share, 9)
-        there, back = memory.recall(x[None]), memory.recall(turn_codes(x)[None])
-        assert there.background.min() < 0.5
-        assert np.abs(back.background[0, ::-1] - there.background[0]).max() < 1e-9
-        assert np.abs(back.copy[0, ::-1, ::-1] - there.copy[0]).max() < 1e-9
-
-
 def test_a_network_that_knows_both_strands_still_does(memory):
     """Logits of the reverse complement are those of the window, turned: gap ≤ 1e-6."""
     turn = torch.from_numpy(DNA.rc(np.arange(DNA.padded_size))[::-1].copy())
@@ -186,15 +175,6 @@ def test_a_network_that_knows_both_strands_still_does(memory):
         assert not torch.equal(there, network(xt))
         gap = there.softmax(-1) - back.flip(1)[..., turn].softmax(-1)
         assert gap[..., targets].abs().max() < 1e-6
-
-
-def test_a_window_does_not_depend_on_its_company(memory):
-    rows = [hide(GENOME[a : a + LENGTH], 0.5, a) for a in (0, 400, 9000)]
-    together = memory.recall(np.stack(rows))
-    for i, row in enumerate(rows):
-        alone = memory.recall(row[None])
-        assert np.array_equal(alone.background[0], together.background[i])
-        assert np.array_equal(alone.copy[0], together.copy[i])
 
 
 @pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
@@ -246,13 +226,6 @@ def test_windows_that_cannot_be_read_are_refused(memory):
         memory.recall(np.zeros((1, MOST_WINDOW + 1), np.uint8))
     with pytest.raises(ValueError, match="1 intervals for 2 windows"):
         memory.recall(np.zeros((2, 10), np.uint8), [(0, 0)])
-
-
-@pytest.mark.parametrize("length", [1, 2, 5, 63])
-def test_short_windows(memory, length):
-    x = hide(GENOME[:length], 0.3, 1)
-    found = memory.recall(x[None])
-    np.testing.assert_allclose(found.background + found.copy.sum(-1), 1, atol=1e-12)
 
 
 def test_numbers_are_checked():

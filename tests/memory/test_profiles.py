@@ -1,9 +1,11 @@
 """Mutation-selection columns, against worlds small enough to be summed by hand."""
 
+from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from genodiff.memory.frames import ANY, CONTEXTS, STATES, FrameState, run_frames
 from genodiff.memory.profiles import (
@@ -23,17 +25,6 @@ TREE = Tree((-1, 3, 3, 0), (0.0, 0.1, 0.4, 0.2))  # the target above an inner no
 GC, KAPPA = 0.4, 5.0
 
 
-def exponentiate(rates: np.ndarray) -> np.ndarray:
-    """exp of a matrix by its series, after halving."""
-    small, out, term = rates / 2**20, np.eye(4), np.eye(4)
-    for n in range(1, 8):
-        term = term @ small / n
-        out = out + term
-    for _ in range(20):
-        out = out @ out
-    return out
-
-
 def spell_rates(rate: float, fitness: np.ndarray, kappa: float) -> np.ndarray:
     """q(a -> b) as the module's docstring has it."""
     share, mutation = share_bases(GC), np.zeros((4, 4))
@@ -49,31 +40,26 @@ def spell_rates(rate: float, fitness: np.ndarray, kappa: float) -> np.ndarray:
     return out - np.diag(out.sum(1))
 
 
-def weigh_slowly(column: tuple[int, int], kappa: float) -> np.ndarray:
-    """(C, 4): pi(b) / p(b) P(column | b), summed over the inner node; a relative's base in units
-    of the bases' shares."""
+@cache
+def weigh_slowly(kappa: float) -> np.ndarray:
+    """(4, 4, C, 4): pi(b) / p(b) P(column | b) of each column of two bases, summed over the inner
+    node i; a relative's base in units of the bases' shares."""
     rates, fitness, _ = list_classes()
-    share, out = share_bases(GC), np.zeros((len(rates), 4))
-    for c in range(len(rates)):
-        flow = spell_rates(rates[c], fitness[c], kappa)
-        steps = [exponentiate(flow * length) for length in TREE.length]
+    share, out = share_bases(GC), np.zeros((4, 4, len(rates), 4))
+    for c, rate in enumerate(rates):
+        flow = spell_rates(rate, fitness[c], kappa)
+        steps = [expm(flow * length) for length in TREE.length]
         profile = share * np.exp(fitness[c])
-        profile /= profile.sum()
-        for b, inner in product(range(4), repeat=2):
-            leaves = steps[1][inner, column[0]] * steps[2][inner, column[1]]
-            out[c, b] += steps[3][b, inner] * leaves * profile[b] / share[b]
-    return out / share[column[0]] / share[column[1]]
+        leaves = np.einsum("bi,ix,iy->xyb", steps[3], steps[1], steps[2])
+        out[:, :, c] = leaves * profile / profile.sum() / share
+    return out / share[:, None, None, None] / share[:, None, None]
 
 
-def spread(columns: list[tuple[int, int]]) -> np.ndarray:
-    return np.eye(4)[np.array(columns).T]
-
-
-def make_world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def make_world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 4, n)
     columns = np.where(rng.random((2, n)) < 0.8, codes, rng.integers(0, 4, (2, n)))
-    return np.eye(4)[columns], codes.astype(np.uint8), rng.random(n) * 0.3
+    return np.eye(4)[columns], codes.astype(np.uint8)
 
 
 def fit_world(over: np.ndarray, codes: np.ndarray) -> ProfileNumbers:
@@ -81,23 +67,29 @@ def fit_world(over: np.ndarray, codes: np.ndarray) -> ProfileNumbers:
     return fit_profiles(over[:, None], codes[None], far, TREE, GC)
 
 
+@pytest.fixture(scope="module")
+def world():
+    """Columns of 700 positions with the target's bases, and numbers that are fitted on them."""
+    over, codes = make_world(700, 6)
+    return over, codes, fit_world(over, codes)
+
+
 def test_columns_are_the_sums_over_all_histories():
     every = list(product(range(4), repeat=2))
-    found = ProfileColumns(TREE, GC, KAPPA).read(spread(every))
-    expected = np.array([weigh_slowly(column, KAPPA) for column in every[::5]])
-    np.testing.assert_allclose(found[::5], expected, rtol=1e-6, atol=1e-9)
+    found = ProfileColumns(TREE, GC, KAPPA).read(np.eye(4)[np.array(every).T])
+    expected = weigh_slowly(KAPPA).reshape(16, -1, 4)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
     share = share_bases(GC)
-    chance = found * [[[share[a] * share[b]]] for a, b in every] * share
-    np.testing.assert_allclose(chance.sum((0, 2)), 1)  # of each class, over all columns and bases
+    joint = found * [[[share[a] * share[b]]] for a, b in every] * share
+    np.testing.assert_allclose(joint.sum((0, 2)), 1)  # of each class, over all columns and bases
 
 
-def test_the_score_is_the_log_ratio_of_the_mixtures():
-    over, codes, _ = make_world(150, 1)
-    numbers = fit_world(over, codes)
+def test_the_score_is_the_log_ratio_of_the_mixtures(world):
+    over, codes, numbers = world
     over, codes = over[:, None, :60], codes[None, :60]
     change, weights = measure_change(over, codes)[0], np.array(numbers.weights)
     mirror = list_classes()[2]
-    columns = np.array([weigh_slowly(x, numbers.kappa) for x in over[:, 0].argmax(-1).T.tolist()])
+    columns = weigh_slowly(numbers.kappa)[tuple(over[:, 0].argmax(-1))]
 
     def mix(state: FrameState, i: int) -> np.ndarray:
         context = ANY
@@ -120,9 +112,9 @@ def test_the_score_is_the_log_ratio_of_the_mixtures():
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
-def test_both_strands_have_the_same_scores():
-    over, codes, _ = make_world(600, 2)
-    scores = ProfileScores(TREE, GC, fit_world(over, codes))
+def test_both_strands_have_the_same_scores(world):
+    over, codes, numbers = world
+    scores = ProfileScores(TREE, GC, numbers)
     over, codes = over[:, None, :150], codes[None, :150]
     here = scores.score(over, codes)
     there = scores.score(over[:, :, ::-1, ::-1], 3 - codes[:, ::-1])
@@ -145,9 +137,9 @@ def test_weights_sum_to_one_and_slow_stretches_have_slower_classes():
     assert others[alike & quick].mean() > others[alike & ~quick].mean() + 0.5
 
 
-def test_a_base_that_relatives_have_is_tolerated():
-    over, codes, _ = make_world(600, 4)
-    scores = ProfileScores(TREE, GC, fit_world(over, codes))
+def test_a_base_that_relatives_have_is_tolerated(world):
+    over, codes, numbers = world
+    scores = ProfileScores(TREE, GC, numbers)
     here, at = over[:, None, :90].copy(), 45
     here[:, 0, at] = np.eye(4)[[0, 1]]
     seen = scores.weigh(here, codes[None, :90])[0, at]
@@ -218,14 +210,14 @@ def test_kappa_is_counted_between_the_nearest():
 
 
 def test_few_positions_of_a_bin_leave_its_weights_near_those_of_the_whole():
-    over, codes, _ = make_world(80, 5)  # ten a bin
+    over, codes = make_world(80, 5)  # ten a bin
     plain = np.array(fit_world(over, codes).weights)[0, CONTEXTS:]
     assert np.abs(plain - plain.mean(0)).sum(1).max() < 0.3
 
 
-def test_a_window_has_the_same_bits_in_any_batch():
-    over, codes, _ = make_world(700, 6)
-    scores = ProfileScores(TREE, GC, fit_world(over, codes))
+def test_a_window_has_the_same_bits_in_any_batch(world):
+    over, codes, numbers = world
+    scores = ProfileScores(TREE, GC, numbers)
     over, codes = over.reshape(2, 7, 100, 4), codes.reshape(7, 100)
     every = scores.score(over, codes)
     for i in (3, 6):

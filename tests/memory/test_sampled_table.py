@@ -3,10 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from made_up_text import draw_bases, hide, mutate
+from made_up_text import (
+    NEEDS_LIBRARY,
+    check_diagonals,
+    draw_bases,
+    hide,
+    make_genome,
+    mutate,
+)
 
 from genodiff.errors import DataError
-from genodiff.kernels import library
 from genodiff.memory import search, tables
 from genodiff.memory.evidence import Chain
 from genodiff.memory.memory import SAMPLED_FILES, Memory, open_memory, write_memory
@@ -19,7 +25,6 @@ from genodiff.memory.tables import (
     choose_sampled_k,
 )
 from genodiff.memory.text import (
-    NONE,
     PAD,
     Codes,
     MemoryText,
@@ -29,24 +34,6 @@ from genodiff.memory.text import (
     turn_codes,
 )
 from genodiff.words import pack_words
-
-NO_LIBRARY = pytest.mark.skipif(
-    library.find_missing() is not None,
-    reason=f"there is no C library here: {library.find_missing()}",
-)
-
-
-def make_genome(n: int = 8003) -> Codes:
-    """Bases with a family of diverged copies, a tandem repeat, low complexity and N."""
-    unit, genome = draw_bases(300, 1), draw_bases(n, 2)
-    for i, at in enumerate((501, 2002, 5003)):
-        genome[at : at + 300] = mutate(unit, 0.05 * (i + 1), i)
-    genome[6500:6800] = turn_codes(mutate(unit, 0.1, 8))
-    genome[3000:3200] = np.tile(draw_bases(20, 3), 10)
-    genome[3300:3400] = 0
-    genome[4000:4040] = NONE
-    return genome
-
 
 GENOME = make_genome()
 
@@ -71,7 +58,8 @@ def test_every_word_has_the_places_where_it_stands(k):
         np.testing.assert_array_equal(table.find_places(word), wanted)
 
 
-@NO_LIBRARY
+@NEEDS_LIBRARY
+@pytest.mark.few(8)
 @pytest.mark.parametrize("k", [4, 5, 7, 9])
 @pytest.mark.parametrize("n", [1, 17, 4502, 8003])
 def test_the_table_in_c(k, n, threads):
@@ -93,7 +81,8 @@ def test_an_index_takes_at_most_one_and_a_half_bytes_a_base(bases):
         assert bits / 8 + 4**k / 8 + 4 * bases / STEP <= 1.5 * bases
 
 
-@NO_LIBRARY
+@NEEDS_LIBRARY
+@pytest.mark.few(8)
 @pytest.mark.parametrize("length", [1, 5, 70, 331])
 @pytest.mark.parametrize("share", [0.0, 0.35, 0.7, 0.9])
 def test_the_search_in_c_finds_the_same(memory, length, share, monkeypatch):
@@ -102,20 +91,7 @@ def test_the_search_in_c_finds_the_same(memory, length, share, monkeypatch):
     rows = [mutate(GENOME[a : a + length], 0.05, a) for a in (505, 3100, 3950, 6500)]
     windows = np.stack([hide(x, share, 3) for x in [*rows, draw_bases(length, 9)]])
     without = [(0, 0), (3000, 3150), (0, 0), (0, 0), (0, 0)]
-    for got, window in zip(
-        memory.find_all(windows, without), memory.prepare(windows, without), strict=True
-    ):
-        for one, other in zip(got, memory.find(window), strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
-def test_a_diverged_copy_is_found_on_both_strands(memory):
-    window = mutate(GENOME[505:805], 0.1, 4)
-    there, back = memory.find_all(np.stack([window, turn_codes(window)]))
-    assert 505 in there[0]
-    assert 505 in back[1]
-    for one, other in zip(there, back[::-1], strict=True):
-        np.testing.assert_array_equal(one, other)
+    check_diagonals(memory, windows, without)
 
 
 def test_it_is_opened_as_it_was_written(memory, tmp_path):
@@ -142,7 +118,7 @@ def test_it_is_built_without_the_library(monkeypatch):
         np.testing.assert_array_equal(one, other)
 
 
-@NO_LIBRARY
+@NEEDS_LIBRARY
 @pytest.mark.slow
 def test_a_text_of_more_places_than_32_bits_count_is_searched_to_its_end():
     size = (1 << 32) + (1 << 22)
