@@ -1,9 +1,11 @@
 """All 4^n sequences, judged by the checker that shares no code with automata."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
+from scipy.stats import chisquare
 
 from genodiff.constraints.check import find_violations
 from genodiff.constraints.constraint import AllOf, Constraint, DesignSpace
@@ -53,6 +55,17 @@ def weigh(designs: Sequence[str], space: DesignSpace, logp: np.ndarray) -> np.nd
     )
     weights = np.exp(total - total.max())
     return weights / weights.sum()
+
+
+def check_law(counts: Mapping[Any, int], law: Mapping[Any, float]) -> None:
+    """Draws are those of a law, up to a factor, by a chi-square test with rare outcomes as one."""
+    expected = np.array(list(law.values())) * sum(counts.values()) / sum(law.values())
+    seen = np.array([counts[one] for one in law], float)
+    rare = expected < 8
+    if rare.any():
+        seen = np.append(seen[~rare], seen[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    assert chisquare(seen, expected).pvalue > 1e-3
 
 
 def weigh_codons(seed: int) -> tuple[tuple[str, float], ...]:

@@ -1,7 +1,7 @@
-"""30 requests that nothing satisfies: each is named by a minimal conflict, with no evaluation."""
+"""Requests that nothing satisfies: each is named by a minimal conflict, with no evaluation."""
 
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -27,10 +27,6 @@ class Impossible(NamedTuple):
 
 ALONE = {
     "a forbidden base": Impossible(DNA, [(3, 9)], {"avoid": ["N"]}, ["avoid N"]),
-    "a word longer than the region": Impossible(
-        DNA, [(3, 9)], {"require": ["GATTACA"]}, ["require GATTACA"]
-    ),
-    "half of an odd number": Impossible(DNA, [(0, 15)], {"gc": ["50-50%"]}, ["GC 50-50 %"]),
     "GC of kept bases": Impossible(
         "AATTAATTACGTAATT", [(0, 16)], {"keep": ["c:1-12"], "gc": ["50-100%"]}, ["GC 50-100 %"]
     ),
@@ -46,9 +42,6 @@ ALONE = {
         "ACGAAAAAATGC", [(2, 9)], {"keep": ["c:4-8"], "max_run": 4, "gc": ["0-60%"]},
         ["runs of at most 4"],
     ),
-    "any base ends a word of the flanks": Impossible(
-        "GATTAGCACC", [(5, 6)], {"avoid": ["GATTAN"], "max_run": 5}, ["avoid GATTAN"]
-    ),
     "no place beside what is kept": Impossible(
         DNA, [(3, 15)], {"keep": ["c:8-11"], "require": ["CCGGAA"]}, ["require CCGGAA"]
     ),
@@ -60,10 +53,6 @@ PAIRS = {
     "a site that is required": Impossible(
         DNA, [(5, 25)], {"require": ["GAATTC"], "enzymes": ["EcoRI"], "max_run": 5},
         ["require GAATTC", "enzymes EcoRI"],
-    ),
-    "a word inside a required one": Impossible(
-        DNA, [(5, 25)], {"require": ["GAATTC"], "avoid": ["AATT"]},
-        ["avoid AATT", "require GAATTC"],
     ),
     "the other strand of a required word": Impossible(
         DNA, [(5, 25)], {"require": ["GGATTT"], "avoid": ["AAATC"], "gc": ["20-80%"]},
@@ -77,15 +66,9 @@ PAIRS = {
         DNA, [(5, 21)], {"require": ["ATATTAATTTAA"], "gc": ["50-100%"]},
         ["require ATATTAATTTAA", "GC 50-100 %"],
     ),
-    "little GC and a word of it": Impossible(
-        DNA, [(5, 25)], {"require": ["GCGCGC"], "gc": ["0-10%"]}, ["require GCGCGC", "GC 0-10 %"],
-    ),
     "two ranges of GC": Impossible(
         DNA, [(0, 40)], {"gc": ["60-100%/10", "0-40%"]},
         ["GC 60-100 % in windows of 10", "GC 0-40 %"],
-    ),
-    "two words in too little room": Impossible(
-        DNA, [(5, 15)], {"require": ["AAAAAA", "CCCCCC"]}, ["require AAAAAA", "require CCCCCC"]
     ),
     "no pair of different bases, and none of equal": Impossible(
         DNA, [(5, 15)], {"max_run": 1, "avoid": ["AC", "AG", "AT", "CA", "CG", "GC", "TA"]},
@@ -99,10 +82,6 @@ PAIRS = {
         "ATTATAATTATATTAATATA", [(0, 20)], {"max_edits": 4, "gc": ["30-60%"]},
         ["GC 30-60 %", "at most 4 edits"],
     ),
-    "too few edits for two sites": Impossible(
-        "AAGAATTCAAAAGAATTCAA", [(0, 20)], {"max_edits": 1, "enzymes": ["EcoRI"]},
-        ["enzymes EcoRI", "at most 1 edit"],
-    ),
     "a repeat that is required": Impossible(
         DNA, [(5, 25)], {"no_repeats": ["4:some.fa"], "require": ["TTGCATT"]},
         ["require TTGCATT", "no repeat of some.fa longer than 4"],
@@ -110,13 +89,6 @@ PAIRS = {
     "methionine without ATG": Impossible(
         CODING, [(0, 18)], {"protein": ["forward"], "avoid": ["CATG", "ATGT"]},
         ["avoid CATG, ATGT", "protein kept"],
-    ),
-    "lysine without AA": Impossible(
-        CODING, [(0, 18)], {"protein": ["forward"], "max_run": 1, "gc": ["20-80%"]},
-        ["runs of at most 1", "protein kept"],
-    ),
-    "glycine and alanine with little GC": Impossible(
-        CODING, [(9, 18)], {"protein": ["forward"], "gc": ["0-50%"]}, ["GC 0-50 %", "protein kept"]
     ),
     "a new protein without an edit": Impossible(
         CODING, [(0, 18)], {"protein": [IN_FRAME | {"sequence": "MWKGAW"}], "max_edits": 1},
@@ -172,12 +144,8 @@ def test_what_cannot_be_met_is_named_before_any_evaluation(name, model, tmp_path
     Path("some.fa").write_text(">a\nACGGATGCAATC\n")
     asked = REQUESTS[name]
 
-    def design(rules: dict[str, Any]) -> list[list[str]]:
-        found = model.redesign({"c": asked.text}, 1, regions=asked.regions, rules=rules, steps=2)
-        return cast("list[list[str]]", found)
-
     with pytest.raises(UsageError) as caught:
-        design(asked.rules)
+        model.redesign({"c": asked.text}, 1, regions=asked.regions, rules=asked.rules, steps=2)
     assert model.trained.backbone.calls == 0
     head, _, parts = caught.value.what.partition(
         "contradict each other: " if len(asked.parts) > 1 else "contradicts the fixed bases: "
