@@ -1,7 +1,15 @@
-"""Samples beside real and Markov sequence, in worlds where the answer is known."""
+"""Samples beside real and Markov sequence, in worlds where the answer is known; the Frechet
+distance against scipy's matrix root; open frames, genes and codons against a loop over codons.
+"""
+
+from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import sqrtm
 
 from genodiff.alphabet import DNA
 from genodiff.data.dna_store import build_dna_store
@@ -14,7 +22,17 @@ from genodiff.quality.real_sequence import (
     find_stretches,
     open_real,
 )
-from genodiff.quality.sample_quality import measure_distance, measure_quality, measure_references
+from genodiff.quality.sample_quality import (
+    STOPS,
+    count_codons,
+    find_frechet,
+    measure_distance,
+    measure_frechet,
+    measure_genes,
+    measure_open_frames,
+    measure_quality,
+    measure_references,
+)
 from genodiff.quality.train_text import TrainText
 from genodiff.runs.feed import find_recipe
 from genodiff.runs.resolve import resolve_config
@@ -125,3 +143,85 @@ def test_windows_are_drawn_in_one_pass_each_as_likely_and_in_order():
         counts[drawn] += 1
     assert abs(counts - 160).max() < 4 * np.sqrt(400 * 0.4 * 0.6)
     assert draw_some(range(3), 4, 1) == ([0, 1, 2], 3)
+
+
+def test_the_distance_is_that_of_the_definition():
+    rng = np.random.default_rng(1)
+    one = rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5))
+    other = rng.normal(size=(150, 5)) @ rng.normal(size=(5, 5)) + 0.5
+    laws = [np.cov(rows, rowvar=False) for rows in (one, other)]
+    wanted = np.square(one.mean(0) - other.mean(0)).sum()
+    wanted += np.trace(laws[0] + laws[1] - 2 * np.real(sqrtm(laws[0] @ laws[1])))
+    assert find_frechet(one, other) == pytest.approx(wanted)
+    assert find_frechet(other, one) == pytest.approx(wanted)
+    assert find_frechet(one, one) == pytest.approx(0, abs=1e-9)
+    turned, _ = np.linalg.qr(rng.normal(size=(5, 5)))
+    assert find_frechet(one @ turned, other @ turned) == pytest.approx(wanted)
+
+
+def test_the_standard_error_is_what_repetition_shows():
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        found.append(measure_frechet(rng.normal(size=(300, 2)), 1 + rng.normal(size=(300, 2))))
+    spread = np.std([one["value"] for one in found])
+    assert np.mean([one["se"] for one in found]) == pytest.approx(spread, rel=0.3)
+
+
+def test_one_row_has_no_spread_and_so_no_distance():
+    one, two = np.zeros((1, 3)), np.ones((2, 3))
+    assert measure_frechet(one, two) is None
+    assert measure_frechet(two, one) is None
+    assert measure_frechet(two, two + 1) == {"value": pytest.approx(3), "se": None}
+
+
+def test_fewer_rows_than_columns_are_no_error():
+    rng = np.random.default_rng(2)
+    found = measure_frechet(rng.normal(size=(4, 9)), rng.normal(size=(4, 9)))
+    assert np.isfinite([found["value"], found["se"]]).all()
+
+
+CODONS = ["".join(word) for word in product("ACGT", repeat=3)]
+texts = st.text("ACGTN", max_size=40) | st.lists(
+    st.sampled_from(["ATG", "TAA", "CAT", "TTA", "GCC", "A", "N"]), max_size=14
+).map("".join)
+
+
+def read_frames(text: str) -> list[list[str]]:
+    turned = "".join("TGCAN"["ACGTN".index(c)] for c in reversed(text))
+    return [
+        [strand[i : i + 3] for i in range(frame, len(strand) - 2, 3)]
+        for strand in (text, turned)
+        for frame in range(3)
+    ]
+
+
+@given(texts)
+def test_frames_genes_and_codons_are_those_of_a_slow_reader(text):
+    best: list[str] = []
+    gene = 0
+    for codons in read_frames(text):
+        run: list[str] = []
+        for codon in [*codons, "TAA"]:
+            if codon in ("TAA", "TAG", "TGA") or "N" in codon:
+                best = run if len(run) > len(best) else best
+                run = []
+            else:
+                run.append(codon)
+        start = None
+        for i, codon in enumerate(codons):
+            if "N" in codon:
+                start = None
+            elif codon in ("TAA", "TAG", "TGA"):
+                gene = max(gene, 0 if start is None else i - start)
+                start = None
+            elif codon == "ATG" and start is None:
+                start = i
+    assert measure_open_frames([ids(text)]).tolist() == [len(best)]
+    assert measure_genes([ids(text)]).tolist() == [gene]
+    counted = Counter(best)
+    assert count_codons([ids(text)])[0].tolist() == [counted[codon] for codon in CODONS]
+
+
+def test_the_stops_are_those_of_the_standard_code():
+    assert [CODONS[i] for i in STOPS] == ["TAA", "TAG", "TGA"]
