@@ -3,8 +3,6 @@ strands; whole files.
 """
 
 import json
-import zipfile
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from genodiff.alphabet import DNA, reverse_complement
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.embedding.embed import Window, cut_windows, embed, make_reading
 from genodiff.embedding.embedding_files import Kept, Written, join_embeddings, write_kept
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import UsageError
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 from tests.commands import exit_code
@@ -71,31 +69,22 @@ def found(
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
 def test_embeddings_equal_a_direct_forward(strands, batch_size):
     model, windows = network(strands), sequences()
-    for layer, (got, mean) in product(
-        (0, 1, 3),
-        [
-            (
-                found(model, windows, [0, 1, 3], "none", "forward", batch_size),
-                found(model, windows, [3], "mean", "forward", batch_size),
-            )
-        ],
-    ):
-        for window, one, pooled in zip(windows, got, mean, strict=True):
-            ids = torch.from_numpy(DNA.encode(window.letters)).long()[None]
-            with torch.no_grad():
-                direct = model.hidden_states(ids)[layer][0]
-                last = model.features(ids)[0]
-            np.testing.assert_allclose(one[:, [0, 1, 3].index(layer)], direct, rtol=0, atol=1e-5)
-            np.testing.assert_allclose(pooled, last.mean(0), rtol=0, atol=1e-5)
+    every = found(model, windows, [0, 1, 3], "none", "forward", batch_size)
+    mean = found(model, windows, [3], "mean", "forward", batch_size)
+    for window, one, pooled in zip(windows, every, mean, strict=True):
+        ids = torch.from_numpy(DNA.encode(window.letters)).long()[None]
+        with torch.no_grad():
+            layers, last = model.hidden_states(ids), model.features(ids)[0]
+        direct = torch.stack([layers[i][0] for i in (0, 1, 3)], 1)
+        np.testing.assert_allclose(one, direct, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(pooled, last.mean(0), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("strands", "alternate"), [("paired", False), ("paired", True), ("single", False)]
 )
 @pytest.mark.parametrize("pool", ["mean", "max", "center", "none"])
-def test_the_average_over_strands_is_the_same_for_a_window_and_its_other_strand(
-    strands, alternate, pool
-):
+def test_the_average_over_strands_is_the_same_of_the_other_strand(strands, alternate, pool):
     model, windows = network(strands, alternate_strands=alternate), sequences()
     turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
     for given, other in zip(
@@ -173,47 +162,6 @@ def test_a_row_on_minus_is_cut_in_its_own_direction(tmp_path):
     assert list(cut_windows(fasta, bed=annotation, features=["gene"])) == [minus]
 
 
-def test_every_format_says_the_strand_of_a_window(tmp_path):
-    model, how = network(), make_reading(network(), DNA, [-1], "mean", "forward")
-    windows = [
-        Window("a", 0, 4, "x", b"ACGT", strand) for strand in ("-", "+", ".")
-    ]  # fmt: skip
-    shape = how.shape(model.d_out, True)
-    for kind in ("npz", "parquet", "tsv"):
-        write_embeddings(tmp_path / f"e.{kind}", embed(model, DNA, windows, how), how, shape)
-        told = {"layers": how.layers, "pool": how.pool, "strand": how.strand, "shape": [3, *shape]}
-        shards = [tmp_path / f"e.{kind}"]
-        join_embeddings(tmp_path / f"joined.{kind}", shards, told, kind)
-    for name in ("e", "joined"):
-        assert np.load(tmp_path / f"{name}.npz")["strand"].tolist() == ["-", "+", "."]
-        assert pl.read_parquet(tmp_path / f"{name}.parquet")["strand"].to_list() == ["-", "+", "."]
-        lines = (tmp_path / f"{name}.tsv").read_text().splitlines()
-        assert [line.split("\t")[4] for line in lines] == ["strand", "-", "+", "."]
-    assert (tmp_path / "e.tsv").read_bytes() == (tmp_path / "joined.tsv").read_bytes()
-
-
-@pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2], "both")])
-def test_a_table_of_text_has_a_row_a_window_and_a_column_a_number(tmp_path, layers, strand):
-    model, how = network(), make_reading(network(), DNA, layers, "mean", strand)
-    windows = [*sequences(5), Window("c,9", 0, 1, 'a "name"', b"A")]
-    shape = how.shape(model.d_out, True)
-    for kind in ("csv", "npz"):
-        write_embeddings(tmp_path / f"e.{kind}", embed(model, DNA, windows, how), how, shape)
-    told = {"layers": how.layers, "pool": "mean", "strand": strand, "shape": [6, *shape]}
-    join_embeddings(tmp_path / "joined.csv", [tmp_path / "e.csv"], told, "csv")
-    assert (tmp_path / "joined.csv").read_bytes() == (tmp_path / "e.csv").read_bytes()
-    table = pl.read_csv(tmp_path / "e.csv")
-    numbers = table[:, 5:]
-    with np.load(tmp_path / "e.npz") as wanted:
-        flat = wanted["embeddings"].reshape(6, -1)
-        assert np.array_equal(numbers.to_numpy().astype(np.float32), flat)
-        assert table["name"].to_list() == wanted["name"].tolist()
-        assert table["contig"].to_list() == wanted["contig"].tolist()
-        assert table["end"].to_list() == wanted["end"].tolist()
-    first = "embedding_0" if len(layers) == 1 else "embedding_forward_layer0_0"
-    assert numbers.columns[0] == first
-
-
 def annotated(path: Path) -> SeqRecord:
     """A record with a spliced gene on the - strand, also written to `path` as GenBank."""
     made = SeqRecord(Seq("ACGTTGCAAGGATTACACCA"), id="c.1", name="c")
@@ -254,26 +202,27 @@ def test_a_spliced_feature_unpooled_has_as_many_rows_as_bases(tmp_path):
 @pytest.mark.parametrize("pool", ["mean", "none"])
 @pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2, 3], "both")])
 def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
-    model, windows = network(), sequences()
+    model, windows = network(), [*sequences(), Window("c,9", 0, 1, 'a "name"', b"A", "-")]
     how = make_reading(model, DNA, layers, pool, strand)
     shape = how.shape(model.d_out, True)
     wanted = found(model, windows, layers, pool, strand)
     flat = np.concatenate(wanted) if pool == "none" else np.stack(wanted)
     offsets = np.cumsum([0, *(len(w.letters) for w in windows)])
-    for kind in ("npz", "parquet"):
+    for kind in ("npz", "parquet") if pool == "none" else ("npz", "parquet", "csv", "tsv"):
         path = tmp_path / f"e.{kind}"
         written = write_embeddings(path, embed(model, DNA, windows, how, batch_size=4), how, shape)
         assert written.shape == flat.shape
         assert (written.windows, written.bases) == (len(windows), int(offsets[-1]))
     with np.load(tmp_path / "e.npz") as npz:
         np.testing.assert_allclose(npz["embeddings"], flat, rtol=0, atol=1e-6)
-        assert npz["contig"].tolist() == [w.contig for w in windows]
-        assert npz["end"].tolist() == [w.end for w in windows]
+        for name in ("contig", "end", "name", "strand"):
+            assert npz[name].tolist() == [getattr(w, name) for w in windows]
         assert ("offsets" in npz.files) is (pool == "none")
         if pool == "none":
             assert npz["offsets"].tolist() == offsets.tolist()
     table = pl.read_parquet(tmp_path / "e.parquet")
-    assert table["contig"].to_list() == [w.contig for w in windows]
+    for name in ("contig", "name", "strand"):
+        assert table[name].to_list() == [getattr(w, name) for w in windows]
     columns = [name for name in table.columns if name.startswith("embedding")]
     flatter = flat.reshape(len(flat), -1, flat.shape[-1])
     for i, name in enumerate(columns):
@@ -281,63 +230,44 @@ def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
         if pool == "none":
             values = [base for window in values for base in window]
         np.testing.assert_allclose(np.array(values), flatter[:, i], rtol=0, atol=1e-6)
-    assert columns[0] == ("embedding" if len(layers) == 1 else "embedding_forward_layer0")
-
-
-@pytest.mark.parametrize("kind", ["npz", "parquet", "csv"])
-def test_nothing_half_written_stays(tmp_path, kind):
-    model = network()
-    how = make_reading(model, DNA, [-1], "mean", "average")
-    wrong = [*sequences(3), Window("x", 0, 3, "x", b"AUG")]
-    with pytest.raises(DataError):
-        write_embeddings(
-            tmp_path / f"e.{kind}",
-            embed(model, DNA, wrong, how, batch_size=2),
-            how,
-            how.shape(32, True),
-        )
-    with pytest.raises(DataError, match="no window"):
-        write_embeddings(
-            tmp_path / f"e.{kind}", embed(model, DNA, [], how), how, how.shape(32, True)
-        )
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_run_and_a_fasta_make_a_file_with_its_provenance(tmp_path, capsys, monkeypatch):
-    run, out = write_run(tmp_path), tmp_path / "e.npz"
-    words = ["embed", str(run), "--fasta", str(tmp_path / "genome.fa"), "--out", str(out),
-             "--window", "500", "--threads", "1"]  # fmt: skip
-    with monkeypatch.context() as patch:
-        patch.setattr("genodiff.jobs.machine.time_steps", lambda _: 0.5)
-        assert exit_code(*words, "--plan", "--json") == 0
-    plan = json.loads(capsys.readouterr().out)
-    assert plan["seconds"] == plan["bases"] / 2
-    assert not out.exists()
-    assert exit_code(*words, "--json", "--layer", "0", "--layer", "-1") == 0
-    summary = json.loads(capsys.readouterr().out)
-    assert summary == json.loads((tmp_path / "e.npz.json").read_text())
-    assert (summary["windows"], summary["shape"], summary["axes"]) == (
-        plan["windows"],
-        [30, 2, 16],
-        ["window", "layer", "channel"],
+    first = "embedding" if len(layers) == 1 else "embedding_forward_layer0"
+    assert columns[0] == first
+    if pool == "none":
+        return
+    for kind, separator in (("csv", ","), ("tsv", "\t")):
+        table = pl.read_csv(tmp_path / f"e.{kind}", separator=separator)
+        numbers = table[:, 5:].to_numpy().astype(np.float32)
+        np.testing.assert_allclose(numbers, flat.reshape(len(flat), -1), rtol=0, atol=1e-6)
+        assert table["name"].to_list() == [w.name for w in windows]
+        assert (table.columns[4], table.columns[5]) == ("strand", f"{first}_0")
+    told = {"layers": how.layers, "pool": pool, "strand": strand, "shape": [len(windows), *shape]}
+    for kind in ("npz", "parquet", "csv", "tsv"):
+        join_embeddings(tmp_path / f"joined.{kind}", [tmp_path / f"e.{kind}"], told, kind)
+    for kind in ("csv", "tsv"):
+        assert (tmp_path / f"joined.{kind}").read_bytes() == (tmp_path / f"e.{kind}").read_bytes()
+    with np.load(tmp_path / "e.npz") as one, np.load(tmp_path / "joined.npz") as other:
+        assert all(np.array_equal(one[name], other[name]) for name in one.files)
+    assert pl.read_parquet(tmp_path / "joined.parquet").equals(
+        pl.read_parquet(tmp_path / "e.parquet")
     )
-    assert summary["checkpoint"] == load_model(run).digest
+
+
+def test_layers_regions_and_features_of_a_run_are_those_that_were_asked_for(tmp_path, capsys):
+    run, out = write_run(tmp_path), tmp_path / "e.npz"
     annotated(tmp_path / "x.gb")
-    words[3], words[6:8] = str(tmp_path / "x.gb"), ["--features", "CDS"]
-    assert exit_code(*words, "--json") == 0
-    cds = json.loads(capsys.readouterr().out)
-    assert (cds["windows"], cds["bases"], cds["requested"]["features"]) == (1, 10, ["CDS"])
-    words[3], words[6:8] = str(tmp_path / "genome.fa"), ["--window", "500"]
-    assert exit_code(*words, "--json", "--layer", "0", "--layer", "-1") == 0
-    capsys.readouterr()
-    assert len(summary["fasta"]["sha256"]) == 64
-    with zipfile.ZipFile(out) as archive:
-        assert archive.testzip() is None
-    assert (
-        exit_code(*words, "--region", "c1:1-100", "--regions", "c2:1-100", "--strand", "both",
-                  "--pool", "none")
-        == 0
-    )  # fmt: skip
+
+    def call(fasta: str, *more: object) -> dict[str, Any]:
+        words = ["embed", run, "--fasta", tmp_path / fasta, "--out", out, "--threads", 1, "--json"]
+        assert exit_code(*words, *more) == 0
+        return json.loads(capsys.readouterr().out)
+
+    told = call("genome.fa", "--window", 500, "--layer", 0, "--layer", -1)
+    assert (told["shape"], told["axes"]) == ([30, 2, 16], ["window", "layer", "channel"])
+    assert told["checkpoint"] == load_model(run).digest
+    told = call("x.gb", "--features", "CDS")
+    assert (told["windows"], told["bases"], told["requested"]["features"]) == (1, 10, ["CDS"])
+    both = ("--region", "c1:1-100", "--regions", "c2:1-100", "--strand", "both", "--pool", "none")
+    call("genome.fa", *both)
     with np.load(out) as npz:
         assert npz["embeddings"].shape == (200, 2, 16)
 
@@ -375,8 +305,6 @@ def test_a_window_that_is_too_long_is_refused_in_one_line(tmp_path, monkeypatch)
 
 
 def test_a_feature_over_the_origin_of_a_circle_is_read_across_it(tmp_path):
-    from genodiff.embedding.embed import cut_windows
-
     letters = "ACGTTGCATGCCGATAGGCT" * 5
     (tmp_path / "p.fa").write_text(f">p\n{letters}\n")
     rows = "p\tx\tregion\t1\t100\t.\t+\t.\tID=p;Is_circular=true\n"

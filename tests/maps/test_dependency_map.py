@@ -28,15 +28,6 @@ COMPLEMENT = np.array(tiny_networks.COMPLEMENT, np.uint8)
 TARGETS, MASK, N = (7, 8, 9, 10), 3, 11
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads that wait for one another are slow where a machine is busy."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def read_map(
     reader: MaskedReader, ids: Any, first: int = 0, last: int | None = None, every: Any = None
 ) -> NDArray[np.float32]:

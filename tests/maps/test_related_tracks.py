@@ -67,10 +67,7 @@ def test_n_has_no_value(model):
         assert np.isnan(values).nonzero()[0].tolist() == [100, 101]
 
 
-def test_files_hold_them_and_shards_give_the_same(
-    run, relatives, tmp_path, monkeypatch,
-    capsys,
-):  # fmt: skip
+def test_files_hold_them_and_shards_give_the_same(run, relatives, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     fasta = run.parent / "genome.fa"
     formats = [x for one in ("npz", "bigwig", "parquet", "html") for x in ("--format", one)]

@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 import genodiff
@@ -24,14 +23,6 @@ from genodiff.maps.naive_maps import naive_saturation
 from genodiff.reports.ism_page import ISM
 from genodiff.reports.logo import list_ticks
 from genodiff.scoring.variant_windows import HeldContigs
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def region(letters: str, start: int = 0) -> MapRegion:
@@ -202,8 +193,3 @@ def test_a_journal_keeps_whole_rows_alone(tmp_path):
     again.append(b"third")
     again.close()
     assert path.read_bytes() == whole
-    with pytest.raises(UsageError, match="another request"):
-        Journal(path, "other").check(fresh=False, force=False)
-    path.write_bytes(b"mine")
-    with pytest.raises(UsageError, match="did not write"):
-        Journal(path, "one").check(fresh=True, force=False)

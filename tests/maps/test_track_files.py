@@ -119,9 +119,6 @@ def test_blocks_are_the_intervals_in_order(blocks):
 
 def test_bigwigs_read_again_have_every_value_and_no_other(tmp_path, blocks):
     write_format(tmp_path, "bigwig", hold(blocks))
-    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(
-        FORMATS["bigwig"]().list_files()
-    )
     read: dict[str, dict[str, np.ndarray]] = {}
     for name in TRACKS:
         with pyBigWig.open(str(tmp_path / f"{name}.bw")) as file:
@@ -138,15 +135,7 @@ def test_bigwigs_read_again_have_every_value_and_no_other(tmp_path, blocks):
     for contig in GENOME.contigs:
         found = np.stack([read[name][contig] for name in TRACKS], 1)
         assert np.array_equal(found, wanted[contig], equal_nan=True)
-        heights = np.stack([read[f"logo_{base}"][contig] for base in "ACGT"], 1)
-        p = np.stack([read[f"p_{base}"][contig] for base in "ACGT"], 1)
         information = read["information"][contig]
-        assert heights.sum(1) == pytest.approx(information, abs=1e-6, nan_ok=True)
-        assert p.sum(1)[~np.isnan(information)] == pytest.approx(1, abs=1e-6)
-        far = information > 0.01
-        assert heights[far] / information[far, None] == pytest.approx(p[far], abs=1e-5)
-        known = ~np.isnan(information)
-        assert (information + read["entropy"][contig])[known] == pytest.approx(2, abs=1e-6)
         assert np.isnan(information[[x in b"Nn" for x in GENOME.letters[contig]]]).all()
     assert np.isnan(read["p_A"]["chr10"][20:33]).all()
     assert not np.isnan(read["p_A"]["chr10"][33:]).any()
@@ -169,7 +158,6 @@ def test_long_stretches_are_whole_in_a_bigwig(tmp_path):
 @pytest.mark.parametrize("form", ["bedgraph", "bedgraph.gz"])
 def test_bedgraphs_have_a_line_for_each_value(form, tmp_path, blocks):
     write_format(tmp_path, form, hold(blocks))
-    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(FORMATS[form]().list_files())
     for name in TRACKS:
         path = tmp_path / f"{name}.bedGraph{'.gz' * form.endswith('gz')}"
         data = path.read_bytes()
@@ -211,71 +199,21 @@ def test_npz_has_all_bases_and_parquet_those_that_were_read(tmp_path, blocks):
         )
 
 
-Chances = dict[tuple[str, int], float]
-"""p_A by contig and place, from 0."""
-
-
-def read_bigwig(folder: Path) -> Chances:
-    with pyBigWig.open(str(folder / "p_A.bw")) as file:
-        return {(c, s): v for c in file.chroms() for s, _, v in file.intervals(c) or ()}
-
-
-def read_bedgraph(folder: Path) -> Chances:
-    (path,) = folder.glob("p_A.bedGraph*")
-    data = path.read_bytes()
-    text = gzip.decompress(data) if path.suffix == ".gz" else data
-    rows = (row.split("\t") for row in text.decode().splitlines())
-    return {(c, int(s)): float(v) for c, s, _, v in rows}
-
-
-def read_npz(folder: Path) -> Chances:
-    arrays = np.load(folder / "tracks.npz")
-    places = [(c, i) for c, s, e in zip(*map(arrays.get, ("contig", "start", "end")), strict=True)
-              for i in range(s, e)]  # fmt: skip
-    pairs = zip(places, arrays["p"][:, 0].tolist(), strict=True)
-    return {place: p for place, p in pairs if not math.isnan(p)}
-
-
-def read_parquet(folder: Path) -> Chances:
-    frame = pl.read_parquet(folder / "tracks.parquet")
-    return {(c, pos - 1): p for c, pos, p in frame.select("contig", "pos", "p_A").iter_rows()}
-
-
-READERS = {
-    "bigwig": read_bigwig, "bedgraph": read_bedgraph, "bedgraph.gz": read_bedgraph,
-    "npz": read_npz, "parquet": read_parquet,
-}  # fmt: skip
-"""A format without one is looked at by its first bytes, or only written."""
 BEGINS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
-
-
-@pytest.mark.few(6)
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_writes_the_files_that_it_names_and_is_read_back(name, tmp_path, blocks):
-    write_format(tmp_path, name, hold(blocks))
-    files = sorted(one.name for one in tmp_path.iterdir())
-    assert files == sorted(FORMATS[name]().list_files())
-    assert all((tmp_path / one).stat().st_size for one in files)
-    wanted = {
-        (block.contig, block.start + i): p
-        for block in blocks()
-        for i, p in enumerate(values(block, "p_A"))
-        if not math.isnan(p)
-    }
-    if name in READERS:
-        assert READERS[name](tmp_path) == pytest.approx(wanted, abs=2e-6)
-    if name in BEGINS:
-        assert (tmp_path / files[0]).read_bytes().startswith(BEGINS[name])
 
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_same_tracks_are_the_same_bytes(form, tmp_path, blocks):
+def test_every_format_writes_its_files_and_the_same_bytes_again(form, tmp_path, blocks):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         write_format(tmp_path / name, form, hold(blocks))
-    for path in (tmp_path / "one").iterdir():
-        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+        files = sorted(one.name for one in (tmp_path / name).iterdir())
+        assert files == sorted(FORMATS[form]().list_files())
+    for file in files:
+        data = (tmp_path / "one" / file).read_bytes()
+        assert data.startswith(BEGINS.get(form, b"")), file
+        assert data == (tmp_path / "two" / file).read_bytes() != b"", file
 
 
 @pytest.mark.parametrize("genome", [None, "hg38"])
