@@ -1,4 +1,4 @@
-"""bcftools' own tests of `norm` and `consensus`: what is asked of us, and what is not, and why.
+"""bcftools' own tests of `norm` and `consensus`: those that apply here, and why others do not.
 
 Each line of COMMANDS.txt is known by its expected file and arguments. The shared folder holds the
 inputs and the expected files.
@@ -37,12 +37,6 @@ NOT_ASKED_FILES = {
     "consensus22.3.out": "cuts the genome by region, and says what of a <DEL> is left",
 }
 
-ASKED_BY_COPY = {
-    "norm.join-missing-ploidy.1.out", "norm.phased-join.1.out", "norm.rmdup.2.1.out",
-    "atomize.split.1.0.out", "atomize.split.1.1.out", "atomize.split.1.2.out",
-}  # fmt: skip
-"""Records are joined, cut or dropped here, and ours are not, but each copy has the same letters."""
-
 
 class Line(NamedTuple):
     """One line of COMMANDS.txt."""
@@ -56,8 +50,6 @@ class Line(NamedTuple):
     @property
     def not_asked(self) -> str | None:
         """Why it is not asked of us."""
-        if self.expected in ASKED_BY_COPY:
-            return None
         for tool, pattern, reason in NOT_ASKED:
             if tool == self.tool and re.search(pattern, self.arguments):
                 return reason

@@ -353,7 +353,7 @@ for other in ("\t", ",", ";", " ", "|"):
     rows(f"separated by {other!r}", lambda g, _, s=other: (written(g, lines_of(g), s), g.rows))  # type: ignore[misc]
     rows(f"quoted, separated by {other!r}", lambda g, _, s=other: (quoted(g, s), g.rows))  # type: ignore[misc]
     rows(f"a separator {other!r} behind each line", lambda g, _, s=other: (
-        written(g, [[*line, ""] for line in lines_of(g)], s), g.rows))  # type: ignore[misc]  # fmt: skip
+        written(g, [[*line, ""] for line in lines_of(g)], s), g.rows))  # fmt: skip
 rows("a separator behind each row", lambda g, _: (
     written(g, [*([] if g.header is None else [g.header]), *([*row, ""] for row in g.rows)]),
     g.rows))  # fmt: skip
@@ -368,42 +368,15 @@ rows("an index column without a name", lambda g, _: (indexed(g, ""), g.rows))
 rows("an index column of pandas", lambda g, _: (indexed(g, "Unnamed: 0"), g.rows))
 rows("row names of R", lambda g, _: (indexed(g, None, 1), g.rows))
 rows("no line of names", lambda g, _: None if g.header is None else (written(g, g.rows), None))
-rows(
-    "the line of names twice",
-    lambda g, _: None if g.header is None else (with_line(g, g.header, 1), g.rows),
-)
-rows(
-    "the line of names again in the middle",
-    lambda g, _: None if g.header is None else (with_line(g, g.header, 3), g.rows),
-)
-rows(
-    "the line of names at the end",
-    lambda g, _: None if g.header is None else (with_line(g, g.header, len(g.rows) + 1), g.rows),
-)
-rows(
-    "a line of names where none belongs",
-    lambda g, _: (
-        None if g.header is not None else (with_line(g, [HEADERS[k] for k in g.kinds], 0), g.rows)
-    ),
-)
-rows(
-    "a line of names in the middle",
-    lambda g, _: (
-        None if g.header is not None else (with_line(g, [HEADERS[k] for k in g.kinds], 2), g.rows)
-    ),
-)
-rows(
-    "capitals in the names",
-    lambda g, _: (
-        None if g.header is None else (written(g, [[n.upper() for n in g.header], *g.rows]), g.rows)
-    ),
-)
-rows(
-    "blanks around the names",
-    lambda g, _: (
-        None if g.header is None else (written(g, [[f" {n} " for n in g.header], *g.rows]), g.rows)
-    ),
-)
+for title, at in (("twice", 1), ("again in the middle", 3), ("at the end", 999)):
+    rows(f"the line of names {title}", lambda g, _, at=at: (
+        None if g.header is None else (with_line(g, g.header, at), g.rows)))  # fmt: skip
+for title, at in (("where none belongs", 0), ("in the middle", 2)):
+    rows(f"a line of names {title}", lambda g, _, at=at: None if g.header is not None else (
+        with_line(g, [HEADERS[k] for k in g.kinds], at), g.rows))  # fmt: skip
+for title, change in (("capitals in", str.upper), ("blanks around", " {} ".format)):
+    rows(f"{title} the names", lambda g, _, c=change: None if g.header is None else (
+        written(g, [[*map(c, g.header)], *g.rows]), g.rows))  # fmt: skip
 rows("a row twice", doubled_row)
 rows("rows in another order", turned)
 rows("rows backwards", lambda g, _: (g.with_rows(g.rows[::-1]).text(), g.rows[::-1]))

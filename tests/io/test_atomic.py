@@ -11,6 +11,7 @@ import pytest
 
 from genodiff.errors import MachineError
 from genodiff.io import atomic
+from tests.commands import SERVER
 
 WRITE = "from genodiff.io import atomic; atomic.write_bytes('out.bin', b'new' * 1_200_000)"
 FOLDER = """
@@ -23,14 +24,7 @@ with atomic.atomic_directory('run') as folder:
 
 
 def python(code: str, where: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=where,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return SERVER.run_code(code, cwd=where, env={**os.environ, **env}, timeout=60)
 
 
 def names(folder: Path) -> list[str]:
@@ -143,9 +137,10 @@ def test_a_file_that_outgrows_the_limit_leaves_the_old_one(tmp_path):
 def test_a_text_that_hits_the_limit_while_closing_is_reported_once(tmp_path):
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); from "
-        "genodiff.io import atomic\n"
+        "genodiff.io import atomic\nwith atomic.open_atomic('a', 'w') as f: f.write('x' * 100)"
     )
-    done = python(code + "with atomic.open_atomic('a', 'w') as f: f.write('x' * 100)", tmp_path)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert "Exception ignored" not in done.stderr
     assert done.stderr.count("genodiff.errors.MachineError: a: cannot be written") == 1
     assert names(tmp_path) == []

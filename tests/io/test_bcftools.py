@@ -1,9 +1,8 @@
 """bcftools' own tests: our normalised records and haplotypes are its expected files."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +20,6 @@ from genodiff.io.variants import (
 from genodiff.io.vcf import read_vcf
 from tests.consensus import Change, apply_changes, choose_change, leave_out_overlaps
 from tests.io.bcftools_lines import (
-    ASKED_BY_COPY,
     FOLDER,
     Line,
     read_lines,
@@ -51,20 +49,14 @@ def genome(request, tmp_path):
 
 
 def lines(tool: str, *, aligned: bool) -> list[pytest.param]:  # type: ignore[valid-type]
-    some = [
-        one
-        for one in ASKED
-        if one.tool == tool
-        and (one.fasta is not None) == aligned
-        and one.expected not in ASKED_BY_COPY
-    ]
+    some = [one for one in ASKED if one.tool == tool and (one.fasta is not None) == aligned]
     return [pytest.param(one, id=one.expected) for one in some]
 
 
 def test_every_line_is_asked_or_has_a_reason():
     every = read_lines()
     assert len(every) == 96
-    assert len(ASKED) == 51
+    assert len(ASKED) == 44
     assert all(one.not_asked for one in every if one not in ASKED)
 
 
@@ -194,49 +186,6 @@ def test_haplotypes_that_are_scored_have_the_letters_of_their_copy(line, tmp_pat
     assert found == {"consensus7b.out": 3, "consensus7d.out": 0, "consensus7c.out": 0,
                      "consensus7a.out": 3, "consensus3.2.out": 2, "consensus2.2.out": 4,
                      "consensus.2.out": 1, "consensus.4.out": 1}[line.expected]  # fmt: skip
-
-
-def read_copies(path: Path) -> dict[tuple[str, str, int], list[Change]]:
-    """The changes of each copy (contig, sample, number) all of whose calls are on known copies."""
-    header, records = read_vcf(path)
-    found: dict[tuple[str, str, int], list[Change]] = defaultdict(list)
-    unknown = set()
-    for record in records:
-        for number, sample in enumerate(header.samples):
-            genotype = read_genotype(record, number)
-            alleles = () if genotype is None else genotype.alleles
-            if len(set(alleles)) > 1 and genotype is not None and not genotype.phased:
-                unknown.add((record.chrom, sample))
-            for copy, allele in enumerate(alleles):
-                change = choose_change(record, allele)
-                if change is not None:
-                    found[record.chrom, sample, copy].append(change)
-    return {key: some for key, some in found.items() if key[:2] not in unknown}
-
-
-def spell(path: Path, changes: list[Change]) -> str:
-    """The letters of one copy; what no REF of the file says is N."""
-    letters = {}
-    for record in read_vcf(path)[1]:
-        letters.update(dict(enumerate(record.ref.upper(), record.pos - 1)))
-    first = min(letters)
-    base = "".join(letters.get(i, "N") for i in range(first, max(letters) + 1))
-    return apply_changes(
-        base, first, leave_out_overlaps(sorted(changes, key=lambda one: one.start))
-    )
-
-
-@pytest.mark.parametrize(
-    "line", [pytest.param(one, id=one.expected) for one in ASKED if one.expected in ASKED_BY_COPY]
-)
-def test_copies_keep_their_letters_however_records_are_cut_or_joined(line):
-    given, expected = FOLDER / f"{line.given}.vcf", FOLDER / line.expected
-    ours, wanted = read_copies(given), read_copies(expected)
-    known = ours.keys() & wanted.keys()
-    assert known
-    for key in known:
-        of_contig = spell(given, ours[key]), spell(given, wanted[key])
-        assert of_contig[0] == of_contig[1], key
 
 
 def choose_allele(line: Line, record: VariantRecord, samples: list[str]) -> int | None:

@@ -43,14 +43,6 @@ def test_rows_come_back_in_the_files_order_with_their_lines(bed):
     ]
 
 
-def test_columns_that_are_not_there_are_null(bed):
-    bed.write_bytes(b"chr1\t0\t1\nchr1\t1\t2\n")
-    assert read_bed(bed).rows() == [
-        ("chr1", 0, 1, None, None, None, 1),
-        ("chr1", 1, 2, None, None, None, 2),
-    ]
-
-
 def test_blanks_and_tabs_at_line_ends_and_compression_change_nothing(bed):
     bed.write_bytes(b"chr1\t0\t1024\ttrain\nchr2\t1\t9\ttest\n")
     plain = read_bed(bed, CONTIGS)
@@ -129,6 +121,8 @@ def test_whole_numbers_of_pandas_and_blanks_round_values_are_read(bed, row):
         (b"chrX\t0\t100", "unknown contig 'chrX'"),
         (b"chr1\t0\t100\tn\t0\t?", r"'\?' is no strand"),
         (b"chr1\t0\t100\tn\t0\t1", "'1' is no strand"),
+        (b"chr1\t0\t100\t3\t-", "column 5 is the score, and '-' is a strand"),
+        (b"chr1\t0\t100\t-", "column 4 is the name, and '-' is a strand"),
         (b"chr1\t0\t100\tn\x00", "NUL byte"),
         (b"chr1\t0\t100\tn\x1b[2J", "control character 0x1B"),
         (b"chr1\t0\t100\tn\xe9", "0xE9 is not UTF-8"),

@@ -1,9 +1,12 @@
-"""Frames, columns and rows of a program give the sequences and variants that stand in them."""
+"""Strings, records, frames, columns and rows of a program give the sequences and variants that
+stand in them, named and judged like those of a file.
+"""
 
 import dataclasses
 import sqlite3
 from collections import namedtuple
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +16,15 @@ import pytest
 from Bio.Seq import MutableSeq, Seq
 from Bio.SeqRecord import SeqRecord
 
-from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.errors import DataError, UsageError
 from genodiff.io.containers import read_columns
+from genodiff.io.fasta import Record
+from genodiff.io.input_file import is_file
 from genodiff.io.sequences import is_single, read_sequences, read_texts
 from genodiff.io.variant_source import open_held_variants
 
 S = ["ACGTTG", "GGGCCC"]
+RECORD = SeqRecord(Seq("ACgtN"), id="r.1", description="of a test")
 NAMED = [("a", b"ACGTTG"), ("b", b"GGGCCC")]
 UNNAMED = [("seq1", b"ACGTTG"), ("seq2", b"GGGCCC")]
 
@@ -100,6 +106,31 @@ SINGLE: dict[str, tuple[Any, str]] = {
 }
 
 
+def test_strings_records_pairs_and_files_give_named_sequences(tmp_path):
+    (tmp_path / "in.fa").write_text(">a\nACGT\n>b\nTT\n")
+    in_file = [("a", b"ACGT"), ("b", b"TT")]
+    assert read(tmp_path / "in.fa") == read(str(tmp_path / "in.fa")) == in_file
+    assert read("ACgtRYN") == read(b"ACgtRYN") == [("seq1", b"ACgtRYN")]
+    assert read(Seq("ACGT")) == read(MutableSeq("ACGT")) == [("seq1", b"ACGT")]
+    assert read(RECORD) == [("r.1", b"ACgtN")]
+    assert next(read_sequences(RECORD)).description == "of a test"
+    assert read(Record("x", "", b"AC", 1)) == [("x", b"AC")]
+    mixed = ["ACGT", RECORD, Seq("TT"), Record("x", "", b"AC", 1), SeqRecord(Seq("GG"))]
+    wanted = [("seq1", b"ACGT"), ("r.1", b"ACgtN"), ("seq3", b"TT"), ("x", b"AC"), ("seq5", b"GG")]
+    assert read(mixed) == read(iter(mixed)) == wanted
+    assert read({"one": "ACGT", "two": Seq("TT")}) == [("one", b"ACGT"), ("two", b"TT")]
+
+
+def test_a_string_of_dna_letters_is_a_sequence_and_any_other_names_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("CAT").write_text(">a\nACGT\n")
+    assert read("CAT") == [("seq1", b"CAT")]
+    assert read(Path("CAT")) == [("a", b"ACGT")]
+    assert [is_file(x) for x in ("CAT", "CAT.fa", "-", "", Path("CAT"), b"CAT")] == [
+        False, True, True, True, True, False,
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", HOLDERS)
 def test_each_container_gives_its_sequences_and_their_names(name):
     held, wanted = HOLDERS[name]
@@ -158,13 +189,22 @@ def test_the_frames_of_pandas_give_their_sequences_and_the_words_of_their_index(
         (np.zeros((2, 4, 9)), r"float64 with the shape \(2, 4, 9\)"),
         ([("a", "ACGT")], r"a tuple is no sequence; give a mapping.*dict"),
         (pl.DataFrame({"dna": []}), "no sequence"),
+        (["ACGT", "AC-T"], r"record seq2.*base 3: gap"),
+        (b"ACGU", r"record seq1.*base 4.*RNA"),
+        ({"protein": "MEV"}, r"record protein.*base 2.*protein"),
+        (["ACGÜ"], r"base 4: non-ASCII"),
+        ([Seq("")], "record seq1.*no base"),
+        ([b"ACGT", b""], "record seq2.*no base"),
+        ([SeqRecord(Seq(None, 10), id="far")], "record far.*no sequence"),
+        ([7], "an? int is no sequence"),
+        (7, "an? int is no sequence"),
+        ("no.fa", "no such file"),
     ],
 )
-def test_what_leaves_a_doubt_is_asked_in_one_line(held, words):
-    with pytest.raises(GenodiffError, match=words) as caught:
+def test_what_is_no_sequence_or_leaves_a_doubt_is_one_line(held, words):
+    with pytest.raises((DataError, UsageError), match=words) as caught:
         read(held)
     assert caught.value.fix
-    assert "\n" not in str(caught.value)
 
 
 def test_what_has_keys_that_are_no_method_is_no_row():

@@ -19,7 +19,7 @@ import pytest
 
 from genodiff.errors import DataError
 from genodiff.io.text_file import digest_text
-from tests.commands import command
+from tests.commands import SERVER, command
 
 GOOD = b">a x\nACGTNryk\n>b\nacgt\n"
 SHAS = [hashlib.sha256(s).hexdigest() for s in (b"ACGTNNNN", b"ACGT")]
@@ -28,11 +28,6 @@ SHAS = [hashlib.sha256(s).hexdigest() for s in (b"ACGTNNNN", b"ACGT")]
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of `genodiff data check ...`, run in this process."""
     return command(capsys, "data", "check", *arguments)
-
-
-def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "genodiff", "data", "check", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
 
 
 def test_each_record_is_one_json_line(tmp_path, capsys):
@@ -120,22 +115,6 @@ def test_text_is_judged_as_utf8(tmp_path, capsys):
         "length": len(text),
         "sha": hashlib.sha256(text.encode()).hexdigest(),
     }
-    for data, words in (
-        (b"", "is empty"), (b" \n", "only white space"), (b"a\nb\xe9c\n",
-        "line 2: byte 0xE9 at offset 3"),
-        (b"a\n\xe2\x80", "line 2: ends in the middle"), (b"a\nb\0", "line 2: NUL"),
-        ("hi".encode("utf-16"), "UTF-16"),
-    ):  # fmt: skip
-        (tmp_path / "in.txt").write_bytes(data)
-        code, out, err = check(capsys, str(tmp_path / "in.txt"), "--domain", "text")
-        assert (code, out) == (3, "")
-        assert words in err
-    for data, words in ((b'{"text":"a"}\n{"text":5}', "line 2: 'text' is not"), (b"[1]",
-        "line 1: no object"),
-                        (b"{", "line 1: not JSON"), (b'{"text":"\\ud800"}',
-                        "surrogate")):  # fmt: skip
-        (tmp_path / "in.jsonl").write_bytes(data)
-        assert words in check(capsys, str(tmp_path / "in.jsonl"), "--domain", "text")[2]
 
 
 def test_data_without_one_window_of_the_wanted_length_are_refused(tmp_path, capsys):
@@ -246,9 +225,10 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path, capsys):
 
 
 def test_stdin_and_process_substitution_are_read():
-    done = run("-", "--json", input=GOOD.decode())
+    words = ["data", "check", "-"]
+    done = SERVER.run([*words, "--json"], input=GOOD, timeout=60)
     assert (done.returncode, done.stdout.count("\n")) == (0, 2)
-    done = run("-", input="")
+    done = SERVER.run(words, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
     assert "<stdin>: is empty" in done.stderr
     script = f"{shlex.quote(sys.executable)} -m genodiff data check <(printf '>a\\nACGT\\n')"
@@ -269,13 +249,12 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
 def test_an_answer_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "in.fa").write_bytes(GOOD)
     for arguments in (["in.fa"], ["in.fa", "--json"]):
-        with open("/dev/full", "w") as full:
-            command = [sys.executable, "-m", "genodiff", "data", "check", *arguments]
-            done = subprocess.run(
-                command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
-            )
-        assert done.returncode == 5
-        assert re.fullmatch(r"genodiff: error: No space left on device; .*\n", done.stderr)
+        words = ["data", "check", *arguments]
+        with open("/dev/full", "w") as full, open(tmp_path / "said", "w") as said:
+            done = SERVER.start(words, stdout=full, stderr=said, cwd=tmp_path)
+            assert done.wait(60) == 5
+        line = (tmp_path / "said").read_text()
+        assert re.fullmatch(r"genodiff: error: No space left on device; .*\n", line)
 
 
 def test_checking_a_fasta_imports_nothing_heavy_and_starts_at_once(tmp_path):
@@ -286,7 +265,6 @@ def test_checking_a_fasta_imports_nothing_heavy_and_starts_at_once(tmp_path):
         "atexit.register(lambda: print([m for m in heavy if m in sys.modules], file=sys.stderr))\n"
         "from genodiff.cli import main; main(['data', 'check', 'in.fa'])"
     )
-    spent = []
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(
@@ -295,16 +273,20 @@ def test_checking_a_fasta_imports_nothing_heavy_and_starts_at_once(tmp_path):
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert done.stdout.startswith("in.fa: sound; 2 records, 12 bases\n")
         assert done.stderr == "[]\n"
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(spent) < 1.5, "seconds of processor time"  # torch alone takes more
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        if spent < 1.5:  # seconds of processor time: torch alone takes more
+            return
+    raise AssertionError(spent)
 
 
-def test_check_writes_nothing_beside_the_file_or_in_the_cache(tmp_path, own_cache):
+def test_check_writes_nothing_beside_the_file_or_in_the_cache(tmp_path, monkeypatch, capsys):
     (tmp_path / "in.fa").write_bytes(GOOD)
     (tmp_path / "in.bed").write_bytes(b"a\t0\t1\n")
-    env = {**os.environ, "GENODIFF_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path / "home")}
-    assert run("in.fa", cwd=tmp_path, env=env).returncode == 0
-    assert run("in.bed", "--fasta", "in.fa", cwd=tmp_path, env=env).returncode == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert check(capsys, "in.fa")[0] == 0
+    assert check(capsys, "in.bed", "--fasta", "in.fa")[0] == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.bed", "in.fa"]
 
 
@@ -323,9 +305,7 @@ def cases(prefix: str, shared: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("prefix", "at_least"), [("F", 55), ("B", 20), ("V", 24), ("T", 13)])
-def test_the_corpus_of_bad_inputs_is_fully_graded(
-    shared, tmp_path, monkeypatch, capsys, prefix, at_least
-):
+def test_the_corpus_of_bad_inputs(shared, tmp_path, monkeypatch, capsys, prefix, at_least):
     options = {"T": ["--domain", "text", "--seq-len", "128"], "F": []}.get(
         prefix, ["--fasta", "ref.fa"]
     )
@@ -336,7 +316,9 @@ def test_the_corpus_of_bad_inputs_is_fully_graded(
             case["expected"] = "accept"
         folder = tmp_path / case["id"]
         shutil.copytree(shared / "badinput" / case["dir"], folder, symlinks=True)
-        subprocess.run(["chmod", "-R", "u+w", str(folder)], check=True)
+        for one in (folder, *folder.rglob("*")):
+            if not one.is_symlink():
+                one.chmod(one.stat().st_mode | 0o200)
         if case["prepare"]:
             subprocess.run(
                 ["bash", "-c", case["prepare"]], cwd=folder, check=True, stderr=subprocess.DEVNULL
@@ -361,7 +343,9 @@ def test_the_corpus_of_bad_inputs_is_fully_graded(
             ], about
 
 
-def test_the_files_of_other_readers_tests_neither_crash_nor_hang(shared, capsys):
+@pytest.mark.few(1)
+@pytest.mark.parametrize("part", range(3))
+def test_the_files_of_other_readers_tests_neither_crash_nor_hang(shared, capsys, part):
     folder = shared / "badinput/external"
     files = [
         p
@@ -369,7 +353,7 @@ def test_the_files_of_other_readers_tests_neither_crash_nor_hang(shared, capsys)
         if p.suffix in (".fa", ".fasta", ".pro", ".gz", ".fx", ".bed", ".vcf")
     ]
     assert len(files) > 600
-    for path in [p for p in files if p.suffix != ".vcf"] + sorted(files)[::12]:
+    for path in sorted(p for p in files if p.suffix != ".vcf")[part::3] + sorted(files)[part::36]:
         code, out, err = check(
             capsys, str(path), *(["--domain", "text"] if path.suffix == ".vcf" else [])
         )

@@ -109,19 +109,6 @@ def test_what_has_places_is_checked_with_the_genome(folder, capsys, kind, said, 
     assert check(capsys, file)[0] == 0
 
 
-def test_a_row_past_the_end_of_its_contig_is_named(folder, capsys):
-    rows = {
-        "BED": "chr1\t0\t2\nchr1\t5\t17\n",
-        "annotation": GTF.replace("\t6\t8\t", "\t6\t17\t"),
-        "labels": "chr1\t0\t2\ta\nchr1\t5\t17\tb\n",
-    }
-    for kind, text in rows.items():
-        (folder / "x").write_text(text)
-        code, out, err = check(capsys, folder / "x", "--fasta", "g.fa")
-        assert (code, out) == (3, []), kind
-        assert "x, line 2: the end 17 is past the end of chr1 (length 16)" in err
-
-
 def test_a_table_of_variants_is_checked_with_the_genome(folder, capsys):
     file = folder / "x"
     file.write_text(FILES["VCF"])

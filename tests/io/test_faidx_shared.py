@@ -60,13 +60,13 @@ def race(tmp_path: Path, rounds: int, processes: int) -> dict[str, int]:
     return counts
 
 
-def test_six_processes_that_open_one_new_file_at_once_all_get_it_right(tmp_path):
-    assert race(tmp_path, 4, 6) == {"right": 24}
+def test_processes_that_open_one_new_file_at_once_all_get_it_right(tmp_path):
+    assert race(tmp_path, 4, 3) == {"right": 12}
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_six_processes_that_open_one_new_file_at_once_all_get_it_right_two_hundred_times(tmp_path):
+def test_six_processes_that_open_one_new_file_at_once_get_it_right_two_hundred_times(tmp_path):
     assert race(tmp_path, 200, 6) == {"right": 1200}
 
 
@@ -77,7 +77,7 @@ def test_a_forked_child_and_its_parent_do_not_read_each_others_place(tmp_path):
     context = multiprocessing.get_context("fork")
 
     def read(seed: int) -> None:
-        starts = [(seed * 7919 + i * 104_729) % 190_000 for i in range(3000)]
+        starts = [(seed * 7919 + i * 104_729) % 190_000 for i in range(1000)]
         assert all(genome.fetch("a", s, s + 500) == sequence[s : s + 500] for s in starts)
 
     workers = [context.Process(target=read, args=(i,)) for i in range(3)]

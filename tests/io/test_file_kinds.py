@@ -1,8 +1,11 @@
-"""Every reader says what a file is that it does not read, by the head alone."""
+"""Every reader says what a file is that it does not read, by the head alone; what is saved in
+place of a large file is named with the command that gets the file itself.
+"""
 
 import gzip
 import io
 import json
+import os
 import pickle
 import zipfile
 from collections.abc import Callable
@@ -15,17 +18,18 @@ import pytest
 from genodiff.constraints.codon_usage import read_codon_usage
 from genodiff.errors import CheckpointError, DataError, GenodiffError
 from genodiff.hub.source import read_source
-from genodiff.hub.weight_files import open_weights
+from genodiff.hub.weight_files import open_weights, read_json_file
 from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.fasta import read_fasta
 from genodiff.io.genes import read_genes
 from genodiff.io.motifs import read_motifs
+from genodiff.io.text_file import read_text_pieces
 from genodiff.io.text_formats import find_other_format
 from genodiff.io.value_tracks import read_values
 from genodiff.io.variant_source import open_variants
 from genodiff.models.opening import open_any
-from genodiff.runs.sealed_files import read_tensors
+from genodiff.runs.sealed_files import read_bytes, read_json, read_tensors
 from genodiff.settings import read_yaml
 from genodiff.tasks.labelled_file import read_examples
 from genodiff.tasks.unlabelled import read_queries
@@ -151,7 +155,6 @@ def test_a_file_of_another_kind_is_named(name, kind, tmp_path):
     with pytest.raises(GenodiffError, match=f"(?i){KINDS[kind][1]}") as fault:
         READERS[name](path)
     assert str(path) in str(fault.value)
-    assert "\n" not in str(fault.value)
 
 
 @pytest.mark.parametrize(
@@ -193,3 +196,70 @@ def test_a_folder_that_is_no_model_is_named(files, said, tmp_path):
 )  # fmt: skip
 def test_good_files_are_nothing_else(text, wanted):
     assert find_other_format(text.encode(), wanted) is None
+
+
+INPUTS = {
+    **{name: READERS[name] for name in ("a.fa", "a.bed", "a.vcf", "a.csv", "b.csv", "c.tsv")},
+    "a.gb": READERS["a.fa"], "a.bcf": open_source, "e.parquet": READERS["e.parquet"],
+}  # fmt: skip
+WEIGHTS: dict[str, Callable[[Path], Any]] = {
+    "model.safetensors": READERS["model.safetensors"],
+    "model.json": lambda path: read_json(path),
+    "config.json": lambda path: read_json_file(path),
+    "pytorch_model.bin": lambda path: open_weights([path]),
+    "weights.safetensors": READERS["weights.safetensors"],
+    "last.ckpt": lambda path: open_weights([path]),
+    "tokenizer.json": lambda path: read_bytes(path),
+}
+LFS = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'ab' * 32}\nsize 331000\n"
+PAGE = "<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"
+STAND_INS = {
+    "lfs": (LFS, r"is a Git LFS pointer: the file itself was not downloaded; git lfs pull$"),
+    "annex": ("/annex/objects/SHA256E-s331000--ab.fa\n",
+              r"is a git-annex pointer: .* not downloaded; git annex get FILE$"),
+    "page": (PAGE, r"(?:this )?is HTML or XML \(a web page.*; download the file again$"),
+}  # fmt: skip
+
+
+@pytest.mark.few(12)
+@pytest.mark.parametrize("kind", STAND_INS)
+@pytest.mark.parametrize("name", [*INPUTS, *WEIGHTS])
+def test_a_stand_in_is_named_with_its_remedy(name, kind, tmp_path):
+    if (name, kind) == ("e.parquet", "page"):
+        pytest.skip("parquet is told by its end")
+    text, words = STAND_INS[kind]
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(DataError if name in INPUTS else CheckpointError, match=words) as caught:
+        {**INPUTS, **WEIGHTS}[name](path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_text_may_be_a_web_page_and_no_pointer(tmp_path):
+    path = tmp_path / "page.txt"
+    path.write_text(PAGE)
+    assert "".join(read_text_pieces(path)) == PAGE
+    path.write_text(LFS)
+    with pytest.raises(DataError, match="git lfs pull"):
+        list(read_text_pieces(path))
+
+
+def test_a_link_of_git_annex_without_its_file_says_how_to_get_it(tmp_path):
+    for name, read in {"a.fa": INPUTS["a.fa"], "config.json": read_json_file}.items():
+        os.symlink(".git/annex/objects/Xx/SHA256E-s9--ab", tmp_path / name)
+        with pytest.raises(GenodiffError, match=r"broken link to \.git/annex.*git annex get FILE"):
+            read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_an_empty_file_of_a_checkpoint_is_called_empty(name, tmp_path):
+    (tmp_path / name).touch()
+    said = r"is empty: truncated to 0 bytes; download or copy it again"
+    with pytest.raises(CheckpointError, match=said):
+        WEIGHTS[name](tmp_path / name)
+
+
+def test_data_that_only_begin_like_a_pointer_are_read(tmp_path):
+    path = tmp_path / "in.fa"
+    path.write_text(">annex/objects/1\nACGT\n")
+    assert [one.name for one in read_fasta(path)] == ["annex/objects/1"]

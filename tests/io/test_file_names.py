@@ -66,9 +66,8 @@ def test_a_plain_path_leads_to_the_file_whether_it_is_there_or_not(odd):
     assert (odd / f"{NAME}.txt").read_text() == "made"
 
 
-@pytest.mark.parametrize("ending", ["parquet", "npz"])
-def test_embeddings_are_written_beside_such_a_name(odd, ending):
-    out = odd / f"{NAME}.{ending}"
+def test_embeddings_are_written_beside_such_a_name(odd):
+    out = odd / f"{NAME}.parquet"
     words = ["embed", odd / "run", "--fasta", odd / "genome.fa", "-o", out, "--threads", 1, "-q"]
     assert exit_code(*words) == 0
     assert f'"{odd.parent}/g\\udce9nome/genome.fa"' in Path(f"{out}.json").read_text()

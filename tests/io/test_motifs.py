@@ -224,9 +224,7 @@ BAD = [  # name, suffix, text, words, line
 @pytest.mark.parametrize(
     ("name", "suffix", "text", "words", "line"), BAD, ids=[f"{b[1][1:]}-{b[0]}" for b in BAD]
 )
-def test_a_broken_file_is_one_line_with_place_and_remedy(
-    tmp_path, capsys, name, suffix, text, words, line
-):
+def test_a_broken_file_is_one_line(tmp_path, capsys, name, suffix, text, words, line):
     path = tmp_path / f"in{suffix}"
     path.write_text(text)
     with pytest.raises(DataError, match=words) as caught:

@@ -70,28 +70,6 @@ def test_places_of_both_kinds_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "line", "said"),
-    [
-        ("1\t0\t2\ta\t0\t+\n1\t5\t12\tb\t0\tx\n", 2, "'x' is no strand"),
-        ("1\t0\t2\ta\t0\t+\n1\t5\t12\tb\t0\t1\n", 2, "'1' is no strand"),
-        ("1\t0\t2\ta\t+\t0\n", 1, "'0' is no strand"),
-        ("1\t0\t2\ta\t0\n1\t5\t12\tb\t-\n", 2, "column 5 is the score, and '-' is a strand"),
-        ("1\t0\t2\ta\n1\t5\t12\t-\n", 2, "column 4 is the name, and '-' is a strand"),
-        ("1\t5\t12\t3\t-\n", 1, "column 5 is the score, and '-' is a strand"),
-        ("1\t0\t2\n0\t5\t1\n", 2, "the end 1 is before the start 5"),
-        ("1\t0\t2\n1\t5.5\t12\n", 2, "the start '5.5' is not an integer"),
-        ("1\t0\t2\n1\t5\t1.2e1\n", 2, "the end '1.2e1' is "),
-        ("#c\n\nChrom\tStart\tEnd\n1\t5\t12\n", 3, "start a line of column names with '#'"),
-        ("1\t0\t2\n1\tx\tgene\t6\t12\t.\t-\t.\tID=g\n", 2, "the start 'x' is not an integer"),
-    ],
-)
-def test_a_row_that_is_not_what_its_columns_say_is_named(tmp_path, rows, line, said):
-    with pytest.raises(DataError) as caught:
-        read_bed(write(tmp_path / "r.bed", rows))
-    assert (caught.value.line, said in str(caught.value)) == (line, True), caught.value
-
-
-@pytest.mark.parametrize(
     ("name", "text", "kind", "line", "row"),
     [
         ("x.gtf", GTF, "GTF (annotation that counts from 1: 2 exon, 1 gene)", 1, ".\t0"),
@@ -103,9 +81,7 @@ def test_a_row_that_is_not_what_its_columns_say_is_named(tmp_path, rows, line, s
         ("x.bed", SAF.partition("\n")[2].replace("word", "7"), "SAF", 1, "7\t0"),
     ],
 )
-def test_annotation_is_named_with_a_command_that_makes_bed_of_it(
-    tmp_path, name, text, kind, line, row
-):
+def test_annotation_is_named_with_a_command_for_bed(tmp_path, name, text, kind, line, row):
     path = tmp_path / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     with pytest.raises(DataError) as caught:
@@ -161,8 +137,3 @@ def test_a_faulty_row_of_annotation_is_named(tmp_path, old, new, said):
     with pytest.raises(DataError, match=said) as caught:
         list(read_annotation(write(tmp_path / "x.gtf", GTF.replace(old, new)), CONTIGS))
     assert caught.value.line == 3
-
-
-def test_saf_counts_from_one(tmp_path):
-    (row,) = read_annotation(write(tmp_path / "x.saf", SAF), CONTIGS)
-    assert (row.contig, row.start, row.end, row.name, row.strand) == ("1", 5, 12, "word", "-")

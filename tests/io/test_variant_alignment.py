@@ -65,6 +65,15 @@ def test_all_spellings_of_one_haplotype_are_one_allele(sequence, data):
         assert at == min(others)
 
 
+@pytest.mark.parametrize(
+    ("ref", "alt", "kind"),
+    [("A", "C", "snv"), ("AC", "GT", "mnv"), ("", "A", "ins"), ("A", "", "del"),
+     ("AC", "T", "delins"), ("A", "TG", "delins")],
+)  # fmt: skip
+def test_an_allele_is_of_a_kind_by_its_lengths(ref, alt, kind):
+    assert Allele("chr1", 4, ref, alt).kind == kind
+
+
 def test_an_anchored_allele_is_judged_to_be_itself(genome):
     for allele in (
         Allele("chr1", 0, "AC", ""),
@@ -107,9 +116,7 @@ def test_an_anchored_allele_is_judged_to_be_itself(genome):
         ("chr2", 1, "A", "C", Unscorable.CONTIG),
     ],
 )
-def test_each_kind_of_record_that_cannot_be_scored_has_its_reason(
-    genome, chrom, pos, ref, alt, reason
-):
+def test_what_cannot_be_scored_has_its_reason(genome, chrom, pos, ref, alt, reason):
     assert judge_record(VariantRecord(1, chrom, pos, ".", ref, (alt,)), genome) == [reason]
 
 
