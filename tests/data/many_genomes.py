@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from genodiff.alphabet import reverse_complement
+
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 
 
@@ -13,6 +15,16 @@ def change(sequence: np.ndarray, rate: float, rng: np.random.Generator) -> np.nd
     hit = rng.random(len(out)) < rate
     out[hit] = LETTERS[rng.integers(0, 4, int(hit.sum()))]
     return out
+
+
+def turn(sequence: np.ndarray) -> np.ndarray:
+    """The reverse complement."""
+    return np.frombuffer(reverse_complement(sequence.tobytes()), np.uint8)
+
+
+def write_contigs(path: Path, **contigs: np.ndarray) -> Path:
+    path.write_text("".join(f">{name}\n{x.tobytes().decode()}\n" for name, x in contigs.items()))
+    return path
 
 
 def write_family(
@@ -25,11 +37,8 @@ def write_family(
     made = []
     for i in range(n):
         copy = change(parents[i % ancestors], rate, rng)
-        text = "".join(
-            f">c{c}\n{copy[c * bases // 2 : (c + 1) * bases // 2].tobytes().decode()}\n"
-            for c in range(2)
-        )
-        (folder / f"g{i:02d}.fa").write_text(text)
+        halves = {f"c{c}": copy[c * bases // 2 : (c + 1) * bases // 2] for c in range(2)}
+        write_contigs(folder / f"g{i:02d}.fa", **halves)
         made.append((f"g{i:02d}", i % ancestors))
     return made
 

@@ -2,8 +2,10 @@
 changed is built again and nothing else; copies elsewhere; tables of datasets."""
 
 import os
+import shutil
 import signal
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 import fsspec
@@ -27,11 +29,23 @@ from tests.commands import SERVER
 OWN = Recipe(name="own")
 
 
+def write_listed(folder: Path) -> Path:
+    made = write_family(folder / "fa")
+    rows = [{"path": f"fa/{n}.fa", "species": f"s{a}", "weight": str(1 + a)} for n, a in made]
+    return write_list(folder / "l.tsv", rows)
+
+
 @pytest.fixture
 def listed(tmp_path):
-    made = write_family(tmp_path / "fa")
-    rows = [{"path": f"fa/{n}.fa", "species": f"s{a}", "weight": str(1 + a)} for n, a in made]
-    return write_list(tmp_path / "l.tsv", rows)
+    return write_listed(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A folder with genomes in `fa`, their list `l.tsv`, and `one`, which is built from it."""
+    folder = tmp_path_factory.mktemp("built")
+    build_collection(read_genome_list(write_listed(folder)), folder / "one")
+    return folder
 
 
 @pytest.mark.slow
@@ -46,13 +60,12 @@ def test_bytes_depend_on_neither_order_nor_threads(listed, tmp_path):
     assert len(one) == 3 + 12 * 6
 
 
-def test_each_genome_is_stored_as_its_file_has_it(listed, tmp_path):
-    build_collection(read_genome_list(listed), tmp_path / "one")
-    store = open_genomes(tmp_path / "one")
+def test_each_genome_is_stored_as_its_file_has_it(built, tmp_path):
+    store = open_genomes(built / "one")
     store.verify()
     truth = b""
     for i in range(12):
-        text = (tmp_path / "fa" / f"g{i:02d}.fa").read_bytes()
+        text = (built / "fa" / f"g{i:02d}.fa").read_bytes()
         truth += b"".join(text.split(b"\n")[1::2])
     ids = DNA.encode(truth)
     assert np.array_equal(store.flat[:], ids)
@@ -67,6 +80,7 @@ def test_each_genome_is_stored_as_its_file_has_it(listed, tmp_path):
         np.array_equal(row, ids[a : a + 500])
         for row, a in zip(data, cut.flat_start.tolist(), strict=True)
     )
+    shutil.copytree(built / "one", tmp_path / "one")
     (tmp_path / "one" / "g03" / "genome.ids").write_bytes(b"\0" * 12_000)
     with pytest.raises(DataError, match="is not what was built"):
         open_genomes(tmp_path / "one").verify()
@@ -134,11 +148,10 @@ if __name__ == "__main__":
 """
 
 
-def test_built_genomes_are_read_from_object_storage(listed, tmp_path, monkeypatch):
-    build_collection(read_genome_list(listed), tmp_path / "one")
+def test_built_genomes_are_read_from_object_storage(built, monkeypatch):
     files = fsspec.filesystem("memory")
-    files.put(str(tmp_path / "one"), "/bucket/many", recursive=True)
-    here, there = open_genomes(tmp_path / "one"), open_genomes("memory://bucket/many")
+    files.put(str(built / "one"), "/bucket/many", recursive=True)
+    here, there = open_genomes(built / "one"), open_genomes("memory://bucket/many")
     assert here.fingerprint == there.fingerprint
     assert np.array_equal(here.flat[23_000:25_000], there.flat[23_000:25_000])
     assert [p.name for p in there.path.iterdir() if p.is_dir()] == ["g01", "g02"]  # only these came
@@ -155,12 +168,10 @@ def test_built_genomes_are_read_from_object_storage(listed, tmp_path, monkeypatc
     files.rm("/bucket/many", recursive=True)
 
 
-def test_built_genomes_are_read_from_a_web_server(listed, tmp_path, monkeypatch):
-    build_collection(read_genome_list(listed), tmp_path / "one")
-
+def test_built_genomes_are_read_from_a_web_server(built, monkeypatch):
     class Quiet(SimpleHTTPRequestHandler):
         def __init__(self, *args: object) -> None:
-            super().__init__(*args, directory=str(tmp_path))  # type: ignore[arg-type]
+            super().__init__(*args, directory=str(built))  # type: ignore[arg-type]
 
         def log_message(self, *args: object) -> None:
             pass
@@ -176,7 +187,7 @@ def test_built_genomes_are_read_from_a_web_server(listed, tmp_path, monkeypatch)
             RemoteFolder, "_copy", lambda s, n, p: fetch.copy_https(f"{s.url}/{n}", p)
         )
         store = open_genomes(url)
-        assert np.array_equal(store.flat[5:9], open_genomes(tmp_path / "one").flat[5:9])
+        assert np.array_equal(store.flat[5:9], open_genomes(built / "one").flat[5:9])
     finally:
         server.shutdown()
         server.server_close()
@@ -187,18 +198,19 @@ def test_a_manifest_may_not_name_files_outside_its_folder():
         RemoteFolder("memory://x").fetch("../../evil", "0" * 64)
 
 
-def test_tables_of_datasets_in_and_out(listed, tmp_path):
-    built = build_genomes(listed, jobs=1, seq_len=400, parquet=tmp_path / "pq")
-    frame = pl.read_parquet(tmp_path / "pq" / "train-00000.parquet")
+def test_tables_of_datasets_in_and_out(built, tmp_path):
+    pq = tmp_path / "pq"
+    made = build_genomes(built / "l.tsv", out=built / "one", jobs=1, seq_len=400, parquet=pq)
+    frame = pl.read_parquet(pq / "train-00000.parquet")
     assert frame.columns == ["genome", "species", "contig", "start", "end", "sequence"]
-    assert len(frame) == built.parquet["train"] == built.row["windows"]["train"]
+    assert len(frame) == made.parquet["train"] == made.row["windows"]["train"]
     row = frame.row(7, named=True)
-    text = (tmp_path / "fa" / f"{row['genome']}.fa").read_text().split("\n")
+    text = (built / "fa" / f"{row['genome']}.fa").read_text().split("\n")
     truth = text[1 if row["contig"] == "c0" else 3]
     assert row["sequence"] == truth[row["start"] : row["end"]]
     rows = [{"path": f"pq/{s}-00000.parquet", "split": s, "name": s} for s in ("train", "valid")]
     back = build_genomes(write_list(tmp_path / "two.tsv", rows), jobs=1, seq_len=400)
-    assert back.row["windows"] == {**built.row["windows"], "test": 0}
+    assert back.row["windows"] == {**made.row["windows"], "test": 0}
     store = open_genomes(back.path)
     name = f"train/{row['genome']}/{row['contig']}:{row['start']}-{row['end']}"
     assert DNA.decode(store.ids(name)) == truth[row["start"] : row["end"]]

@@ -72,13 +72,6 @@ def test_a_code_is_the_number_of_the_word_or_of_its_other_strand_whichever_is_sm
     ]
 
 
-def test_words_with_an_n_match_nothing():
-    text = "ACGTACGTNNACGTACGTA"
-    assert len(shared_kmers([codes_of("ACGTNNACG")], [codes_of(text)], 8)) == 0
-    _, valid = canonical_kmers(codes_of(text), 4)
-    assert [not v for v in valid] == ["N" in w for w in kmers(text, 4)]
-
-
 @pytest.mark.parametrize("chunk", [1, 7, 50])
 def test_the_result_does_not_depend_on_how_stretches_are_read(chunk, monkeypatch):
     rng = np.random.default_rng(5)

@@ -79,9 +79,7 @@ def test_a_faulty_file_is_refused(tmp_path, rows, how, said):
         ("seqname;class\r\na;x\r\nb;y\r\n", ("x", "y"), 1),
     ],
 )
-def test_a_line_of_names_is_no_class_and_its_passing_over_is_told(
-    tmp_path, caplog, text, classes, line
-):
+def test_a_line_of_names_is_skipped_and_told(tmp_path, caplog, text, classes, line):
     (tmp_path / "l").write_text(text)
     table = read_labels(tmp_path / "l")
     assert (table.classes, table.contigs) == (classes, ("a", "b"))

@@ -93,30 +93,13 @@ def test_micro_batches_and_ranks_deal_out_the_same_steps(windows, accumulate, wo
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
-@pytest.mark.parametrize("workers", [0, 1, 2, 3])
+@pytest.mark.parametrize("workers", [0, 3])
 def test_any_number_of_workers_gives_the_batches_in_one_order(windows, workers):
     batches = TrainBatches(windows, 5, 4, accumulate=2)
     loaded = DataLoader(batches.from_batch(3, 10), batch_size=None, num_workers=workers)
     found = list(loaded)
     assert len(found) == 7
     assert all(same(Batch(*b), batches.batch(3 + i)) for i, b in enumerate(found))
-
-
-def test_a_restart_goes_on_where_the_run_stopped(windows):
-    batches = TrainBatches(windows, 5, 4)
-    calm = list(batches.from_batch(0, 12))
-    again = list(TrainBatches(windows, 5, 4).from_batch(5, 12))
-    assert all(same(a, b) for a, b in zip(calm[5:], again, strict=True))
-
-
-def test_ranks_draw_different_masks_and_the_times_of_a_step_are_stratified_over_all_of_them(
-    windows,
-):
-    ranks = [TrainBatches(windows, 5, 8, 1, rank, 2).batch(0) for rank in (0, 1)]
-    assert not torch.equal(ranks[0].u_mask, ranks[1].u_mask)
-    assert ranks[0].u_shared == ranks[1].u_shared
-    assert sorted(torch.cat([r.slot for r in ranks]).tolist()) == list(range(8))
-    assert all(r.n_slots == 8 for r in ranks)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -211,9 +194,7 @@ def test_soft_masked_bases_weigh_what_they_are_told_to(windows):
 
 @pytest.mark.parametrize("repeats", [1, 3])
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
-def test_evaluation_sees_every_window_once_a_repeat_in_order_with_its_own_slot(
-    windows, batch_size, repeats
-):
+def test_evaluation_sees_every_window_once_a_repeat(windows, batch_size, repeats):
     batches = EvalBatches(windows, batch_size, 4, repeats)
     found = list(batches)
     assert len(found) == len(batches)

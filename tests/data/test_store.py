@@ -226,13 +226,6 @@ def test_a_build_that_fails_leaves_nothing_behind(tmp_path, own_cache):
     assert {p for p in stores.glob("*") if p.suffix != ".lock"} == before
 
 
-def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path):
-    os.mkfifo(tmp_path / "pipe.fa")
-    for name in ("pipe.fa", "none.fa", "."):
-        with pytest.raises(DataError):
-            build_dna_store(Recipe(name="x"), tmp_path / name)
-
-
 def test_the_toy_store_needs_no_file_and_no_network():
     store = build_dna_store(load_recipe("toy"), offline=True)
     assert store.source.path is None

@@ -69,12 +69,12 @@ def test_a_start_token_is_given_and_never_scored(tmp_path):
     assert (batch.x0[torch.arange(8), ends][short] == 3).all()
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 @pytest.mark.parametrize("make", [packed, padded])
-@pytest.mark.parametrize("workers", [0, 2])
-def test_batches_are_functions_of_seed_and_number_whoever_makes_them(tmp_path, make, workers):
+def test_batches_are_functions_of_seed_and_number_whoever_makes_them(tmp_path, make):
     windows = make(write_rows(tmp_path))  # type: ignore[operator]
     batches = TrainBatches(windows, 5, 4)
-    loaded = DataLoader(batches.from_batch(3, 9), batch_size=None, num_workers=workers)
+    loaded = DataLoader(batches.from_batch(3, 9), batch_size=None, num_workers=2)
     for k, batch in enumerate(loaded, 3):
         alone = TrainBatches(windows, 5, 4).batch(k)
         for mine, theirs in zip(batch, alone, strict=True):

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -64,13 +64,6 @@ def test_the_likelihood_is_that_of_the_plain_forward_algorithm(source, length):
         )
 
 
-@SOURCES
-@pytest.mark.parametrize("length", [1, 2, 4, 7])
-def test_the_probabilities_of_all_sequences_of_a_length_add_up_to_one(source, length):
-    everything = np.array(list(itertools.product(DNA.targets, repeat=length)), np.uint8)
-    assert np.exp(source.log_likelihood(everything)).sum() == pytest.approx(1, abs=1e-12)
-
-
 @given(st.lists(st.sampled_from(DNA.targets), min_size=1, max_size=200))
 def test_a_sequence_and_its_other_strand_are_equally_probable(ids):
     forward_, reverse = TOY.log_likelihood(np.array([ids, DNA.rc(np.array(ids))], np.uint8))
@@ -106,7 +99,7 @@ def test_a_batch_of_windows_is_scored_row_by_row():
 def test_samples_have_the_sources_law_from_their_first_base_on(source):
     stationary, _, emit = chain(source)
     expected = stationary @ emit
-    draws = np.stack([source.sample(40, 11, i) for i in range(2000)]) - 7
+    draws = np.stack([source.sample(40, 11, i) for i in range(800)]) - 7
     for column in (0, 1, 20, 39):
         share = np.bincount(draws[:, column], minlength=4) / len(draws)
         assert np.abs(share - expected).max() < 4.5 * np.sqrt(0.25 / len(draws))
@@ -153,11 +146,3 @@ def test_the_genome_is_the_same_on_every_machine():
     )
     assert hashlib.sha256(np.concatenate([*contigs.values()]).tobytes()).hexdigest() == GENOME
     assert TOY.fingerprint() != SMALL.fingerprint()
-
-
-@settings(max_examples=10, deadline=None)
-@given(st.integers(1, 200))
-def test_a_sample_has_the_length_asked_for_and_only_bases(length):
-    ids = SMALL.sample(length, 1)
-    assert ids.shape == (length,)
-    assert set(ids.tolist()) <= set(DNA.targets)

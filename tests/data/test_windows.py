@@ -66,9 +66,7 @@ def test_runs_of_n_are_found_across_the_borders_of_pieces(ids, chunk):
     st.sampled_from([0.0, 0.1]),
     st.integers(0, 2**32),
 )
-def test_an_epochs_windows_share_no_base_and_stay_inside_their_intervals_at_every_phase(
-    tmp_path_factory, lengths, seq_len, n_share, seed
-):
+def test_windows_of_an_epoch_share_no_base(tmp_path_factory, lengths, seq_len, n_share, seed):
     rng = np.random.default_rng(seed)
     contigs = {}
     for i, n in enumerate([50, *lengths]):
