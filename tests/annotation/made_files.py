@@ -178,7 +178,6 @@ def write_ncbi(genome: MadeGenome) -> Written:
             continue
         said.append(gene)
         more = dict(gene.words)
-        text = []
         if gene.slips:
             more = {"exception": "ribosomal slippage"}
         more.pop("trans_splicing", None)
@@ -211,7 +210,6 @@ def write_ncbi(genome: MadeGenome) -> Written:
             about |= {"start_range": f".,{part[0] + 1}"} if low else {}
             about |= {"end_range": f"{part[1]},."} if high else {}
             rows.add("CDS", part, about, phase)
-        text.append("")
     return _head(genome) + "\n".join(rows.lines) + "\n", said
 
 

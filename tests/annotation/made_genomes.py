@@ -145,9 +145,8 @@ def draw_genes(rng: random.Random, at: int, *, circular: bool) -> tuple[list[Mad
         place("plain", [codons()])
         place("spliced", split(), introns)
         place("utr", split(), introns, utr=12)
-    table = 11
     place("code4", [codons()], table=4)
-    place("code11", [codons()], table=table)
+    place("code11", [codons()], table=11)
     place("code2", [codons()], table=2)
     place("pseudo", [codons()], known=False, words={"pseudo": ""})
     place("pseudogene", split(), introns, known=False, words={"pseudogene": "processed"})
@@ -171,8 +170,7 @@ def draw_genes(rng: random.Random, at: int, *, circular: bool) -> tuple[list[Mad
     place("term", [codons() + rng.choice((1, 2))], recoded={-1: "*"}, table=2)
     genes[-1] = replace(genes[-1], recoded={sum(b - a for a, b, _ in genes[-1].coding) // 3: "*"})
     # Programmed frameshifts: a base is read twice, or left out, or 30 are.
-    back = place("slip", [28, 33], [-1], slips=True, words={"ribosomal_slippage": ""})
-    assert back
+    place("slip", [28, 33], [-1], slips=True, words={"ribosomal_slippage": ""})
     place("slipon", [28, 32], [1], slips=True, words={"ribosomal_slippage": ""})
     place("hop", [27, 33], [30], slips=True, words={"ribosomal_slippage": ""})
     # Two coding sequences of one mRNA.

@@ -1,9 +1,7 @@
 """Every feature of INSDC and GFF3 × every format × both verbs is what translating says."""
 
 import random
-import subprocess
 from pathlib import Path
-from shutil import which
 
 import numpy as np
 import pytest
@@ -50,7 +48,8 @@ def ask(opened: Consequences, made: MadeGenome, gene: MadeGene, change: tuple[in
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", FORMATS)
-def test_consequences_are_those_of_the_translated_genome(tmp_path, made, kind):
+def test_consequences_are_those_of_the_translated_genome(tmp_path, made, kind, seed):
+    """Of every base, and in the quick suite of those around the ends and of a third of the rest."""
     rng = random.Random(kind)
     fasta, path, genes = write(tmp_path, made, kind)
     letters, length = made.letters, len(made.letters)
@@ -58,7 +57,7 @@ def test_consequences_are_those_of_the_translated_genome(tmp_path, made, kind):
         opened = Consequences(path, genome)
         for gene in genes:
             bases = list_bases(gene, length)
-            for at in bases:
+            for at in bases if seed else [*bases[:7], *bases[7:-7:3], *bases[7:][-7:]]:
                 base = rng.choice([one for one in "ACGT" if one != letters[at]])
                 found = ask(opened, made, gene, (at, at + 1, base))
                 about = (gene, at, base, found)
@@ -76,7 +75,12 @@ def test_consequences_are_those_of_the_translated_genome(tmp_path, made, kind):
             whole = gene.known and not (gene.slips or gene.trans or gene.skip or gene.recoded)
             if not whole or not bases or max(b for _, b, _ in gene.coding) > length:
                 continue
-            for at in [*bases, *(bases[0] + i for i in (-2, -1, 1)), bases[-1] - 1, bases[-1] + 1]:
+            for at in [
+                *bases[:: 1 if seed else 2],
+                *(bases[0] + i for i in (-2, -1, 1)),
+                bases[-1] - 1,
+                bases[-1] + 1,
+            ]:
                 size = rng.randrange(4)
                 put = "".join(rng.choices("ACGT", k=rng.randrange(1, 4) if not size else 0))
                 if rng.random() < 0.3 and not size:
@@ -126,9 +130,7 @@ def draw_labels(made: MadeGenome, genes: list[MadeGene]) -> list[set[str]]:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("with_letters", [True, False])
-def test_labels_are_the_frames_of_known_genes_and_nothing_of_others(
-    tmp_path, made, kind, with_letters
-):
+def test_labels_are_the_frames_of_known_genes(tmp_path, made, kind, with_letters):
     fasta, path, genes = write(tmp_path, made, kind)
     with Genome(fasta) as genome:
         labels = read_gene_labels(path, genome.contigs, genome if with_letters else None)
@@ -138,43 +140,3 @@ def test_labels_are_the_frames_of_known_genes_and_nothing_of_others(
     for at, allowed in enumerate(draw_labels(made, genes)):
         near = [one for one in genes if any(a <= at < b for a, b, _ in one.spread)]
         assert told[at] in allowed, (at, told[at], allowed, near)
-
-
-LONG = {"splice_region", "splice_donor", "splice_acceptor", "intron"}
-CSQ = {name: f"{name}_variant" for name in ("synonymous", "missense", "start_retained",
-                                            "stop_retained")}  # fmt: skip
-
-
-@pytest.mark.skipif(which("bcftools") is None, reason="bcftools is not installed")
-@pytest.mark.parametrize("seed", SEEDS)
-def test_bcftools_csq_names_the_same_changes(tmp_path, seed):
-    """Of genes that it can read: whole, of one CDS, of code 1."""
-    made = make_genome(seed, circular=False)
-    fasta, path, genes = write(tmp_path, made, "ensembl")
-    rng = random.Random(seed)
-    plain = [one for one in genes if one.has_path and not one.partner and one.kind != "operon2"]
-    rows = [(at, rng.choice([b for b in "ACGT" if b != made.letters[at]]), gene.name)
-            for gene in plain for at in list_bases(gene, len(made.letters))]  # fmt: skip
-    n = len(made.letters)
-    head = f"##fileformat=VCFv4.2\n##contig=<ID={made.name},length={n}>\n"
-    head += "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-    lines = [f"{made.name}\t{at + 1}\t{name}\t{made.letters[at]}\t{alt}\t.\t.\t.\n"
-             for at, alt, name in sorted(rows)]  # fmt: skip
-    (tmp_path / "in.vcf").write_text(head + "".join(lines))
-    command = ["bcftools", "csq", "-l", "-f", fasta, "-g", path, "--force", tmp_path / "in.vcf"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    compared = 0
-    with Genome(fasta) as genome:
-        opened = Consequences(path, genome)
-        for line in out.splitlines():
-            if line.startswith("#") or "BCSQ=" not in line:
-                continue
-            fields = line.split("\t")
-            items = [item.split("|")[0] for item in fields[7].split("BCSQ=")[1].split(",")]
-            theirs = {term.lstrip("*") for item in items for term in item.split("&")}
-            at = int(fields[1]) - 1
-            (ours,) = opened.find(Allele(made.name, at, fields[3], fields[4]))
-            told = {CSQ.get(term, f"{term}_variant" * (term in LONG) or term) for term in theirs}
-            assert told <= {*ours.terms}, (line, ours)
-            compared += 1
-    assert compared > 0.9 * len(rows)

@@ -11,6 +11,7 @@ STEPS = np.where(allow_steps(), 0.0, FORBIDDEN).astype(np.float32)
 FREE = np.zeros(N_STATES, np.float32)
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("piece", [1, 2, 7, 64, 2048])
 @pytest.mark.parametrize("length", [1, 2, 3, 63, 64, 65, 500, 1501])
 @pytest.mark.parametrize("coarse", [False, True])

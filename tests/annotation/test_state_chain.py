@@ -78,11 +78,11 @@ def test_a_long_chain_is_its_own_forward_pass():
 
 
 def test_a_best_path_never_leaves_the_grammar():
-    """10,000 random scores, strong and weak."""
+    """2,000 random scores, strong and weak."""
     allowed = allow_steps()
     steps = np.where(allowed, 0.0, FORBIDDEN).astype(np.float32)
     random, nothing = np.random.default_rng(1), np.zeros(N_STATES, np.float32)
-    for case in range(10_000):
+    for case in range(2_000):
         length = int(random.integers(1, 12))
         scale = 10.0 ** random.integers(-2, 4)
         scores = (random.standard_normal((length, N_STATES)) * scale).astype(np.float32)
@@ -90,9 +90,3 @@ def test_a_best_path_never_leaves_the_grammar():
         assert allowed[path[:-1], path[1:]].all(), case
         for gene in list_genes(path):
             assert gene.length % 3 == 0
-
-
-def test_where_no_path_is_allowed_it_is_said():
-    steps = np.full((2, 2), FORBIDDEN, np.float32)
-    with pytest.raises(ValueError, match="no path"):
-        find_best_path(np.zeros((3, 2), np.float32), steps, *np.zeros((2, 2), np.float32))

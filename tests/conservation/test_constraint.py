@@ -146,16 +146,16 @@ def run(world: World, out: Path, **more: Any) -> dict[str, Any]:
 
 
 def test_shards_and_a_resumed_run_have_the_same_bytes(world, whole, tmp_path, monkeypatch):
-    parts = [tmp_path / f"{i}.npy" for i in (1, 2, 3)]
+    parts = [tmp_path / f"{i}.npy" for i in (1, 2)]
     for i, part in enumerate(parts, 1):
-        run(world, part, shard=f"{i}/3")
+        run(world, part, shard=f"{i}/2")
     genodiff.merge(parts[::-1], out=tmp_path / "merged")
     assert read(tmp_path / "merged") == read(whole)
     append = Journal.append
 
     def stop(journal: Journal, entry: bytes) -> None:
         append(journal, entry)
-        if journal.kept % 4 == 0:
+        if journal.kept % 5 == 0:
             raise KeyboardInterrupt
 
     stops = 0
@@ -171,15 +171,10 @@ def test_shards_and_a_resumed_run_have_the_same_bytes(world, whole, tmp_path, mo
     assert read(tmp_path / "again") == read(whole)
 
 
-def test_any_number_of_threads_gives_the_same_bytes(world, whole, tmp_path):
-    before = torch.get_num_threads()
-    try:
-        for n in (1, 3):
-            torch.set_num_threads(n)
-            run(world, tmp_path / f"o{n}")
-            assert read(tmp_path / f"o{n}") == read(whole)
-    finally:
-        torch.set_num_threads(before)
+def test_any_number_of_threads_gives_the_same_bytes(world, whole, tmp_path, threads):
+    torch.set_num_threads(threads[-1])
+    run(world, tmp_path / "o")
+    assert read(tmp_path / "o") == read(whole)
 
 
 @pytest.mark.slow
@@ -229,19 +224,14 @@ def test_the_command_says_how_many_bases_have_a_value(world, tmp_path, capsys):
         ("the genome itself", "holds chr1 of the genome itself"),
         ("nothing alike", "rate 1 cannot be estimated; give more closely related"),
         ("a strain", "of the target's own species"),
-        ("a protein", ""),
-        ("empty", ""),
     ],
 )
 def test_what_is_no_relative_is_named_in_one_line(world, tmp_path, capsys, name, said):
     letters = world.genome.read_text().splitlines()[1]
     rng = np.random.default_rng(9)
     noise = "".join(rng.choice(list("ACGT"), 9000))
-    texts = {
-        "the genome itself": letters, "nothing alike": noise,
-        "a strain": letters[:300] + "A" + letters[301:],
-        "a protein": "MKVLAADEFGHIKLMNPQRSTVWY" * 40, "empty": "",
-    }  # fmt: skip
+    strain = letters[:300] + "A" + letters[301:]
+    texts = {"the genome itself": letters, "nothing alike": noise, "a strain": strain}
     other = write(tmp_path / "x.fa", {"x": texts[name]})
     words = ["constraint", world.genome, "--relatives", other, "-o", tmp_path / "o"]
     code, _, err = command(capsys, *words, "-q")
@@ -267,7 +257,8 @@ def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(world, tmp_path, ca
     for genome, relative in (
         (world.genome, tmp_path / "cut.fa.gz"), (world.genome, tmp_path / "empty.fa.gz"),
         (world.genome, tmp_path / "species.fa"), (protein, world.relatives[0]),
-        (ns, world.relatives[0]), (world.genome, tmp_path / "gone.fa"),
+        (ns, world.relatives[0]), (world.genome, tmp_path / "gone.fa"), (world.genome, protein),
+        (world.genome, write(tmp_path / "empty.fa", {"x": ""})),
     ):  # fmt: skip
         words = ["constraint", genome, "--relatives", relative, "-o", tmp_path / "o"]
         code, _, err = command(capsys, *words, "-q")
@@ -276,9 +267,7 @@ def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(world, tmp_path, ca
         assert not (tmp_path / "o").exists()
 
 
-def test_a_relative_that_lies_elsewhere_is_a_relative_and_one_that_lies_nowhere_is_none(
-    world, tmp_path, capsys
-):
+def test_a_relative_may_lie_elsewhere_and_not_nowhere(world, tmp_path, capsys):
     near = world.relatives[0].read_text().splitlines()[1]
     part = write(tmp_path / "part.fa", {"x": near[6000:]})
     rng = np.random.default_rng(9)
@@ -308,9 +297,7 @@ def test_a_genome_without_neutral_sites_is_named_in_one_line(world, tmp_path, ca
     assert not (tmp_path / "o").exists()
 
 
-def test_soft_masks_and_runs_of_n_change_nothing_but_the_bases_they_hide(
-    world, whole, tmp_path, monkeypatch
-):
+def test_soft_masks_and_runs_of_n_change_nothing_else(world, whole, tmp_path, monkeypatch):
     rows = world.genome.read_text().splitlines()
     soft = rows[1][:4000].lower() + rows[1][4000:]
     genome = write(tmp_path / "ref.fa", {"chr1": soft, "alone": rows[3]})

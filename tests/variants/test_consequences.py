@@ -128,17 +128,9 @@ def test_what_has_no_letters_or_no_annotation_has_no_consequence(opened):
     assert opened.describe(None)["consequence"] == ""
 
 
-@pytest.mark.parametrize("kind", ["gtf", "bed"])
-def test_gtf_and_bed12_say_the_same(opened, tmp_path, kind):
-    if kind == "gtf":  # its CDS ends before the stop codon
-        told = 'gene_id "g"; transcript_id "t";'
-        spans = [("exon", 11, 24), ("exon", 55, 69), ("CDS", 15, 24), ("CDS", 55, 62),
-                 ("stop_codon", 63, 65)]  # fmt: skip
-        text = "\n".join(f"p\tx\t{k}\t{a}\t{b}\t.\t+\t0\t{told}" for k, a, b in spans)
-    else:
-        text = "p\t10\t69\tt\t0\t+\t14\t65\t0\t2\t14,15\t0,44"
-    (tmp_path / f"g.{kind}").write_text(text + "\n")
-    other = Consequences(tmp_path / f"g.{kind}", Genome(opened._genome.path))
+def test_bed12_says_the_same(opened, tmp_path):
+    (tmp_path / "g.bed").write_text("p\t10\t69\tt\t0\t+\t14\t65\t0\t2\t14,15\t0,44\n")
+    other = Consequences(tmp_path / "g.bed", Genome(opened._genome.path))
     for at in range(10, 69):
         one = Allele("p", at, PLUS[at], "A" if PLUS[at] != "A" else "C")
         for mine, theirs in zip(opened.find(one), other.find(one), strict=True):

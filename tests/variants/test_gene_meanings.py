@@ -8,70 +8,16 @@ import pytest
 from Bio.Seq import Seq
 from Bio.SeqFeature import SeqFeature, SimpleLocation
 from Bio.SeqRecord import SeqRecord
-from folders import SHARED
 
 from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
-from genodiff.annotation.gene_grammar import UNKNOWN
 from genodiff.errors import DataError
 from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.faidx import Genome
 from genodiff.io.genes import read_genes
 from genodiff.io.transcript_model import read_pieces
 from genodiff.io.transcripts import read_transcripts
-from genodiff.io.variants import Allele, VariantRecord, judge_record
+from genodiff.io.variants import Allele
 from genodiff.variants.consequences import Consequences
-
-CASES = SHARED / "field" / "bugs" / "cases"
-RIGHT = {
-    "61": ("c.fa", "stopstart.vcf", {
-        (1875, "TA"): "stopA stop_retained_variant ", (1875, "T"): "stopA stop_retained_variant ",
-        (2162, "A"): "startT start_retained_variant "}),
-    "63": ("p.fa", "origin.vcf", {
-        (10, "C"): "ori missense_variant T24P", (121, "G"): " intergenic_variant ",
-        (122, "G"): " intergenic_variant ", (150, "T"): " intergenic_variant ",
-        (210, "G"): "B missense_variant L4V", (2939, "C"): " intergenic_variant ",
-        (2950, "G"): "ori missense_variant R4G"}),
-    "65": ("p.fa", "pseudo.vcf", {(2204, "A"): "psF non_coding_transcript_exon_variant "}),
-    "67": ("p.fa", "trans2.vcf", {
-        (1557, "T"): "rpsT missense_variant R2S", (1600, "T"): " intergenic_variant ",
-        (1704, "C"): "rpsT missense_variant K22Q"}),
-}  # fmt: skip
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the shared folder has no cases")
-@pytest.mark.parametrize("case", RIGHT)
-@pytest.mark.parametrize("ending", ["gff3", "gb"])
-def test_shown_cases_of_consequences(case, ending):
-    (folder,) = CASES.glob(f"{case}-*")
-    fasta, vcf, right = RIGHT[case]
-    path = folder / f"{fasta[0]}.{ending}"
-    if not path.exists():
-        pytest.skip("the case has no such file")
-    found = {}
-    with Genome(folder / fasta) as genome:
-        opened = Consequences(path, genome)
-        for line in (folder / vcf).read_text().splitlines():
-            if line[0] != "#":
-                contig, pos, _, ref, alt, *_ = line.split("\t")
-                (one,) = judge_record(VariantRecord(0, contig, int(pos), ".", ref, (alt,)), genome)
-                assert isinstance(one, Allele)
-                told = opened.describe(one)
-                found[int(pos), alt] = f"{told['gene']} {told['consequence']} {told['protein']}"
-    assert found == right
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the shared folder has no cases")
-@pytest.mark.parametrize("ending", ["gff3", "gb"])
-def test_shown_case_of_labels(ending):
-    (folder,) = CASES.glob("69-*")
-    labels = read_gene_labels(folder / f"p.{ending}", {"p1": 3000})
-    names = np.array([*labels.names, "unknown"])[labels.contigs["p1"]]
-    assert {one[:4] + one[-1] for one in names[[*range(120), *range(2940, 3000)]]} == {"exon+"}
-    assert {one[:4] + one[-1] for one in names[200:380]} == {"exon+"}
-    assert set(names[120:200]) == set(names[380:700]) == set(names[2700:2940]) == {"between"}
-    for a, b in ((1300, 1360), (700, 760), (1000, 1060), (1500, 1560), (1700, 1820), (2200, 2377)):
-        assert set(names[a:b]) == {"unknown"}
-
 
 GENE = "ATGGCTAAACGTGGGTGCTTATCTGAATAA"  # M A K R G C L S E *
 
@@ -249,10 +195,6 @@ def test_pictures_draw_both_ends_of_a_gene_over_the_origin(tmp_path):
         ("ori", 0, 30, ((0, 30),)), ("ori", 90, 100, ((90, 100),)), ("ps", 39, 45, ()),
         ("far", 97, 100, ()), ("far", 0, 4, ()),
     }  # fmt: skip
-
-
-def test_unknown_is_minus_one():
-    assert UNKNOWN == -1  # `label` takes the last name for it
 
 
 def test_rows_over_the_origin_are_two_intervals_of_a_class_and_sound(tmp_path):
