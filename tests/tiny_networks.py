@@ -13,6 +13,47 @@ COMPLEMENT = (0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 15)  # of the pa
 PAD = 4
 DIMAMBA_VOCABULARY = 12
 DIT_VOCABULARY = 9
+CADUCEUS_FORMS: list[dict[str, Any]] = [
+    {"strands": "paired"},
+    {"strands": "single"},
+    {"strands": "paired", "alternate_strands": True},
+    {
+        "strands": "paired",
+        "alternate_strands": True,
+        "n_layer": 3,
+        "norm": "layer",
+        "proj_bias": True,
+    },
+    {"strands": "paired", "tie_directions": False, "bidirectional_strategy": "ew_multiply"},
+    {"strands": "single", "bidirectional": False, "norm": "layer"},
+    {
+        "strands": "single",
+        "tie_head": False,
+        "conv_bias": False,
+        "d_conv": 2,
+        "expand": 1,
+        "dt_rank": 3,
+    },
+]
+DIMAMBA_FORMS: list[dict[str, Any]] = [
+    {},
+    {"n_classes": 3, "tie_head": True},
+    {"conditioning": "add", "residual": False},
+    {"conditioning": "concat"},
+    {"conditioning": "concat", "tie_head": True, "spare_rows": 6, "residual": False},
+    {"conditioning": "none", "time_conditioning": False},
+    {"norm": "layer", "proj_bias": True, "tie_directions": False},
+]
+DIT_FORMS: list[dict[str, Any]] = [
+    {},
+    {"adaln": False, "norm": "rms"},
+    {"causal": True},
+    {"causal": True, "adaln": False, "tie_head": True},
+    {"adaln": False, "qk_bias": True},
+    {"causal": True, "qk_bias": True},
+    {"mlp_ratio": 3},
+    {"n_classes": 4, "time_conditioning": True, "norm": "rms"},
+]
 
 
 def network(seed: int = 0, *, scale: float = 1.0, **settings: object) -> Caduceus:

@@ -1,15 +1,12 @@
-"""The whole network: equivariance, padding, batches, gradients, both code paths of the published
-one.
-"""
+"""Caduceus: reverse-complement equivariance, gradients, and both published code paths."""
 
 from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_networks import COMPLEMENT, PAD, bases, network, reverse_complement
+from tiny_networks import CADUCEUS_FORMS, COMPLEMENT, bases, network, reverse_complement
 from torch import Tensor
 
 from genodiff.backbones import caduceus
@@ -19,33 +16,11 @@ from genodiff.errors import UsageError
 from genodiff.kernels import dispatch
 
 MAP = torch.tensor(COMPLEMENT)
-VARIANTS = [
-    {"strands": "paired"},
-    {"strands": "single"},
-    {"strands": "paired", "alternate_strands": True},
-    {
-        "strands": "paired",
-        "alternate_strands": True,
-        "n_layer": 3,
-        "norm": "layer",
-        "proj_bias": True,
-    },
-    {"strands": "paired", "tie_directions": False, "bidirectional_strategy": "ew_multiply"},
-    {"strands": "single", "bidirectional": False, "norm": "layer"},
-    {
-        "strands": "single",
-        "tie_head": False,
-        "conv_bias": False,
-        "d_conv": 2,
-        "expand": 1,
-        "dt_rank": 3,
-    },
-]
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
-    st.sampled_from([v for v in VARIANTS if v["strands"] == "paired"]),
+    st.sampled_from([v for v in CADUCEUS_FORMS if v["strands"] == "paired"]),
     st.integers(1, 40),
     st.integers(0, 99),
 )
@@ -70,9 +45,8 @@ def test_the_five_lines_of_the_docstring_are_the_network():
             torch.testing.assert_close(model(x)[0], plain, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("length", [1024, 1023])
-def test_the_470k_preset_is_equivariant_at_its_training_length(length):
-    model, x = PRESETS["caduceus-ps-470k"].build(16, COMPLEMENT, seed=5), bases(1, length)
+def test_the_470k_preset_is_equivariant_near_its_training_length():
+    model, x = PRESETS["caduceus-ps-470k"].build(16, COMPLEMENT, seed=5), bases(1, 1023)
     with torch.no_grad():
         torch.testing.assert_close(
             model(reverse_complement(x)), model(x).flip(1)[..., MAP], rtol=0, atol=1e-5
@@ -85,46 +59,9 @@ def test_a_single_strand_is_not_equivariant():
         assert float((model(reverse_complement(x)) - model(x).flip(1)[..., MAP]).abs().max()) > 0.1
 
 
-def test_the_loss_of_a_masked_window_is_that_of_its_other_strand():
-    model, x0 = network(strands="paired"), bases(2, 33)
-    masked = torch.rand(2, 33, generator=torch.Generator().manual_seed(1)) < 0.4
-    with torch.no_grad():
-        losses = [
-            F.cross_entropy(model(torch.where(m, 3, x))[m], x[m])
-            for x, m in ((x0, masked), (reverse_complement(x0), masked.flip(1)))
-        ]
-    assert float(losses[0]) == pytest.approx(float(losses[1]), abs=1e-5)
-
-
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_padding_and_company_change_nothing(variant):
-    model = network(**variant)
-    lengths = torch.tensor([17, 30, 1, 24])
-    x = bases(4, 30)
-    x = torch.where(torch.arange(30) < lengths[:, None], x, PAD)
-    with torch.no_grad():
-        logits, features = model(x, lengths=lengths), model.features(x, lengths=lengths)
-        hidden = model.hidden_states(x, lengths=lengths)
-        for row, length in enumerate(lengths.tolist()):
-            alone = x[row : row + 1, :length]
-            torch.testing.assert_close(
-                logits[row : row + 1, :length], model(alone), rtol=0, atol=1e-5
-            )
-            torch.testing.assert_close(
-                features[row : row + 1, :length], model.features(alone), rtol=0, atol=1e-5
-            )
-            for h, h_alone in zip(hidden, model.hidden_states(alone), strict=True):
-                torch.testing.assert_close(h[row : row + 1, :length], h_alone, rtol=0, atol=1e-5)
-        assert torch.isfinite(logits).all()
-        rubbish = torch.where(torch.arange(30) < lengths[:, None], x, 8)
-        torch.testing.assert_close(model(rubbish, lengths=lengths)[0, :17], logits[0, :17], rtol=0,
-                                   atol=1e-5,
-                                   msg="what the padding is made of matters")  # fmt: skip
-
-
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("long", [False, True])
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("variant", CADUCEUS_FORMS, ids=str)
 def test_gradients_reach_every_weight_and_checkpointing_does_not_change_them(
     variant, long, monkeypatch
 ):
@@ -231,20 +168,12 @@ def test_features_are_what_the_head_reads_and_the_last_hidden_state():
         model, x = network(strands=strands), bases(2, 15)
         with torch.no_grad():
             features, hidden = model.features(x), model.hidden_states(x)
-            assert features.shape == (2, 15, model.d_out)
-            assert len(hidden) == model.settings.n_layer + 1
-            assert torch.equal(hidden[-1], features)
+            assert torch.equal(model(x, torch.tensor([0.1, 3.0])), model(x))  # time is no input
             torch.testing.assert_close(hidden[0][..., :12], model.embedding[x])
             logits = features[..., :12] @ model.embedding.t()
             if strands == "paired":
                 logits = logits + (features[..., 12:].flip(2) @ model.embedding.t())[..., MAP]
             torch.testing.assert_close(model(x), logits, rtol=1e-5, atol=1e-5)
-
-
-def test_time_is_not_an_input():
-    model, x = network(), bases(2, 9)
-    with torch.no_grad():
-        assert torch.equal(model(x, torch.tensor([0.1, 3.0])), model(x))
 
 
 def test_under_autocast_the_residual_stream_stays_float32(monkeypatch):
@@ -292,33 +221,3 @@ def test_paired_strands_need_a_complement_for_every_token(complement):
     with pytest.raises(UsageError, match="paired strands need a complement"):
         CaduceusSettings(d_model=8, n_layer=1).build(16, complement)
     CaduceusSettings(d_model=8, n_layer=1, strands="single").build(16, complement)
-
-
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_the_number_of_weights_is_known_before_they_are_built(variant):
-    model = network(**variant)
-    assert model.settings.n_parameters(16) == sum(p.numel() for p in model.parameters())
-
-
-def test_the_presets_have_the_published_sizes():
-    for letters in ("ps", "ph"):
-        sizes = {
-            name: PRESETS[f"caduceus-{letters}-{name}"].n_parameters(16)
-            for name in ("470k", "1.9m", "7.7m")
-        }
-        assert sizes == {"470k": 470_702, "1.9m": 1_934_592, "7.7m": 7_725_312}
-    assert {s.strands for name, s in PRESETS.items() if "-ps-" in name} == {"paired"}
-    assert {s.strands for name, s in PRESETS.items() if "-ph-" in name} == {"single"}
-
-
-WRONG = [
-    {"d_model": 0}, {"dt_rank": 0}, {"dt_rank": "many"}, {"strands": "both"}, {"depth": 3},
-    {"norm_eps": 0},
-    {"strands": "single", "alternate_strands": True},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_settings_that_cannot_be_built_are_refused(wrong):
-    with pytest.raises(UsageError):
-        CaduceusSettings.parse({"d_model": 8, "n_layer": 1} | wrong)

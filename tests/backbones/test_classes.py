@@ -1,4 +1,4 @@
-"""Networks with classes: none is nothing, both strands have the same, and rows stay apart."""
+"""Class labels: no label changes nothing, both strands share a label, rows are independent."""
 
 import pytest
 import torch
@@ -69,6 +69,7 @@ def test_a_paired_network_of_a_class_is_equivariant():
     assert torch.allclose(there, back, atol=1e-12)
 
 
-def test_a_network_without_classes_refuses_labels():
+@pytest.mark.parametrize("make", [network, dimamba, dit])
+def test_a_network_without_classes_refuses_labels(make):
     with pytest.raises(UsageError, match="was trained without classes"):
-        network()(X, labels=NONE)
+        make()(X % 9, labels=NONE)

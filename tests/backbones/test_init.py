@@ -1,6 +1,4 @@
-"""Fresh weights have the reference's distributions, tensor by tensor, and carry its marks for the
-optimizer.
-"""
+"""Initial weights have the reference's distributions and its marks for the optimizer."""
 
 import json
 import math
@@ -14,10 +12,13 @@ from genodiff.hub.caduceus import map_names
 from genodiff.hub.tensor_names import reshape_as_published
 
 
-def test_every_tensor_is_distributed_as_the_references(shared):
-    stats = json.loads(
-        (shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text()
-    )["stats"]
+@pytest.fixture
+def stats(shared):
+    path = shared / "conformance" / "cases" / "init_stats_caduceus_467k.json"
+    return json.loads(path.read_text())["stats"]
+
+
+def test_every_tensor_is_distributed_as_the_references(stats):
     settings = PRESETS["caduceus-ps-470k"]
     model, names = settings.build(16, COMPLEMENT, seed=1), map_names(settings)
     ours = {
@@ -47,12 +48,7 @@ def test_every_tensor_is_distributed_as_the_references(shared):
         assert abs(float(x.max()) - wanted["max"]) < edge, name
 
 
-def test_the_references_marks_against_weight_decay_are_there_and_step_sizes_are_marked_as_well(
-    shared,
-):
-    stats = json.loads(
-        (shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text()
-    )["stats"]
+def test_the_marks_against_weight_decay_are_the_references_and_those_of_step_sizes(stats):
     settings = PRESETS["caduceus-ps-470k"]
     names = map_names(settings)
     for here, p in settings.build(16, COMPLEMENT).named_parameters():

@@ -13,6 +13,12 @@ from genodiff.kernels.scan import selective_scan
 PROVIDERS = [p.name for p in dispatch.PROVIDERS.values() if p.available and p.name != "naive"]
 
 
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    """Normal numbers in float64 that depend on the shape and the seed."""
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
 @dataclass
 class Problem:
     """A scan's inputs in float64, and what flows back into its outputs."""

@@ -13,6 +13,7 @@ import interpreted
 import pytest
 import torch
 import torch.nn.functional as F
+from scans import draw
 from strict_peers import causal_conv1d_fn, on_gpu, selective_scan_fn
 from torch import Tensor
 
@@ -54,11 +55,6 @@ class Problem(NamedTuple):
     takes: dict[str, set[str]]  # cases that a provider is to accept; one left out accepts all
 
 
-def _draw(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed + sum(shape))
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
 def _every_dtype(*arguments: Any) -> dict[str, tuple[Any, ...]]:
     return {
         name: tuple(x.to(dtype) if isinstance(x, Tensor) else x for x in arguments)
@@ -67,21 +63,21 @@ def _every_dtype(*arguments: Any) -> dict[str, tuple[Any, ...]]:
 
 
 def _convolutions() -> Problem:
-    x, w, b = _draw(2, 6, 8), _draw(8, 4), _draw(8, seed=1)
+    x, w, b = draw(2, 6, 8), draw(8, 4), draw(8, seed=1)
     way: tuple[Any, ...] = (True, "silu")
-    single, wide = [t.float() for t in (x, w, b)], _draw(2, 6, 21).float()
+    single, wide = [t.float() for t in (x, w, b)], draw(2, 6, 21).float()
     cases = _every_dtype(x, w, b, *way) | {
         "low inputs": (x.bfloat16(), w.float(), b.float(), *way),
         "low bias": (single[0], single[1], b.bfloat16(), *way),
         "no rows": (single[0][:0], *single[1:], *way),
         "no times": (single[0][:, :0], *single[1:], *way),
         "one time": (single[0][:, :1], *single[1:], False, None),
-        "filters of 5": (single[0], _draw(8, 5).float(), single[2], *way),
+        "filters of 5": (single[0], draw(8, 5).float(), single[2], *way),
         "7 channels": (single[0][..., :7], single[1][:7], None, *way),
         "time last": (single[0].transpose(1, 2).contiguous().transpose(1, 2), *single[1:], *way),
         "a slice": (wide[..., 1:9], *single[1:], *way),
         "a low slice": (
-            _draw(2, 6, 24)[..., 4:12].bfloat16(), w.bfloat16(), b.bfloat16(), False, "silu"
+            draw(2, 6, 24)[..., 4:12].bfloat16(), w.bfloat16(), b.bfloat16(), False, "silu"
         ),
         "one row for all": (single[0][:1].expand(2, -1, -1), *single[1:], *way),
         "no silu": (*single, False, None),
@@ -96,10 +92,10 @@ def _convolutions() -> Problem:
 
 def _scans() -> Problem:
     def inputs(states: int = 3, batch: int = 2) -> list[Any]:
-        timed = [_draw(batch, 5, 6), _draw(batch, 5, 6, seed=1)]
-        A = -torch.exp(_draw(6, states))
-        more = [_draw(batch, 5, states, seed=2), _draw(batch, 5, states, seed=3)]
-        return [*timed, A, *more, _draw(6), None, _draw(6, seed=4)]
+        timed = [draw(batch, 5, 6), draw(batch, 5, 6, seed=1)]
+        A = -torch.exp(draw(6, states))
+        more = [draw(batch, 5, states, seed=2), draw(batch, 5, states, seed=3)]
+        return [*timed, A, *more, draw(6), None, draw(6, seed=4)]
 
     how: tuple[Any, ...] = (True, False, None)
     single = [None if x is None else x.float() for x in inputs()]
@@ -114,7 +110,7 @@ def _scans() -> Problem:
                     *single[5:], *how),
         "17 states": (*(None if x is None else x.float() for x in inputs(17, 1)), *how),
         "300 states": (*(None if x is None else x.float() for x in inputs(300, 1)), *how),
-        "a first state": (*single, True, False, _draw(2, 6, 3).float()),
+        "a first state": (*single, True, False, draw(2, 6, 3).float()),
         "time last": (*spread, *single[5:], *how),
         "a spread bias": (*single[:7], torch.stack([single[7]] * 2, 1)[:, 0], *how),
     }  # fmt: skip
@@ -124,11 +120,11 @@ def _scans() -> Problem:
 
 
 def _norms() -> Problem:
-    x, w = _draw(2, 3, 8), _draw(8)
+    x, w = draw(2, 3, 8), draw(8)
     cases = _every_dtype(x, w, 1e-5) | {
         "no rows": (x[:0].float(), w.float(), 1e-5),
         "time last": (x.float().transpose(0, 2).contiguous().transpose(0, 2), w.float(), 1e-5),
-        "5,000 channels": (_draw(1, 2, 5000).float(), _draw(5000).float(), 1e-5),
+        "5,000 channels": (draw(1, 2, 5000).float(), draw(5000).float(), 1e-5),
     }
     full = set(cases) - {"float64", "no rows"}
     takes = {"triton": full - {"5,000 channels"}, "native": full - LOW}
@@ -136,7 +132,7 @@ def _norms() -> Problem:
 
 
 def _products() -> Problem:
-    x, w, b = _draw(2, 3, 8), _draw(5, 8), _draw(5)
+    x, w, b = draw(2, 3, 8), draw(5, 8), draw(5)
     cases = _every_dtype(x, w, b) | {
         "no rows": (x[:0].float(), w.float(), b.float()),
         "time last": (x.float().transpose(0, 2).contiguous().transpose(0, 2), w.float(), None),
@@ -147,10 +143,10 @@ def _products() -> Problem:
 
 def _mixers() -> Problem:
     def weights() -> list[Tensor]:
-        own = [_draw(8, 4), _draw(8), _draw(6, 8), _draw(8, 2), _draw(8) - 1]
-        return [*own, -torch.exp(_draw(8, 2)), _draw(8)]
+        own = [draw(8, 4), draw(8), draw(6, 8), draw(8, 2), draw(8) - 1]
+        return [*own, -torch.exp(draw(8, 2)), draw(8)]
 
-    given = [_draw(2, 5, 4), _draw(16, 4) / 2, None, _draw(4, 8) / 3, None, (True,), weights()]
+    given = [draw(2, 5, 4), draw(16, 4) / 2, None, draw(4, 8) / 3, None, (True,), weights()]
 
     def cast(dtype: torch.dtype) -> list[Any]:
         return [

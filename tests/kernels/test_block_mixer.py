@@ -63,7 +63,7 @@ def runs_in_c(arguments: tuple) -> bool:
     return chosen.provider == "native"
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize(("length", "size", "d_model", "d_state", "d_conv"), SHAPES)
 @pytest.mark.parametrize("batch", [1, 9])
@@ -88,20 +88,16 @@ def test_the_output_and_all_gradients_are_those_of_the_definition(
         )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [1, 4, 100])
-def test_the_bits_do_not_depend_on_threads_or_on_the_batch(size):
+def test_the_bits_do_not_depend_on_threads_or_on_the_batch(size, threads):
     mixer = Mamba(24, CaduceusSettings(kind="caduceus", d_model=24, n_layer=1), InitialValues(0))
-    h = draw((3, 400, 24))
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        one = gradients(mixer, h, size, None, "native")
-        torch.set_num_threads(3)
-        three = gradients(mixer, h, size, None, "native")
-    finally:
-        torch.set_num_threads(before)
-    assert all(torch.equal(one[name], three[name]) for name in one)
+    h, found = draw((3, 400, 24)), []
+    for n in threads:
+        torch.set_num_threads(n)
+        found.append(gradients(mixer, h, size, None, "native"))
+    one, *others = found
+    assert all(torch.equal(one[name], other[name]) for other in others for name in one)
     alone = gradients(mixer, h[:1], size, None, "native")
     assert torch.equal(alone["out"], one["out"][:1])
     assert torch.equal(alone["h"], one["h"][:1])

@@ -1,9 +1,10 @@
-"""The operations that are recorded by torch.export: equal to the definitions."""
+"""The operations recorded by torch.export equal their definitions."""
 
 from typing import Any
 
 import pytest
 import torch
+from scans import draw
 from torch import Tensor
 
 from genodiff.kernels.conv import causal_conv1d
@@ -11,11 +12,6 @@ from genodiff.kernels.direction import is_recorded
 from genodiff.kernels.graph import graph_conv, graph_norm, graph_scan
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.norm import rms_norm
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed + sum(shape))
-    return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
 @pytest.mark.few(5)

@@ -1,6 +1,4 @@
-"""The linear layer in C against float64: outputs and all gradients, any shape, tasks that end
-anywhere, any number of threads.
-"""
+"""The linear layer in C against float64: outputs and all gradients, for any shape."""
 
 import pytest
 import torch
@@ -69,13 +67,3 @@ def test_rows_may_lie_in_any_way_and_be_none():
     )
     torch.testing.assert_close(linear(x, weight, bias.repeat_interleave(2)[::2]), wanted)
     assert linear(x[:0], weight, bias).shape == (0, 4)
-
-
-def test_the_bits_do_not_depend_on_the_number_of_threads(threads):
-    inputs, gy = layer(5000, 40, 33, True)
-    found = []
-    for n in threads:
-        torch.set_num_threads(n)
-        found.append(solve(inputs, gy))
-    for other in found[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))

@@ -1,6 +1,4 @@
-"""RMSNorm in C and in torch against its formula in float64, and the same bits for any number of
-threads.
-"""
+"""RMSNorm in C and in torch against its formula in float64."""
 
 import pytest
 import torch
@@ -26,15 +24,3 @@ def test_outputs_and_gradients_are_those_of_the_formula(provider, rows, width):
         y = rms_norm(*found, 1e-3)
         for a, b in zip([y, *torch.autograd.grad(y, found, gy)], truth, strict=True):
             torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-5 * rows**0.5)
-
-
-def test_the_bits_do_not_depend_on_the_number_of_threads(threads):
-    x, w, found = torch.randn(3, 700, 37), torch.randn(37), []
-    for n in threads:
-        torch.set_num_threads(n)
-        inputs = [v.clone().requires_grad_() for v in (x, w)]
-        y = rms_norm(*inputs, 1e-5)
-        found.append([y.detach(), *torch.autograd.grad(y, inputs, x)])
-    assert all(
-        torch.equal(a, b) for other in found[1:] for a, b in zip(other, found[0], strict=True)
-    )

@@ -1,4 +1,4 @@
-"""Parts on threads: in order, undivided, and with the same bits however many threads there are."""
+"""Parts run on threads in order, and results do not depend on the number of threads."""
 
 import os
 import threading
@@ -6,9 +6,13 @@ import threading
 import pytest
 import torch
 from scans import PROVIDERS, Problem
+from test_mixer import problem as make_mixer
+from test_mixer import run
 
 from genodiff.kernels import library
 from genodiff.kernels.conv import causal_conv1d
+from genodiff.kernels.linear import linear
+from genodiff.kernels.norm import rms_norm
 from genodiff.kernels.parallel import map_parts
 
 CPU = torch.device("cpu")
@@ -73,24 +77,37 @@ def test_a_forked_process_has_threads_of_its_own():
     assert os.waitpid(child, 0)[1] == 0
 
 
+def solve(provider: str, batch: int) -> dict[str, torch.Tensor]:
+    """Outputs and gradients of each kernel."""
+    g = torch.Generator().manual_seed(batch)
+    x, taps, bias, wide = (
+        torch.randn(s, generator=g) for s in ((batch, 300, 40), (40, 4), (40,), (33, 40))
+    )
+    found = Problem(batch, 300, 40, 16, z=True, h0=True).solve(provider, torch.float32)
+    for name, function, given in (
+        ("conv", causal_conv1d, (x, taps, bias)),
+        ("norm", lambda x, weight: rms_norm(x, weight, 1e-5), (x, bias)),
+        ("linear", linear, (x.repeat(2, 1, 1), wide)),
+    ):
+        given = [value.clone().requires_grad_() for value in given]
+        y = function(*given)
+        gradients = torch.autograd.grad(y.square().sum(), given)
+        found |= {f"{name} {i}": value.detach() for i, value in enumerate((y, *gradients))}
+    if provider == "native":
+        found |= run(make_mixer(batch, 200, 100, 16, d_model=24, rank=2), torch.float32)
+    return found
+
+
 @pytest.mark.parametrize("batch", [1, 5, 9])
 @pytest.mark.parametrize("provider", [p for p in PROVIDERS if p in ("native", "torch")])
-def test_the_bits_do_not_depend_on_the_number_of_threads(provider, batch, monkeypatch):
+def test_the_bits_of_no_kernel_depend_on_the_number_of_threads(
+    provider, batch, threads, monkeypatch
+):
     monkeypatch.setenv("GENODIFF_SCAN", provider)
-    before, problem = torch.get_num_threads(), Problem(batch, 300, 40, 16, z=True, h0=True)
-    x, weight, bias = problem.inputs["u"].float(), torch.randn(40, 4), torch.randn(40)
     found = []
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            taps = weight.clone().requires_grad_()
-            y = causal_conv1d(x, taps, bias)
-            (dtaps,) = torch.autograd.grad(y.square().sum(), taps)
-            found.append(
-                problem.solve(provider, torch.float32) | {"conv": y.detach(), "dtaps": dtaps}
-            )
-    finally:
-        torch.set_num_threads(before)
+    for n in threads:
+        torch.set_num_threads(n)
+        found.append(solve(provider, batch))
     # torch itself shares some sums among threads, on some processors: those agree but for rounding.
     apart = 0.0 if provider == "native" else 1e-6
     for other in found[1:]:

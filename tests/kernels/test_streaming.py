@@ -1,6 +1,4 @@
-"""A sequence in pieces is the sequence: the scan's state and the convolution's context carried
-over, in both directions.
-"""
+"""A sequence in pieces: the scan's state and the convolution's context are carried over."""
 
 import importlib
 import sys
@@ -18,7 +16,6 @@ from genodiff.errors import UsageError
 from genodiff.kernels import direction, dispatch, mamba_ssm
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.dispatch import select_provider
-from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.scan import SCAN, selective_scan
 
 cuts = st.lists(st.integers(1, 149), max_size=4, unique=True).map(sorted)
@@ -89,26 +86,6 @@ def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(m
     }
     with torch.no_grad():
         selective_scan(**x, delta_softplus=True, return_state=True)
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_the_published_scan_is_called_with_its_own_layout(reverse):
-    def published(u, delta, A, B, C, D, z, delta_bias, delta_softplus, return_last_state):  # type: ignore[no-untyped-def]
-        assert return_last_state
-        turned = [x.transpose(1, 2) for x in (u, delta, B, C, z)]
-        y, state = naive_scan(
-            *turned[:2], A, *turned[2:4], D, turned[4], delta_bias, delta_softplus
-        )
-        return y.transpose(1, 2), state
-
-    p = Problem(2, 30, 5, 3, z=True, reverse=reverse)
-    names = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
-    y, state = mamba_ssm.call_with_layout(
-        published, *(p.inputs[name] for name in names), True, reverse
-    )
-    truth = p.solve("naive")
-    torch.testing.assert_close(y, truth["y"], rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(state, truth["state"], rtol=1e-12, atol=1e-12)
 
 
 def test_the_published_scan_says_what_it_misses_and_gives_way_on_a_cpu():

@@ -1,6 +1,4 @@
-"""The Triton scan: under Triton's interpreter, as compiled PTX run by an emulated warp, and, where
-there is one, on a GPU.
-"""
+"""The Triton scan: interpreted, as PTX in an emulated warp, and on a GPU."""
 
 import json
 import os
@@ -130,41 +128,6 @@ def test_low_precision_inputs_cost_their_own_rounding_and_no_more():
 def test_steps_that_are_tiny_or_make_decays_underflow_keep_their_precision():
     assert_right(Problem(1, 9, 3, 2, dt_shift=-12.0), 2e-6)
     assert_right(Problem(1, 9, 3, 2, dt_shift=30.0, decay=40.0), 2e-6)
-
-
-@pytest.mark.few(1)
-@on_cpu
-@pytest.mark.slow
-@pytest.mark.parametrize(("length", "channels"), [(1, 118), (7, 236)])
-def test_interpreted_at_the_widths_of_470k_decays_near_one_do_not_drift(
-    length, channels, monkeypatch
-):
-    monkeypatch.setattr(launch.kernels(), "BE", 64)  # wider tiles are fewer: the interpreter's time
-    assert_right(Problem(1, length, channels, 2, decay=0.02, reverse=length > 1, h0=True))
-
-
-@on_cpu
-def test_slices_and_expanded_gradients_are_taken_as_they_are():
-    p = Problem(2, 6, 5, 3)
-    truth = solve(p, naive_scan, torch.float64)
-    wide = (
-        torch.cat([p.inputs[name] for name in ("u", "delta", "B", "C")], 2).float().requires_grad_()
-    )
-    u, delta, B, C = wide.split([5, 5, 3, 3], 2)
-    rest = {name: p.inputs[name].float() for name in ("A", "D", "delta_bias")}
-    y, state = triton_scan.triton_scan(
-        u, delta, rest["A"], B, C, rest["D"], None, rest["delta_bias"], True
-    )
-    torch.testing.assert_close(y.double(), truth["y"], rtol=1e-5, atol=1e-6)
-    (grad,) = torch.autograd.grad(
-        (y * p.gy.float()).sum() + (state * p.g_state.float()).sum(), wide
-    )
-    torch.testing.assert_close(
-        grad.double(),
-        torch.cat([truth[f"d{k}"] for k in ("u", "delta", "B", "C")], 2),
-        rtol=1e-4,
-        atol=1e-5,
-    )
 
 
 def test_the_kernels_refuse_float64_and_say_what_they_miss_here():
