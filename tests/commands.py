@@ -33,10 +33,17 @@ def command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, st
     return code, out, err
 
 
+def succeed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """Return the stdout of `genodiff WORDS`, which must succeed."""
+    code, out, err = command(capsys, *words)
+    assert code == 0, err
+    return out
+
+
 def check_refused(
     capsys: pytest.CaptureFixture[str], words: Iterable[object], code: int, said: str
 ) -> None:
-    """`genodiff WORDS` says one line, on stderr, with `said` in it, and leaves all files here."""
+    """Check that `genodiff WORDS` prints a line with `said` on stderr and changes no file here."""
     before = read_here()
     found, out, err = command(capsys, *words)
     assert (found, out, err.count("\n")) == (code, "", 1), err
@@ -45,7 +52,7 @@ def check_refused(
     assert (after := read_here()) == before, set(after) ^ set(before)
 
 
-def read_here() -> dict[Path, bytes]:
-    """The content of all files below the working folder."""
-    files = (one for one in Path().rglob("*") if one.is_file())
-    return {one: one.read_bytes() for one in files if "__pycache__" not in one.parts}
+def read_here() -> dict[Path, bytes | None]:
+    """Read all files below the working folder; a folder has no content."""
+    paths = (one for one in Path().rglob("*") if "__pycache__" not in one.parts)
+    return {one: one.read_bytes() if one.is_file() else None for one in paths}

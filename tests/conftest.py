@@ -11,7 +11,6 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Generator
 from importlib import import_module
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 import hypothesis
@@ -19,10 +18,6 @@ import jaxtyping
 import pytest
 import torch
 from folders import SHARED
-
-if TYPE_CHECKING:
-    pass
-
 
 # A shell's background job ignores Ctrl-C and nohup a hang-up; so would what a test starts.
 for _signal, _usual in (
@@ -133,12 +128,13 @@ def shared():
     return SHARED
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    """Each test process keeps its caches to itself."""
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """Give each process of tests a cache of its own."""
     cache = tmp_path_factory.getbasetemp() / "cache"
-    monkeypatch.setenv("GENODIFF_CACHE", str(cache))
-    return cache
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(cache))
+        yield cache
 
 
 @pytest.fixture(scope="module")
@@ -146,9 +142,7 @@ def run(tmp_path_factory):
     """A run of an untrained network on a small genome, one for each module of tests."""
     from tiny_run import write_run
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
+    return write_run(tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture

@@ -38,14 +38,20 @@ def genome_text(seed: int = 1) -> str:
     return "".join(records)
 
 
-def write_run(folder: Path, *, seed: int = 0) -> Path:
-    """A run at `folder`/run on `folder`/genome.fa, with one checkpoint."""
-    fasta, run = folder / "genome.fa", folder / "run"
-    fasta.write_text(genome_text())
-    config = resolve_config(
-        {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
-    )
-    return save_run(run, config, seed)
+def write_run(folder: Path, name: str = "run", *, seed: int = 0, **settings: object) -> Path:
+    """Write `folder`/genome.fa unless it is there, and an untrained run on it as `folder`/`name`.
+
+    `settings` take the place of a configuration's sections of the same name.
+    """
+    if not (fasta := folder / "genome.fa").exists():
+        fasta.write_text(genome_text())
+    given = {
+        "recipe": "own",
+        "fasta": str(fasta),
+        "backbone": NETWORK,
+        "data": {"seq_len": SEQ_LEN},
+    }
+    return save_run(folder / name, resolve_config(given | settings), seed)
 
 
 def save_run(run: Path, config: RunConfig, seed: int = 0) -> Path:

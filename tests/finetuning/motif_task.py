@@ -1,5 +1,8 @@
 """A small task with a known answer: does a sequence hold TATAAAGC, on either strand?"""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 
 from genodiff.alphabet import reverse_complement
@@ -34,6 +37,22 @@ def examples(
     if kind == "regression":
         found = found * 3.0 + 10
     return Examples(sequences, found, [f"s{i}" for i in range(n)])
+
+
+def write_tables(
+    folder: Path,
+    n: int = 24,
+    n_test: int = 12,
+    lengths: tuple[int, int] = (20, 30),
+    labels: Sequence[str] = "01",
+) -> Path:
+    """Write train.csv and test.csv of names, sequences and labels; returns the folder."""
+    for part, count, seed in (("train", n, 1), ("test", n_test, 2)):
+        some = examples(count, seed, lengths)
+        rows = zip(some.names, some.sequences, some.labels, strict=True)
+        text = "".join(f"{name},{s.decode()},{labels[y]}\n" for name, s, y in rows)
+        (folder / f"{part}.csv").write_text("name,seq,label\n" + text)
+    return folder
 
 
 def task_data(
