@@ -15,244 +15,23 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-SCHEDULE = '''
-from dataclasses import dataclass
-
-from genodiff.diffusion.schedule import SCHEDULES, Schedule
-
-
-@SCHEDULES.register("cubic")
-@dataclass(frozen=True)
-class Cubic(Schedule):
-    """alpha = 1 - t^3."""
-
-    def alpha(self, t):
-        return 1 - t**3
-
-    def masked(self, t):
-        return t**3
-
-    def dalpha(self, t):
-        return -3 * t**2
-
-    def inverse(self, alpha):
-        return (1 - alpha) ** (1 / 3)
-'''
-
-SAMPLER = '''
-import torch
-
-from genodiff.diffusion.sampler import Filling, one_per_mask, sampler
-
-
-@sampler("right-to-left", fits=("masked",), evaluations=one_per_mask, uses_steps=False)
-def right_to_left(diffusion, denoiser, xt, options):
-    """The last mask first."""
-    filling = Filling(diffusion, denoiser, xt, options)
-    places = torch.arange(xt.shape[1])
-    while (masked := filling.x == diffusion.mask_id).any():
-        rows = masked.any(-1).nonzero()[:, 0]
-        due = places == (places * masked[rows]).amax(-1, keepdim=True)
-        logits, sigma = filling.evaluate(rows, torch.ones(len(rows)).double(), due)
-        filling.reveal(rows, due, logits, sigma)
-    return filling.done()
-'''
-
-OBJECTIVE = '''
-from dataclasses import dataclass, replace
-
-from genodiff.diffusion.objective import OBJECTIVES
-from genodiff.diffusion.objectives.mdlm import Mdlm
-
-
-@OBJECTIVES.register("scaled")
-@dataclass(frozen=True)
-class Scaled(Mdlm):
-    """MDLM's loss times a setting of its own."""
-
-    factor: float = 1.0
-
-    def loss(self, denoiser, *given):
-        terms = super().loss(denoiser, *given)
-        return terms._replace(nats=self.factor * terms.nats)
-'''
-
-SUITE = '''
-from pathlib import Path
-
-import numpy as np
-
-from genodiff.tasks.examples import Examples, Parts
-from genodiff.tasks.suite import LAYOUTS, TaskFiles
-from genodiff.tasks.suite_files import register_suite
-
-register_suite(Path(__file__).parent / "toysuite.yaml")
-
-
-@LAYOUTS.register("lines")
-def read_lines(files: TaskFiles) -> Parts:
-    """Lines of PART LABEL SEQUENCE in one file."""
-    parts = {"train": [], "test": []}
-    for line in (files.folder / "lines.txt").read_text().splitlines():
-        part, label, sequence = line.split()
-        parts[part].append((sequence.encode(), int(label)))
-    return Parts(
-        *(
-            Examples([s for s, _ in rows], np.array([y for _, y in rows]), ["" for _ in rows])
-            for rows in parts.values()
-        )
-    )
-'''
-
-SUITE_YAML = """
-suite: toysuite
-description: Two words to be distinguished
-layout: lines
-tasks:
-  - {name: words, max_length: 30}
-"""
-
-VERB = '''
-from dataclasses import dataclass, field
-from typing import Annotated
-
-from genodiff.jobs.request import Option, Request
-from genodiff.jobs.verbs import verb
-
-
-@verb("hello")
-@dataclass(frozen=True, kw_only=True)
-class HelloRequest(Request[str]):
-    """Greet somebody by name."""
-
-    name: Annotated[str, Option("Whom to greet.", ("NAME",), is_word=True)] = field(kw_only=False)
-
-    def answer(self, *given):
-        return f"hello, {self.name}"
-
-    def show(self, answer):
-        print(answer)
-'''
-
-
-BACKBONE = '''
-from typing import ClassVar, Literal
-
-import torch
-from torch import nn
-
-from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
-
-
-@BACKBONES.register("context")
-class ContextSettings(BackboneSettings):
-    """A convolution over the neighbours of each position."""
-
-    kind: Literal["context"] = "context"
-    reach: int = 3
-    usual_preset = "context-tiny"
-    causal: ClassVar[bool] = False
-
-    def build(self, vocab_size, complement=None, *, seed=0):
-        return Context(self, vocab_size, seed)
-
-    def n_parameters(self, vocab_size):
-        return 2 * vocab_size * self.d_model + self.reach * self.d_model**2
-
-
-class Context(Backbone):
-    def __init__(self, settings, vocab_size, seed):
-        super().__init__()
-        self.settings, self.vocab_size, d = settings, vocab_size, settings.d_model
-        numbers = torch.Generator().manual_seed(seed)
-        self.embedding = nn.Parameter(torch.randn(vocab_size, d, generator=numbers) / 8)
-        self.near = nn.Parameter(torch.randn(d, d, settings.reach, generator=numbers) / 8)
-        self.head = nn.Parameter(torch.zeros(vocab_size, d))
-
-    def forward(self, xt, sigma=None, lengths=None):
-        h = self.embedding[xt].transpose(1, 2)
-        h = torch.relu(nn.functional.conv1d(h, self.near, padding="same"))
-        return h.transpose(1, 2) @ self.head.T
-
-
-PRESETS.add("context-tiny", ContextSettings(d_model=8, n_layer=1))
-'''
-
-
-SCORE_METHOD = '''
-from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod
-from genodiff.scoring.span_scores import Estimate, take_logs
-
-
-@SCORE_METHODS.register("flanks")
-class Flanks(ScoreMethod):
-    """The effect of a variant on every fourth base around it, masked together."""
-
-    help = "every fourth base around, given those that differ"
-
-    def windows(self, ref, alt):
-        return 2
-
-    def start(self, reader, pair, options, place):
-        spellings = [(pair.ref, pair.ref_span), (pair.alt, pair.alt_span)]
-        masks = [
-            ~span & ((~span).cumsum() % 4 == 0) & reader.are_targets(ids) for ids, span in spellings
-        ]
-        pairs = [(ids, mask) for (ids, _), mask in zip(spellings, masks)]
-        logs = yield [reader.hide(ids, mask) for ids, mask in pairs]
-        ref, alt = (take_logs(reader, x, ids[mask]).sum() for x, (ids, mask) in zip(logs, pairs))
-        return Estimate(float(alt - ref), 0.0, windows=2)
-'''
-
-
-TRACK_FORMAT = '''
-from genodiff.maps.track_files import FORMATS, TrackFormat
-from genodiff.maps.track_values import TRACKS
-
-
-@FORMATS.register("wiggle")
-class Wig(TrackFormat):
-    """A wiggle file for each track, as text."""
-
-    suffix = ".wiggle"
-    kind = "tracks"
-
-    def write(self, folder, content):
-        for name, track in TRACKS.items():
-            with open(folder / f"{name}{self.suffix}", "w") as file:
-                for block in content.blocks():
-                    print(f"variableStep chrom={block.contig}", file=file)
-                    for place, value in enumerate(track.compute(block), block.start + 1):
-                        if value == value:  # a base that was not read is NaN
-                            print(place, f"{value:.6f}", file=file)
-'''
-
-
-BASELINE = '''
-import numpy as np
-
-from genodiff.finetuning.model_words import BASELINES, Baseline
-
-
-def fit_gc_share(given):
-    """Predict class 1 if the GC share is above the mean of train."""
-
-    def share(examples):
-        return np.array([(s.count(b"G") + s.count(b"C")) / len(s) for s in examples.sequences])
-
-    usual = share(given.train).mean()
-    return lambda examples: np.eye(given.n_out)[(share(examples) > usual).astype(int)]
-
-
-BASELINES.add("gc-share", Baseline(fit_gc_share))
-'''
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "how-to" / "plug-ins.md").read_text()
+
+
+def read_block(heading: str, language: str = "python") -> str:
+    """Return the code in a language below a heading of the page."""
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    found = re.search(rf"^```{language}\n(.*?)^```$", section, flags=re.M | re.S)
+    assert found, heading
+    return found[1]
 
 
 class Piece(NamedTuple):
     """One file of the plug-in and a quick command that needs what the file registers."""
 
-    source: str
-    probe: list[str]
+    heading: str  # on the page
+    probe: str
     said: str  # by the probe where the piece is there
     missing: str  # by the probe where it is not
     beside: tuple[tuple[str, str], ...] = ()  # (name, content) of data files
@@ -260,55 +39,47 @@ class Piece(NamedTuple):
 
 PIECES = {
     "toy_schedule": Piece(
-        SCHEDULE,
-        ["config", "show", "toy", "--schedule", "cubic"],
-        "schedule: cubic",
-        "unknown schedule",
+        "A schedule", "config show toy --schedule cubic", "schedule: cubic", "unknown schedule"
     ),
     "toy_sampler": Piece(
-        SAMPLER, ["sample", "--sampler", "right-to-left"], "no file to write", "no sampler"
+        "A sampler", "sample --sampler right-to-left", "no file to write", "no sampler"
     ),
     "toy_objective": Piece(
-        OBJECTIVE,
-        [
-            "config", "show", "toy", "--objective", "scaled", "--objective-options.factor", "2.5",
-        ],
+        "An objective",
+        "config show toy --objective scaled --objective-options.factor 2.5",
         "factor: 2.5",
         "unknown objective",
     ),
     "toy_suite": Piece(
-        SUITE,
-        ["finetune", "list", "toysuite"],
+        "A suite of tasks",
+        "finetune list toysuite",
         "words",
         "no suite 'toysuite'",
-        (("toysuite.yaml", SUITE_YAML),),
+        (("toysuite.yaml", read_block("A suite of tasks", "yaml")),),
     ),
-    "toy_verb": Piece(VERB, ["hello", "world"], "hello, world", "unknown command 'hello'"),
+    "toy_verb": Piece("A verb", "hello world", "hello, world", "unknown command 'hello'"),
     "toy_backbone": Piece(
-        BACKBONE,
-        ["config", "show", "toy", "--model", "context"],
-        "preset: context-tiny",
-        "unknown 'context'",
+        "A backbone", "config show toy --model context", "context-tiny", "unknown 'context'"
     ),
     "toy_score_method": Piece(
-        SCORE_METHOD,
-        ["score", "run", "in.vcf", "--fasta", "ref.fa", "--out", "o.tsv", "--method", "flanks"],
+        "A method of scoring variants",
+        "score run in.vcf --fasta ref.fa --out o.tsv --method flanks",
         "ref.fa",
         "no method 'flanks'",
     ),
     "toy_track_format": Piece(
-        TRACK_FORMAT,
-        ["tracks", "run", "--fasta", "ref.fa", "--out", "tracks", "--format", "wiggle"],
+        "A format of tracks",
+        "tracks run --fasta ref.fa --out tracks --format wiggle",
         "run: is not there",
         "'wiggle' is no format",
     ),
     "toy_baseline": Piece(
-        BASELINE,
-        "finetune gue --task EMP/H3 --model gc-share --data nowhere --offline --out o".split(),
+        "A baseline",
+        "finetune gue --task EMP/H3 --model gc-share --data nowhere --offline --out o",
         "nowhere: the data of gue are not here",
         "no model 'gc-share'",
     ),
-}  # fmt: skip
+}
 
 
 def plug_in(folder: Path, *names: str) -> Path:
@@ -319,7 +90,7 @@ def plug_in(folder: Path, *names: str) -> Path:
     points = "".join(f"{name} = {name}\n" for name in names)
     (about / "entry_points.txt").write_text(f"[genodiff.plugins]\n{points}")
     for name in names:
-        (folder / f"{name}.py").write_text(PIECES[name].source)
+        (folder / f"{name}.py").write_text(read_block(PIECES[name].heading))
         for file, content in PIECES[name].beside:
             (folder / file).write_text(content)
     return folder
@@ -385,20 +156,18 @@ def genodiff_each(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def probed(genodiff_each, tmp_path_factory):
-    """What the probe of each piece says where all are installed."""
+    """Run the probe of each piece where all pieces are installed, and where none is."""
     folder = tmp_path_factory.mktemp("probes")
-    probes = [piece.probe for piece in PIECES.values()]
-    found = genodiff_each(plug_in(folder / "whole", *PIECES), folder, *probes)
-    return dict(zip(PIECES, found, strict=True))
+    probes = [piece.probe.split() for piece in PIECES.values()]
+    both = (plug_in(folder / "whole", *PIECES), plug_in(folder / "none"))
+    found = (genodiff_each(plug_ins, folder, *probes) for plug_ins in both)
+    return dict(zip(PIECES, zip(*found, strict=True), strict=True))
 
 
 @pytest.mark.parametrize("name", PIECES)
-def test_a_piece_is_reached_where_its_file_is_installed_and_not_elsewhere(
-    name, probed, genodiff_each, tmp_path
-):
-    others = plug_in(tmp_path / "plug_in", *(other for other in PIECES if other != name))
-    ((code, without),) = genodiff_each(others, tmp_path, PIECES[name].probe)
-    assert PIECES[name].said in probed[name][1]
+def test_a_piece_is_reached_where_its_file_is_installed_and_not_elsewhere(name, probed):
+    (_, found), (code, without) = probed[name]
+    assert PIECES[name].said in found
     assert code == 2
     assert PIECES[name].missing in without
 
