@@ -1,23 +1,18 @@
 """`genodiff.load`: runs, checkpoints, published folders and text, and nothing left behind."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 from tiny_run import write_run
 
 import genodiff
-from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
-from genodiff.hub.mdlm_layout import make_mdlm_config, to_published_mdlm
-from genodiff.runs.resolve import resolve_config
-from genodiff.training.run import train
 from tests.commands import exit_code
+from tests.hub.mdlm_folders import DIT, network, write
 from tests.hub.published_folders import sample_ids, write_published
-from tests.texts import NETWORK, SONG, write_song
+from tests.texts import SONG
 
 
 def listing(folder: Path) -> list[str]:
@@ -45,16 +40,8 @@ def test_a_published_caduceus_is_read_as_it_stands_and_as_its_import(tmp_path, p
 
 
 def test_a_published_network_of_mdlm_is_read_as_it_stands(tmp_path):
-    settings = DiTSettings(d_model=24, n_layer=2, n_head=3, d_cond=16, time_conditioning=True)
-    theirs = settings.build(12, None, seed=1).eval()
-    with torch.no_grad():
-        for i, weight in enumerate(theirs.parameters()):
-            weight.add_(0.1 * torch.sin(torch.arange(weight.numel()) + i).view(weight.shape))
-    state = to_published_mdlm(settings, dict(theirs.named_parameters()))
-    folder = tmp_path / "published"
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(make_mdlm_config(settings, 12, 64)))
-    save_file({n: x.detach().contiguous() for n, x in state.items()}, folder / "model.safetensors")
+    theirs = network(DIT)
+    folder = write(tmp_path / "published", theirs)
     before = listing(tmp_path)
     ours = genodiff.load(folder)
     assert listing(tmp_path) == before
@@ -78,19 +65,6 @@ def test_what_is_no_model_is_one_line(tmp_path):
     for path, said in (("nowhere", "not found"), ("empty", "not found"), ("file", "is a file")):
         with pytest.raises(CheckpointError, match=said):
             genodiff.load(tmp_path / path)
-
-
-@pytest.fixture(scope="module")
-def text_run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    given = {"recipe": "own", "domain": "text", "text": str(write_song(folder))}
-    config = resolve_config(
-        given
-        | {"backbone": NETWORK, "data": {"seq_len": 32}, "optim": {"warmup_steps": 0}}
-        | {"train": {"max_steps": 2, "batch_size": 4, "checkpoint_every": 2}}
-    )
-    train(config, folder / "run", argv=["test"])
-    return folder / "run"
 
 
 def test_a_model_of_text_samples_fills_and_is_scored(text_run, tmp_path):

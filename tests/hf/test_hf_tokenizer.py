@@ -7,7 +7,6 @@ import pytest
 import torch
 from transformers import AutoTokenizer, DataCollatorForLanguageModeling
 
-from genodiff.alphabet import DNA
 from genodiff.hf import CaduceusTokenizer
 
 
@@ -47,14 +46,6 @@ def check_case(tokenizer: CaduceusTokenizer, case: dict[str, Any]) -> None:
     assert tokenizer.decode(default["input_ids"]) == case["decode_default"]
     skipped = tokenizer.decode(default["input_ids"], skip_special_tokens=True)
     assert skipped == case["decode_default_skip_special"]
-
-
-def test_ids_are_those_of_the_alphabet(tokenizer):
-    assert list(tokenizer.get_vocab()) == list(DNA.tokens)
-    assert list(tokenizer.complement_map.values()) == list(DNA.complement or ())[:12]
-    text = "ACGTNacgtnRU"
-    ours = DNA.encode(text, unknown="unk").tolist()
-    assert tokenizer(text, add_special_tokens=False)["input_ids"] == ours
 
 
 def test_batches_are_padded_on_the_left_and_a_mask_comes_when_it_is_asked_for(tokenizer):

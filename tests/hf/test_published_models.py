@@ -18,8 +18,6 @@ from transformers import (
 )
 
 import genodiff.hf
-from genodiff.hub.source import read_source
-from genodiff.runs.model import load_model
 from tests.hub.published_folders import CONFIG, PLANT, network, sample_ids, state_of
 
 FORMS: list[dict[str, Any]] = [
@@ -106,14 +104,6 @@ def test_golden_numbers_hidden_states_and_gradients_by_their_published_names(nam
                 same(parameter.grad, held[f"grad_f64/{entry}"], atol=1e-9)
 
 
-def test_logits_equal_those_of_an_imported_run(folder, tmp_path):
-    from tests.commands import exit_code
-
-    assert exit_code("checkpoint", "import", folder, "--out", tmp_path / "run") == 0
-    ids = sample_ids()
-    same(logits_of(folder, ids), load_model(tmp_path / "run").backbone(ids).detach())
-
-
 def test_a_vocabulary_of_plants_keeps_its_ids_and_its_tokenizer(tmp_path):
     config = CONFIG | PLANT
     complement = tuple(PLANT["complement_map"].values())
@@ -137,32 +127,27 @@ def test_a_vocabulary_of_plants_keeps_its_ids_and_its_tokenizer(tmp_path):
     same(logits_of(tmp_path, ids), theirs(ids).detach())
 
 
-@pytest.mark.parametrize("kind", ["bin", "shards of bin", "shards", "half"])
-def test_archives_shards_and_half_precision_are_read(folder, kind):
+def test_archives_in_shards_are_read(folder):
+    """Other forms of a published folder: tests/hub/test_file_and_folder.py."""
     ids, file = sample_ids(), folder / "model.safetensors"
     wanted, state = logits_of(folder, ids), load_file(file)
     file.unlink()
-    if kind == "bin":
-        torch.save(state, folder / "pytorch_model.bin")
-    elif kind == "half":
-        save_file({n: x.half() if x.is_floating_point() else x for n, x in state.items()}, file)
-        rounded = {n: x.half().float() if x.is_floating_point() else x for n, x in state.items()}
-        model = AutoModelForMaskedLM.from_pretrained(folder)
-        assert model.dtype == torch.float32  # as the config says
-        for name, x in model.state_dict().items():
-            same(x, rounded[name])
-        return
-    else:
-        end = "bin" if "bin" in kind else "safetensors"
-        stem = "pytorch_model" if end == "bin" else "model"
-        names = sorted(state)
-        table = {n: f"{stem}-0000{1 + i % 2}-of-00002.{end}" for i, n in enumerate(names)}
-        for part in set(table.values()):
-            held = {n: state[n] for n in names if table[n] == part}
-            torch.save(held, folder / part) if end == "bin" else save_file(held, folder / part)
-        index = {"metadata": {}, "weight_map": table}
-        (folder / f"{stem}.{end}.index.json").write_text(json.dumps(index))
+    table = {n: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, n in enumerate(sorted(state))}
+    for part in set(table.values()):
+        torch.save({n: x for n, x in state.items() if table[n] == part}, folder / part)
+    index = {"metadata": {}, "weight_map": table}
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
     same(logits_of(folder, ids), wanted)
+
+
+def test_half_precision_becomes_the_type_of_the_config(folder):
+    file = folder / "model.safetensors"
+    state = load_file(file)
+    save_file({n: x.half() if x.is_floating_point() else x for n, x in state.items()}, file)
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    assert model.dtype == torch.float32
+    for name, x in model.state_dict().items():
+        same(x, state[name].half().float() if state[name].is_floating_point() else state[name])
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
@@ -234,10 +219,6 @@ def test_the_parameters_are_those_of_the_published_code(shared):
         layout = json.loads((folder / "layout.json").read_text())
         mine = set(AutoModelForMaskedLM.from_pretrained(folder).state_dict())
         assert mine - {"lm_head.weight"} == set(layout["keys_in_file"])
-
-
-def test_read_source_agrees_that_the_folder_is_a_caduceus(folder):
-    assert read_source(folder).layout == "caduceus"
 
 
 def test_the_name_of_a_pretrained_model_is_its_folder():

@@ -14,12 +14,10 @@ import genodiff.hf
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE, adopt_network
 from genodiff.hub.source import read_source
-from genodiff.runs.config import RunConfig
 from genodiff.runs.model import load_model
-from genodiff.runs.resolve import resolve_config
 from tests.commands import exit_code
 from tests.hub.published_folders import sample_ids
-from tests.tiny_run import NETWORK, genome_text, save_run, write_run
+from tests.tiny_run import NETWORK, write_run
 
 
 def run_logits(run: Path, ids: torch.Tensor) -> torch.Tensor:
@@ -62,12 +60,7 @@ def test_a_saved_config_is_the_published_one_with_its_ids_in_order(tmp_path):
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
 def test_an_exported_run_has_its_logits_in_transformers(tmp_path, strands):
-    config = resolve_config(
-        {"recipe": "own", "fasta": str(write_run(tmp_path) and tmp_path / "genome.fa"),
-         "backbone": NETWORK | {"strands": strands}, "data": {"seq_len": 64}}
-    )  # fmt: skip
-    assert isinstance(config, RunConfig)
-    run, ids = save_run(tmp_path / strands, config), sample_ids()
+    run, ids = write_run(tmp_path, backbone=NETWORK | {"strands": strands}), sample_ids()
     assert exit_code("checkpoint", "export", run, "--out", tmp_path / "hub") == 0
     assert torch.equal(logits_of(tmp_path / "hub", ids), run_logits(run, ids))
 
@@ -129,23 +122,16 @@ def test_the_bare_model_reads_every_folder_and_is_read_by_every_model(tmp_path):
 
 
 def test_runs_that_cannot_be_published_are_refused_in_one_line(tmp_path):
-    config = resolve_config(
-        {"recipe": "own", "fasta": str(write_run(tmp_path) and tmp_path / "genome.fa"),
-         "backbone": {"kind": "dimamba", "d_model": 16, "n_layer": 1},
-         "data": {"seq_len": 64}}
-    )  # fmt: skip
+    run = write_run(tmp_path, backbone={"kind": "dimamba", "d_model": 16, "n_layer": 1})
     with pytest.raises(UsageError, match="of the kind dimamba"):
-        genodiff.hf.from_run(save_run(tmp_path / "dimamba", config))
+        genodiff.hf.from_run(run)
     with pytest.raises(CheckpointError, match="not found"):
         genodiff.hf.from_run(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("network", [NETWORK, NETWORK | {"strands": "single"}], ids=["ps", "ph"])
 def test_a_folder_of_weights_alone_is_read_where_it_stands(tmp_path, network):
-    fasta = tmp_path / "genome.fa"
-    fasta.write_text(genome_text())
-    given = {"recipe": "own", "fasta": str(fasta), "backbone": network, "data": {"seq_len": 64}}
-    run = save_run(tmp_path / "run", resolve_config(given))
+    run = write_run(tmp_path, backbone=network)
     folder = tmp_path / "ready"
     genodiff.export_checkpoint(run, out=folder, format="safetensors")
     ids = sample_ids()

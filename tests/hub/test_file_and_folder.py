@@ -9,7 +9,6 @@ from safetensors.torch import load_file, save_file
 from tiny_run import write_run
 
 import genodiff
-from genodiff.errors import CheckpointError
 from genodiff.hub.source import read_source
 from genodiff.hub.warm_start import read_warm_start
 from genodiff.runs.run_paths import locate
@@ -102,9 +101,3 @@ def test_parts_of_a_run_and_of_a_sweep_are_the_whole(tmp_path):
     (tmp_path / "other" / "units").mkdir(parents=True)
     for other in (run / "checkpoints" / "step_1", tmp_path / "other" / "units", run / "no.json"):
         assert locate(other, there=False) == other
-
-
-def test_a_file_that_belongs_to_no_model_is_refused(tmp_path):
-    (tmp_path / "in.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="is a file, not a folder"):
-        genodiff.load(tmp_path / "in.json")

@@ -9,60 +9,17 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from published_folders import assert_code, sample_ids
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from genodiff.backbones.dimamba import DiMambaSettings
-from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError
 from genodiff.hub.adopt import adopt_network
 from genodiff.hub.export import export_model
-from genodiff.hub.mdlm import read_hyper_parameters
-from genodiff.hub.mdlm_layout import make_mdlm_config, map_mdlm_names, to_published_mdlm
+from genodiff.hub.mdlm_layout import make_mdlm_config, map_mdlm_names
 from genodiff.hub.source import read_source
-from genodiff.hub.weight_files import open_weights
 from genodiff.runs.model import load_model
-
-DIT = DiTSettings(d_model=24, n_layer=2, n_head=3, d_cond=16, time_conditioning=True)
-MAMBAS = {
-    "adaln": DiMambaSettings(d_model=16, n_layer=2, d_cond=8, d_state=4, dropout=0.1),
-    "adaln, tied": DiMambaSettings(
-        d_model=16, n_layer=2, d_cond=8, d_state=4, tie_head=True, dropout=0.1
-    ),
-    "add": DiMambaSettings(
-        d_model=16, n_layer=2, conditioning="add", d_cond=16, d_state=4, residual=False
-    ),
-    "concat": DiMambaSettings(d_model=16, n_layer=2, conditioning="concat", d_cond=8, d_state=4,
-                              residual=False, spare_rows=8),
-}  # fmt: skip
-
-
-def network(shape: Any, rows: int = 12, seed: int = 0) -> Any:
-    model = shape.build(rows, None, seed=seed).eval()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.2)
-    return model
-
-
-def state_of(model: Any) -> dict[str, Tensor]:
-    return {
-        n: x.detach().clone().contiguous()
-        for n, x in to_published_mdlm(model.settings, dict(model.named_parameters())).items()
-    }
-
-
-def write(folder: Path, model: Any, **changes: Any) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(
-        json.dumps(make_mdlm_config(model.settings, model.vocab_size, 64) | changes)
-    )
-    save_file(state_of(model), folder / "model.safetensors", metadata={"format": "pt"})
-    return folder
+from tests.hub.mdlm_folders import DIT, MAMBAS, network, state_of, write
 
 
 def same_logits(ours: Any, theirs: Any, atol: float = 1e-5) -> None:
@@ -193,18 +150,9 @@ def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path):
     assert read_source(path, averaged=False).weights == "raw"
 
 
-def test_a_lightning_file_says_what_its_network_is_without_its_classes_being_made(tmp_path):
-    lightning(tmp_path / "last.ckpt", network(DIT), network(DIT))
-    told = read_hyper_parameters(open_weights([tmp_path / "last.ckpt"]).extra)
-    assert told["model"] == {"hidden_size": 24, "n_heads": 3, "length": 64}
-    assert told["time_conditioning"] is True
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda s: s.pop("backbone.blocks.1.attn_qkv.weight"), "backbone.blocks.1.attn_qkv.weight"),
-        (lambda s: s.update({"backbone.blocks.0.norm1.weight": torch.ones(5)}), "norm1.weight"),
         (lambda s: s.update({"backbone.blocks.99999999.norm1.weight": torch.ones(24)}), "layer"),
         (
             lambda s: s.update({"backbone.blocks.9999999999999.norm1.weight": torch.ones(24)}),
@@ -222,15 +170,6 @@ def test_what_does_not_fit_is_named(tmp_path, change, said):
     with pytest.raises(CheckpointError, match=said) as caught:
         read_source(tmp_path)
     assert caught.value.fix
-
-
-@pytest.mark.parametrize(
-    "changes", [{"n_heads": 4}, {"hidden_dim": 32}, {"vocab_size": 13}, {"n_blocks": 3}]
-)
-def test_a_config_of_another_network_is_refused(tmp_path, changes):
-    write(tmp_path, network(DIT), **changes)
-    with pytest.raises(CheckpointError):
-        read_source(tmp_path)
 
 
 def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path):
@@ -257,41 +196,6 @@ def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path):
     assert (out / "model.safetensors").read_bytes() == (
         tmp_path / "hf" / "model.safetensors"
     ).read_bytes()
-
-
-def test_an_imported_network_samples_and_evaluates(tmp_path):
-    write(tmp_path / "hf", network(DIT))
-    adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
-    assert_code(0, "sample", "--checkpoint", str(tmp_path / "run"), "--fasta",
-                str(tmp_path / "o.fa"), "--n", "1", "--length", "32", "-q")  # fmt: skip
-    assert set((tmp_path / "o.fa").read_text().splitlines()[1]) <= set("ACGT")
-    (tmp_path / "x.fa").write_text(">a\n" + "ACGTTGCAGTCCA" * 600 + "\n")
-    words = ["eval", str(tmp_path / "run"), "--fasta", str(tmp_path / "x.fa"), "--max-windows", "4",
-             "--no-baselines", "-q", "--threads", "1"]  # fmt: skip
-    assert_code(0, *words)
-    assert "test of x.fa" in json.loads((tmp_path / "run" / "eval.json").read_text())
-
-
-@settings(
-    max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
-@given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
-def test_no_damage_to_a_lightning_file_makes_anything_but_a_clear_refusal_or_a_sound_network(
-    tmp_path, kind, where, bit
-):
-    clean, damaged = tmp_path / "clean.ckpt", tmp_path / "damaged.ckpt"
-    if not clean.exists():
-        lightning(clean, network(DIT), network(DIT))
-    raw = clean.read_bytes()
-    at = int(where * (len(raw) - 1))
-    damaged.write_bytes(
-        raw[:at] if kind == "cut" else raw[:at] + bytes([raw[at] ^ (1 << bit)]) + raw[at + 1 :]
-    )
-    try:
-        found = read_source(damaged)
-    except CheckpointError:
-        return
-    assert all(torch.isfinite(x).all() for x in found.tensors.values())
 
 
 def test_tensors_that_are_not_read_are_counted_and_named(tmp_path, capsys):

@@ -108,12 +108,16 @@ WRONG: dict[str, tuple[Change, str, str]] = {
     "a shape overflows": (header(shape=[1 << 62, 8]), WEIGHTS, "header"),
     "offsets overlap": (header(data_offsets=[0, 768]), WEIGHTS, "header"),
     "a tensor is missing": (state(lambda s: s.pop(f"{LAYER}.A_log")), WEIGHTS, "A_log"),
+    "the embedding is missing": (state(lambda s: s.pop(WORD)), WEIGHTS, "no embedding"),
     "a tensor is too many": (more(**{"x.weight": torch.zeros(1)}), WEIGHTS, "x.weight"),
     "a tensor has another shape": (more(**{f"{LAYER}.D": torch.ones(7)}), WEIGHTS, "(7,)"),
     "a number is NaN": (state(lambda s: s[WORD].fill_(float("nan"))), WEIGHTS, "not finite"),
     "tied tensors differ": (more(**{REV: torch.ones(48, 12)}), WEIGHTS, "should equal"),
     "the complement is scrambled": (
         more(**{"lm_head.complement_map": torch.arange(16)}), WEIGHTS, "complement",
+    ),
+    "the width is missing": (
+        data(lambda b: b.replace(b'"d_model"', b'"dim"'), CONF), CONF, "d_model",
     ),
     "the width is absurd": (config(d_model=10**9), CONF, "d_model"),
     "the width is more than absurd": (config(d_model=10**18), CONF, "too large"),
