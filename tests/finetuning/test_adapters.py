@@ -48,6 +48,7 @@ def disturb(backbone: nn.Module) -> None:
                 parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("shape", list(SHAPES))
 @pytest.mark.parametrize("name", ["lora", "dora"])
 @pytest.mark.parametrize("place", PLACES)

@@ -19,7 +19,7 @@ from genodiff.finetuning.labeller_files import read_labeller
 from genodiff.io.faidx import Genome
 from genodiff.jobs.journal import Journal
 from genodiff.runs.model import load_model
-from tests.commands import command
+from tests.commands import command, succeed
 from tests.tiny_networks import bases
 
 CONTIGS = {"chr1": 400, "chr2": 300, "chr3": 150}
@@ -72,8 +72,7 @@ def read(out: str) -> tuple[bytes, dict[str, Any]]:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_that_is_killed_goes_on_to_the_same_bits(kind, genome, run, capsys, monkeypatch):
-    code, _, err = command(capsys, *words(run, "whole", *KINDS[kind]))
-    assert code == 0, err
+    succeed(capsys, *words(run, "whole", *KINDS[kind]))
     whole = read("whole")
     assert len(whole[1]["history"]) == 3
     monkeypatch.setattr("genodiff.finetuning.fit_loop.SAVE_SECONDS", -1.0)  # after every step
@@ -135,7 +134,7 @@ def test_what_is_kept_of_another_request_is_refused_and_fresh_begins_again(
     assert (code, err.count("\n"), "another request" in err) == (2, 1, True), err
     Path("o.partial.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0no state")
     assert command(capsys, *words(run, "o", *KINDS["classes"]))[0] == 0, "it begins again"
-    assert command(capsys, *words(run, "plain", *KINDS["classes"]))[0] == 0
+    succeed(capsys, *words(run, "plain", *KINDS["classes"]))
     assert read("o") == read("plain")
     assert command(capsys, *words(run, "o", *other, "--fresh"))[0] == 0, "our own is replaced"
     Path("o", "mine.txt").write_text("somebody's")
@@ -145,8 +144,7 @@ def test_what_is_kept_of_another_request_is_refused_and_fresh_begins_again(
 
 def test_labels_that_letters_decide_are_learned_on_both_strands(genome, run, capsys):
     more = ("--epochs", 12, "--lr", 0.02, "--head", "linear", "--test", "chr2")
-    code, _, err = command(capsys, *words(run, "o", "--classes", "a.bed", "--stranded", *more))
-    assert code == 0, err
+    succeed(capsys, *words(run, "o", "--classes", "a.bed", "--stranded", *more))
     told = read("o")[1]
     assert told["counts"]["a+"] > 100
     assert all(value > 0.99 for value in told["measured"]["test"].values()), told["measured"]
@@ -158,9 +156,7 @@ def test_labels_that_letters_decide_are_learned_on_both_strands(genome, run, cap
 def test_a_plan_tells_windows_and_time_and_writes_nothing(genome, run, capsys, monkeypatch):
     monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda step: float(step()))
     before = set(Path().iterdir())
-    code, out, err = command(capsys, *words(run, "o", *KINDS["genes"], "--plan", "--json"))
-    assert code == 0, err
-    plan = json.loads(out)
+    plan = json.loads(succeed(capsys, *words(run, "o", *KINDS["genes"], "--plan", "--json")))
     assert plan["windows"] == {"train": 12, "valid": 3}
     assert (plan["steps"], plan["seconds"]) == (12, 36)  # a batch has three windows
     assert set(Path().iterdir()) == before

@@ -7,7 +7,6 @@ import torch
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import InitialValues
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import UsageError
 from genodiff.finetuning.batches import draw_turned, encode, shuffle_batches
 from genodiff.finetuning.fit import raw_scores
@@ -121,16 +120,6 @@ def test_parts_are_the_means_of_stretches_and_one_without_a_base_is_zero(parts):
             torch.testing.assert_close(found[row, part], expected)
 
 
-def test_with_parts_the_place_of_a_motif_is_seen_by_the_head_alone():
-    network = classifier("single", "none", parts=2)
-    network.backbone = Letters()
-    early, late = (torch.tensor([DNA.encode(s).tolist()]) for s in ("TATACCCC", "CCCCTATA"))
-    a, b = (network.embedding(x, torch.tensor([8])).view(2, -1) for x in (early, late))
-    torch.testing.assert_close(a, b.flip(0))
-    assert not torch.equal(a, b)
-    torch.testing.assert_close(a.mean(0), b.mean(0))  # which one mean over all could not tell apart
-
-
 @pytest.mark.parametrize("head", HEAD_NAMES)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 def test_the_bases_of_a_sequence_alone_have_gradients(strands, head):
@@ -218,24 +207,3 @@ def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone()
         )
     assert 30 < draw_turned(1, 0, 100).sum() < 70
     assert (draw_turned(1, 0, 100)[:50] == draw_turned(1, 0, 50)).all()
-
-
-@pytest.mark.parametrize("settings", [
-    DiTSettings(d_model=12, n_layer=2, n_head=2, d_cond=8, time_conditioning=True),
-    DiTSettings(d_model=12, n_layer=1, n_head=2, adaln=False, norm="rms"),
-])  # fmt: skip
-def test_a_transformer_takes_the_same_head_with_or_without_noise_level(settings):
-    network = Classifier(settings.build(DNA.padded_size, DNA.complement, seed=3), 2, strands="auto",
-                         complement=DNA.complement, seed=1)  # fmt: skip
-    assert network.strands == "average"
-    part = encode(examples(9, 3, (9, 60)), DNA, 100)
-    alone = np.concatenate(
-        [raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)]
-    )
-    np.testing.assert_allclose(
-        raw_scores(network, part, batch_size=7, extra=13), alone, atol=1e-5, rtol=0
-    )
-    x0, lengths = part.collate(np.arange(4))
-    network(x0, lengths).sum().backward()
-    assert network.weight.grad is not None
-    assert network.backbone.embedding.grad.abs().sum() > 0  # type: ignore[union-attr]

@@ -17,7 +17,7 @@ from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
 from genodiff.annotation.gene_files import format_bed12, format_gff3
 from genodiff.annotation.gene_grammar import CodingGene, label_genes
 from genodiff.errors import GenodiffError
-from tests.commands import check_refused, command
+from tests.commands import check_refused, command, succeed
 
 QUOTED = str.maketrans({";": "%3B", "%": "%25"})
 CONTIGS = {"chr2": 1003, "chr10": 61, "chr1": 700}
@@ -66,16 +66,14 @@ def read(out: str) -> dict[str, bytes]:
 
 def test_shards_in_any_order_give_the_bytes_of_one_run(kind, tmp_path, capsys, monkeypatch):
     words = ["predict", kind, "g.fa", "--threads", 1, "-q"]
-    code, _, err = command(capsys, *words, "-o", tmp_path / "whole")
-    assert code == 0, err
+    succeed(capsys, *words, "-o", tmp_path / "whole")
     whole = read(f"{tmp_path}/whole")
     assert len(whole) > 1 or kind == "values"
     parts = []
     for number in (2, 3, 1):
         parts.append(tmp_path / f"part{number}.npy")
-        assert command(capsys, *words, "--shard", f"{number}/3", "-o", parts[-1])[0] == 0
-    code, _, err = command(capsys, "merge", *parts, "-o", tmp_path / "merged")
-    assert code == 0, err
+        succeed(capsys, *words, "--shard", f"{number}/3", "-o", parts[-1])
+    succeed(capsys, "merge", *parts, "-o", tmp_path / "merged")
     assert read(f"{tmp_path}/merged") == whole
 
 
@@ -112,8 +110,7 @@ def test_what_is_predicted_is_drawn_below_the_tracks_of_a_network(
     both = ("--region", "chr2:1-90", "--region", "chr10:5-60", "--threads", 1, "-q")
     words = ["tracks", run, "--fasta", "g.fa", *both, "--track", tmp_path / "o"]
     more = ["--track", "twos=x.bedgraph", "--format", "html", "--format", "npz"]
-    code, _, err = command(capsys, *words, *more, "-o", tmp_path / "t")
-    assert code == 0, err
+    succeed(capsys, *words, *more, "-o", tmp_path / "t")
     page = (tmp_path / "t" / "tracks.html").read_text()
     data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])  # type: ignore[index]
     assert [(one["name"], one["limits"]) for one in data["related"]] == [
@@ -128,7 +125,7 @@ def test_what_is_predicted_is_drawn_below_the_tracks_of_a_network(
             assert (shown[2] == 2).all()
     assert [one["genes"] for one in data["regions"]] == [[], []]  # none is predicted
     shutil.copy("g.gff3", tmp_path / "o" / "labels.gff3")
-    assert command(capsys, *words, "--format", "html", "-o", tmp_path / "u")[0] == 0
+    succeed(capsys, *words, "--format", "html", "-o", tmp_path / "u")
     page = (tmp_path / "u" / "tracks.html").read_text()
     data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])  # type: ignore[index]
     genes = next(one["genes"] for one in data["regions"] if one["contig"] == "chr2")

@@ -13,10 +13,9 @@ from genodiff.annotation.gene_grammar import mirror_states
 from genodiff.errors import DataError
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.related_features import RelatedFeatures
-from genodiff.jobs.journal import Journal
 from genodiff.models.opening import open_language
 from genodiff.runs.related_backbone import RelatedBackbone
-from tests.commands import command
+from tests.commands import command, succeed
 from tests.related_genomes import differ
 from tests.tiny_networks import COMPLEMENT, network, reverse_complement
 from tests.tiny_run import genome_text, write_run
@@ -28,9 +27,7 @@ HOW = ("--context", 60, "--head", "linear", "--threads", 1, "-q")
 def folder(tmp_path_factory):
     """A run, its genome g.fa, two relatives, and which bases the nearer of them has otherwise."""
     folder = tmp_path_factory.mktemp("related")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(folder.parent / "cache"))
-        write_run(folder)
+    write_run(folder)
     own = genome_text()
     (folder / "g.fa").write_text(own)
     near = differ(own, 0.2, 2)
@@ -47,7 +44,6 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def here(folder, monkeypatch):
-    monkeypatch.setenv("GENODIFF_CACHE", str(folder.parent / "cache"))
     monkeypatch.chdir(folder)
 
 
@@ -86,43 +82,15 @@ def test_what_relatives_say_stands_beside_the_features_and_is_that_of_the_other_
         assert (turned - both).abs().max() <= 1e-5
 
 
-def test_what_only_relatives_tell_is_learned_and_kept(capsys, tmp_path, folder, monkeypatch):
-    code, _, err = command(capsys, *words("alone", "--epochs", 2))
-    assert code == 0, err
-    append = Journal.append
-
-    def stop(journal: Journal, entry: bytes) -> None:
-        append(journal, entry)
-        raise KeyboardInterrupt
-
-    related = words("related", "--relatives", "near.fa", "--epochs", 4)
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", stop)
-        assert command(capsys, *related)[0] == 130
-    other = words("related", "--relatives", "far.fa", "--epochs", 4)
-    code, _, err = command(capsys, *other)
-    assert (code, "another request" in err) == (2, True), err
-    code, _, err = command(capsys, *related)
-    assert code == 0, err
-    code, _, err = command(capsys, *words("whole", "--relatives", "near.fa", "--epochs", 4))
-    weights = [Path(one, "model.safetensors").read_bytes() for one in ("related", "whole")]
-    assert weights[0] == weights[1]
+def test_what_only_relatives_tell_is_learned_and_kept(capsys, tmp_path):
     rates = {}
-    for name in ("alone", "related"):
-        told = genodiff.load(name).fitted.card.told
-        rates[name] = told["measured"]["test"]["apart"]
+    for name, more in (("alone", (2,)), ("related", (4, "--relatives", "near.fa"))):
+        succeed(capsys, *words(name, "--epochs", *more))
+        rates[name] = genodiff.load(name).fitted.card.told["measured"]["test"]["apart"]
     assert rates["alone"] < 0.35
     assert rates["related"] > 0.9
 
     predict = ["predict", "related", "g.fa", "--region", "c3:1-900", "--threads", 1, "-q"]
-    assert command(capsys, *predict, "-o", tmp_path / "all")[0] == 0
-    for part in (1, 2):
-        shard = ["--shard", f"{part}/2", "-o", tmp_path / f"{part}.npy"]
-        assert command(capsys, *predict, *shard)[0] == 0
-    parts = [tmp_path / f"{part}.npy" for part in (1, 2)]
-    assert command(capsys, "merge", *parts, "-o", tmp_path / "merged")[0] == 0
-    for one in (tmp_path / "all").glob("*.bw"):
-        assert one.read_bytes() == (tmp_path / "merged" / one.name).read_bytes()
     given = genodiff.predict("related", Path("g.fa"), region=["c3:1-900"])
 
     # Relatives that are gone are asked for, another genome under their name is refused.
@@ -141,16 +109,12 @@ def test_what_only_relatives_tell_is_learned_and_kept(capsys, tmp_path, folder, 
 
 
 def test_a_genome_that_is_the_relative_itself_is_refused(capsys, tmp_path):
-    assert command(capsys, *words("o", "--relatives", "near.fa", "--max-steps", 1))[0] == 0
+    succeed(capsys, *words("o", "--relatives", "near.fa", "--max-steps", 1))
     with pytest.raises(DataError, match="of the genome itself"):
         genodiff.predict("o", Path("near.fa"))
-    assert command(capsys, *words("plain", "--max-steps", 1))[0] == 0
+    succeed(capsys, *words("plain", "--max-steps", 1))
     for code, said, more in (
-        (
-            2,
-            "trained without related genomes",
-            ["predict", "plain", "g.fa", "--relatives", "near.fa"],
-        ),
+        (2, "without related genomes", ["predict", "plain", "g.fa", "--relatives", "near.fa"]),
         (2, "--strains is for --relatives", words("x", "--strains")),
         (2, "at most 8,128 bases", words("x", "--relatives", "near.fa", "--core", 8009)),
         (3, "of the genome itself", words("x", "--relatives", "g.fa")),

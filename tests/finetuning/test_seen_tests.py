@@ -11,7 +11,7 @@ from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.reports.benchmark import write_benchmark
 from genodiff.reports.sweep_results import format_summary, group_rows, read_sweep
 from genodiff.studies.sweep_request import SweepRequest
-from tests.commands import command, exit_code
+from tests.commands import command, exit_code, succeed
 from tests.finetuning.motif_task import examples
 from tests.tiny_run import genome_text, write_run
 
@@ -75,9 +75,6 @@ def test_the_cards_of_kept_fits_say_what_pretraining_saw(home):
     said = SAW[0].upper() + SAW[1:] + "."
     assert said in cards["ours"]
     assert all("pretraining" not in cards[name].lower() for name in ("scratch", "kmer-lr"))
-    rows = fit(home, "cards-left-out", exclude_overlap="half", model=f"ours={home / 'run'}")
-    card = home / "cards-left-out" / "units" / str(rows[0]["key"]) / "README.md"
-    assert "\n\n6 of 20 test sequences were left out for all models: " in card.read_text()
 
 
 def test_rows_of_older_sessions_are_told_too_and_until_then_the_table_says_so(home):
@@ -101,6 +98,8 @@ def test_what_pretraining_saw_is_left_out_for_all_models_alike(home, level, drop
     assert any(line.startswith(left) for line in format_summary(rows))
     ours = next(row for row in rows if row["model"] == "ours")
     assert ours["pretraining"][level] == 0  # type: ignore[index]
+    card = (home / "without" / "units" / str(ours["key"]) / "README.md").read_text()
+    assert f"\n\n{dropped} of 20 test sequences were left out for all models: " in card
 
 
 @pytest.mark.slow
@@ -121,7 +120,10 @@ def test_what_cannot_be_left_out_is_refused(home):
     assert not (home / "refused").exists()
 
 
-@pytest.mark.parametrize(("words", "level"), [("", None), ("--exclude-overlap all", "all")])
+@pytest.mark.parametrize(
+    ("words", "level"),
+    [("", None), ("--exclude-overlap", "half"), ("--exclude-overlap all", "all")],
+)
 def test_the_flag_and_its_word_are_asked_for(home, words, level, monkeypatch):
     asked = []
 
@@ -153,19 +155,8 @@ def test_where_nothing_is_known_nothing_can_be_left_out(home, tmp_path, monkeypa
         (home / "moved.fa").rename(home / "genome.fa")
 
 
-def test_the_flag_alone_means_half(home, capsys):
-    code, shown, _ = command(
-        capsys, "finetune", "table", "--train", home / "train.csv", "--test", home / "test.csv",
-        "--model", f"ours={home / 'run'}", "--seeds", 1, "--epochs", 1, "--exclude-overlap",
-        "--out", home / "cli", "--quiet",
-    )  # fmt: skip
-    assert code == 0
-    assert "train, split own, half seen left out, accuracy" in shown
-
-
 def test_an_audit_measures_it_without_training(home, capsys):
     words = ("finetune", "audit", home / "train.csv", "--test", home / "test.csv")
-    code, shown, _ = command(capsys, *words, "--model", home / "run")
-    assert code == 0
+    shown = succeed(capsys, *words, "--model", home / "run")
     assert SAW.replace("ours", "run") in shown
     assert "pretraining" not in command(capsys, *words)[1]

@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 
 from genodiff.alphabet import DNA
-from genodiff.finetuning import choosing, scored_unit, selection, workers
+from genodiff.finetuning import choosing, selection
 from genodiff.finetuning.batches import encode
 from genodiff.finetuning.choosing import describe_choice
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.results import read_results, strip_variable_keys
-from genodiff.finetuning.scored_unit import Sealed
 from genodiff.finetuning.selection import FILE, list_head_candidates, shorten
 from genodiff.finetuning.sweep import SweepPlan, sweep
 from genodiff.finetuning.unit import MODEL, PREDICTOR, README, UNITS
 from genodiff.finetuning.unit_selection import UnitChoice
 from genodiff.reports.benchmark import write_benchmark
-from tests.finetuning.motif_task import examples
-from tests.finetuning.test_sweep import plan_of, write_table
+from tests.finetuning.motif_task import examples, write_tables
+from tests.finetuning.test_sweep import plan_of
 
 SEEDS = 2
 MODELS = ["scratch:caduceus-ph-tiny"]
@@ -32,7 +31,7 @@ MODELS = ["scratch:caduceus-ph-tiny"]
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("selection")
-    write_table(folder)
+    write_tables(folder, 40, 20, (30, 40), ("without", "with"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choosing, "FEW", 4)  # 4 of 40 examples validate
         patch.setattr(choosing, "LEAST_STEPS", (3, 12))  # of the 12 of a fit
@@ -49,57 +48,6 @@ def calm(home):
 def plan(home: Path, **more: object) -> SweepPlan:
     over = {"epochs": 4, "batch_size": 16, "lr": 1e-2}
     return plan_of(home, MODELS, over=over, choose_head=True, seeds=SEEDS, **more)
-
-
-class GuardedPart:
-    """A test part that may be read between `Sealed.open` and the next fit alone."""
-
-    opened: bool = False
-
-    def __init__(self, part: Any) -> None:
-        self._part = part
-
-    def take(self, rows: Any) -> Any:
-        """Nothing of it may be taken by anyone."""
-        assert len(rows) == 0
-        return self._part.take(rows)
-
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__"):
-            assert GuardedPart.opened, f"the test part's {name} were read before it was opened"
-        return getattr(self._part, name)
-
-
-def test_the_test_part_is_read_once_for_each_frozen_choice(home, monkeypatch):
-    fits: list[str] = []
-    opened: list[int] = []
-    load, fit, unseal = workers.load_cached, scored_unit.fit_unit, Sealed.open
-
-    def load_guarded(*given: Any) -> Any:
-        data = load(*given)
-        return data._replace(test=GuardedPart(data.test))
-
-    def fit_noted(unit: Any, *given: Any, **more: Any) -> Any:
-        GuardedPart.opened = False
-        fits.append(f"{unit.setting} seed {unit.seed}")
-        return fit(unit, *given, **more)
-
-    def open_counted(self: Sealed) -> Any:
-        GuardedPart.opened = True
-        opened.append(len(fits))
-        return unseal(self)
-
-    monkeypatch.setattr(workers, "load_cached", load_guarded)
-    monkeypatch.setattr(selection, "load_cached", load_guarded)
-    monkeypatch.setattr(scored_unit, "fit_unit", fit_noted)
-    monkeypatch.setattr(Sealed, "open", open_counted)
-    rows = sweep(plan(home), home / "out")
-    assert len(rows) == SEEDS
-    assert len(rows[0]["choices"]) == 1
-    tried = [f for f in fits if f.startswith("tried")]
-    assert len(tried) >= 6  # a short fit of each of four heads, and whole ones of two
-    assert fits[: len(tried)] == tried  # everything is chosen before anything is scored
-    assert opened == [len(tried) + 1 + i for i in range(SEEDS)]  # once after each final fit
 
 
 def test_a_choice_stands_in_the_rows_and_the_card(calm):
@@ -130,17 +78,6 @@ def test_a_choice_stands_under_the_table_and_on_the_page(calm):
     assert f"- {line} (accuracy on 4 examples of seed 1: " in table
     assert "after 0.25 of the epochs" in table
     assert line in page
-
-
-def test_a_choice_does_not_depend_on_the_test_part(calm, tmp_path):
-    write_table(tmp_path)
-    text = (tmp_path / "test.csv").read_text()
-    turned = text.replace("without", "?").replace("with\n", "without\n").replace("?", "with")
-    (tmp_path / "test.csv").write_text(turned)
-    (row,) = sweep(plan(tmp_path)._replace(seeds=1), tmp_path / "out")
-    before = read_results(calm)[0]
-    assert row["value"] == pytest.approx(1 - before["value"])
-    assert row["choices"] == before["choices"]
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from genodiff.tasks.data_request import DataRequest, TableFiles
 from genodiff.tasks.metrics import is_better
 from genodiff.tasks.suite import load_suite
 from tests.commands import SERVER
-from tests.finetuning.motif_task import examples
+from tests.finetuning.motif_task import examples, write_tables
 from tests.tiny_run import write_run
 
 BASELINES = list_baselines("dna")
@@ -33,25 +33,10 @@ BASELINES = list_baselines("dna")
 OVER = {"epochs": 2, "batch_size": 16, "lr": 1e-2}
 
 
-def write_table(folder: Path, n: int = 40, n_test: int = 20) -> dict[str, str]:
-    paths = {}
-    for part, count, seed in (("train", n, 1), ("test", n_test, 2)):
-        some = examples(count, seed, (30, 40))
-        rows = [
-            f"{s.decode()},{'with' if y else 'without'}\n"
-            for s, y in zip(some.sequences, some.labels, strict=True)
-        ]
-        text = "seq,label\n" + "".join(rows)
-        (folder / f"{part}.csv").write_text(text)
-        paths[part] = str(folder / f"{part}.csv")
-    return paths
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweeps")
-    write_table(folder)
-    os.environ.setdefault("GENODIFF_CACHE", str(folder / "cache"))
+    write_tables(folder, 40, 20, (30, 40), ("without", "with"))
     write_run(folder)
     return folder
 
@@ -243,29 +228,17 @@ def test_models_are_named_by_paths_presets_and_baselines(home):
         parse_models([f"a={run}", "a=scratch"], BASELINES)
 
 
-def test_the_papers_best_settings_follow_the_network_and_the_task(home):
-    assert (
-        list_protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin")["lr"]
-        == 2e-3
-    )
-    assert (
-        list_protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "average")["lr"]
-        == 1e-3
-    )
-    assert (
-        list_protocol_settings("genomic-benchmarks", "demo_human_or_worm", "augment")["lr"] == 1e-3
-    )
-    assert (
-        list_protocol_settings("genomic-benchmarks", "drosophila_enhancers_stark", "conjoin") == {}
-    )
+def test_the_papers_best_settings_follow_the_network_and_the_task():
+    for task, rc, wanted in (
+        ("human_enhancers_cohn", "conjoin", 2e-3),
+        ("human_enhancers_cohn", "average", 1e-3),
+        ("demo_human_or_worm", "augment", 1e-3),
+        ("drosophila_enhancers_stark", "conjoin", None),
+    ):
+        assert list_protocol_settings("genomic-benchmarks", task, rc).get("lr") == wanted
     assert list_protocol_settings("nt", "H3", "conjoin")["epochs"] == 20
-    settings = FitSettings()
-    assert (settings.epochs, settings.batch_size, settings.weight_decay, settings.clip) == (
-        10,
-        256,
-        0.1,
-        1.0,
-    )
+    usual = FitSettings()
+    assert (usual.epochs, usual.batch_size, usual.weight_decay, usual.clip) == (10, 256, 0.1, 1.0)
 
 
 def test_a_plan_counts_steps_exactly_and_its_time_is_near_the_truth(home):
@@ -293,9 +266,8 @@ def test_a_plan_says_what_is_to_be_fetched(tmp_path):
     assert found["rows"][0]["steps"] == 10 * math.ceil((20_843 - 2_084) / 256)
     assert any("hg38" in row["what"] for row in found["downloads"])
     assert any(line.startswith("fetch    genome hg38: https://") for line in format_estimate(found))
-    assert (
-        sum("human_enhancers_cohn ·" in line for line in format_estimate(found)) == 2
-    )  # the network's, and one of all baselines
+    lines = [line for line in format_estimate(found) if "human_enhancers_cohn ·" in line]
+    assert len(lines) == 2, "the network's, and one of all baselines"
     assert found["seconds"] == pytest.approx(found["cpu_seconds"] / 4)
 
 
@@ -356,27 +328,6 @@ def test_a_seed_counts_once_though_changed_code_measured_it_again():
     assert [one["key"] for one in kept] == ["b", "c"]
 
 
-def test_settings_say_whether_they_are_the_papers(home):
-    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
-    task = request_of(home).load("motif").task
-    assert choose_settings(plan, task, plan.models[0], "full")[0] == "paper"
-    assert (
-        choose_settings(plan._replace(over={"lr": 3e-3}), task, plan.models[0], "full")[0] == "own"
-    )
-
-
-def test_a_batch_of_a_small_table_leaves_an_epoch_its_steps(home):
-    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
-    task, model = request_of(home).load("motif").task, plan.models[0]
-    assert plan.request.suite == "table"
-    for n, size in ((0, 256), (30, 8), (240, 15), (800, 50), (4_096, 256), (99_999, 256)):
-        assert choose_settings(plan, task, model, "full", n)[1].batch_size == size
-    given = plan._replace(over={"batch_size": 100})
-    assert choose_settings(given, task, model, "full", 300)[1].batch_size == 100
-    suite = plan._replace(request=plan.request.model_copy(update={"suite": "genomic-benchmarks"}))
-    assert choose_settings(suite, task, model, "full", 300)[1].batch_size == 256
-
-
 def test_a_network_that_learned_nothing_is_named(home, caplog):
     caplog.set_level("WARNING", "genodiff")
     over = {"max_steps": 1, "batch_size": 16, "lr": 1e-9}
@@ -390,46 +341,6 @@ def test_a_network_that_learned_nothing_is_named(home, caplog):
     for metrics in learned:
         warn_of_guesses([row | {"metrics": metrics} for row in rows], counts)
     assert not caplog.records
-
-
-def test_the_head_reads_as_many_parts_as_the_task_says_or_the_user(home):
-    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
-    whole = request_of(home).load("motif").task
-    found = [
-        choose_settings(plan, whole.model_copy(update={"parts": parts}), plan.models[0], "full")
-        for parts in (1, 9)
-    ]
-    assert [(name, settings.parts) for name, settings in found] == [("paper", 1), ("paper", 9)]
-    assert (
-        choose_settings(plan._replace(over={"parts": 4}), whole, plan.models[0], "full")[1].parts
-        == 4
-    )
-    assert {task.name: task.parts for task in load_suite("gue").tasks if task.parts > 1} == {
-        "splice/reconstructed": 9
-    }
-
-
-def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_otherwise(home):
-    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
-    task = request_of(home).load("motif").task
-    oriented = task.model_copy(update={"oriented": True})
-    found = [choose_settings(plan, t, plan.models[0], "full") for t in (task, oriented)]
-    assert [(name, settings.rc) for name, settings in found] == [
-        ("paper", "conjoin"),
-        ("paper", "none"),
-    ]
-    assert (
-        choose_settings(plan._replace(over={"rc": "conjoin"}), oriented, plan.models[0], "full")[
-            1
-        ].rc
-        == "conjoin"
-    )
-    known = {task.name: task.oriented for task in load_suite("gue").tasks}
-    assert [known[name] for name in ("prom/prom_300_tata", "splice/reconstructed", "mouse/0")] == [
-        True,
-        True,
-        False,
-    ]
 
 
 def test_what_was_done_without_weights_says_so_and_is_kept_when_asked(home, caplog):
@@ -465,24 +376,62 @@ def test_a_plan_says_the_space_of_weights(home):
     assert any("--no-keep" in line for line in format_estimate(kept))
 
 
-def test_a_head_that_is_given_takes_the_place_of_the_tasks_own(home):
-    whole = load_suite("gue").find("splice/reconstructed")
-    plan = plan_of(home, ["scratch"], over={})
-    (model,) = plan.models
+@pytest.fixture
+def choose(home):
+    """Choose settings for the table's task, with changes of the task and of the sweep."""
+    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
+    task = request_of(home).load("motif").task
 
-    def of(**over: object) -> tuple[str, int]:
-        settings = choose_settings(plan._replace(over=over), whole, model, "full")[1]
-        return settings.head, settings.parts
+    def chosen(
+        *n: int, over: dict[str, object] | None = None, suite: str = "table", **of_task: object
+    ) -> tuple[str, FitSettings]:
+        request = plan.request.model_copy(update={"suite": suite})
+        asked = plan._replace(over=over or {}, request=request)
+        return choose_settings(asked, task.model_copy(update=of_task), plan.models[0], "full", *n)
 
-    assert of() == ("parts", 9)
-    assert of(parts=4) == ("parts", 4)
-    assert of(head="parts") == ("parts", 7)
-    assert of(head="conv") == ("conv", 1)
-    assert of(parts=1) == ("mean", 1)
-    for wrong, said in (
+    return chosen
+
+
+@pytest.mark.parametrize(
+    ("of_task", "over", "name", "wanted"),
+    [
+        ({}, {}, "paper", {"rc": "conjoin", "parts": 1}),
+        ({}, {"lr": 3e-3}, "own", {"lr": 3e-3}),
+        ({"oriented": True}, {}, "paper", {"rc": "none"}),
+        ({"oriented": True}, {"rc": "conjoin"}, "paper", {"rc": "conjoin"}),
+        ({"parts": 9}, {}, "paper", {"head": "parts", "parts": 9}),
+        ({"parts": 9}, {"parts": 4}, "own", {"head": "parts", "parts": 4}),
+        ({"parts": 9}, {"parts": 1}, "own", {"head": "mean", "parts": 1}),
+        ({"parts": 9}, {"head": "parts"}, "own", {"head": "parts", "parts": 7}),
+        ({"parts": 9}, {"head": "conv"}, "own", {"head": "conv", "parts": 1}),
+    ],
+)
+def test_settings_are_the_papers_for_the_task_unless_the_user_gives_others(
+    choose, of_task, over, name, wanted
+):
+    found, settings = choose(over=over, **of_task)
+    assert (found, {key: getattr(settings, key) for key in wanted}) == (name, wanted)
+
+
+def test_a_batch_of_a_small_table_leaves_an_epoch_its_steps(choose):
+    for n, size in ((0, 256), (30, 8), (240, 15), (800, 50), (4_096, 256), (99_999, 256)):
+        assert choose(n)[1].batch_size == size
+    assert choose(300, over={"batch_size": 100})[1].batch_size == 100
+    assert choose(300, suite="genomic-benchmarks")[1].batch_size == 256
+
+
+def test_heads_that_contradict_their_parts_are_refused(choose):
+    for over, said in (
         ({"head": "conv", "parts": 3}, "3 parts are of the head parts"),
         ({"head": "cnv"}, "did you mean 'conv'"),
         ({"head": "parts", "parts": 1}, "is the head mean"),
     ):
         with pytest.raises(UsageError, match=said):
-            of(**wrong)
+            choose(over=over)
+
+
+def test_tasks_of_gue_have_their_parts_and_orientation():
+    tasks = {task.name: task for task in load_suite("gue").tasks}
+    assert {x.name: x.parts for x in tasks.values() if x.parts > 1} == {"splice/reconstructed": 9}
+    names = ("prom/prom_300_tata", "splice/reconstructed", "mouse/0")
+    assert [tasks[name].oriented for name in names] == [True, True, False]

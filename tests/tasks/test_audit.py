@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genodiff.alphabet import reverse_complement
-from genodiff.data.kmers import K, shared_kmer_fractions
+from genodiff.data.kmers import shared_kmer_fractions
 from genodiff.tasks.audit import audit, audit_lines
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.overlap import count_equal, count_overlaps, find_overlaps
@@ -20,6 +20,7 @@ from genodiff.tasks.resplit import chrom_holdout, dedup
 from genodiff.tasks.suite import Task, list_task_names
 from genodiff.tasks.task import TaskData, load_task
 from tests.labelled_files import random_dna
+from tests.tasks.naive_shares import share_in, turn
 
 PUBLISHED = {  # what a full pass over the benchmark's own tables of coordinates gave, in percent
     "human_ensembl_regulatory": {"length_tree": 91.5, "length_tree_cut": 82.7},
@@ -120,29 +121,17 @@ def test_overlaps_and_same_places_are_counted_as_by_looking_at_every_pair(query,
     assert np.array_equal(find_overlaps(q, t), overlap.sum(axis=1) > 0)
 
 
-def naive_fraction(sequence: bytes, others: list[bytes]) -> float:
-    def kmers(s: bytes) -> list[bytes]:
-        found = [s[i : i + K] for i in range(len(s) - K + 1)]
-        return [
-            min(k, bytes(reverse_complement(k))) for k in found if not k.translate(None, b"ACGT")
-        ]  # type: ignore[arg-type]
-
-    known = {k for other in others for k in kmers(other)}
-    own = kmers(sequence)
-    return sum(k in known for k in own) / len(own) if own else float("nan")
-
-
 @given(
     st.lists(st.text("ACGTN", min_size=1, max_size=70), min_size=1, max_size=4),
     st.integers(0, 40),
     st.booleans(),
 )
 def test_shared_kmers_are_those_of_sets_of_canonical_kmers(texts, cut, turned):
-    target = [t.encode() for t in texts] + [s.encode() for s in random_dna(2, 60)]
+    target = [*texts, *random_dna(2, 60)]
     piece = target[-1][cut:] + target[-2][:cut]
-    query = [bytes(reverse_complement(piece)) if turned else piece, target[0], b"ACGT"]  # type: ignore[arg-type]
-    expected = [naive_fraction(s, target) for s in query]
-    assert np.allclose(shared_kmer_fractions(query, target), expected, equal_nan=True)
+    query = [turn(piece) if turned else piece, target[0], "ACGT"]
+    found = shared_kmer_fractions(*([s.encode() for s in some] for some in (query, target)))
+    assert np.allclose(found, share_in(query, target), equal_nan=True)
 
 
 def test_a_slice_of_the_kmers_gives_about_the_same_shares(monkeypatch):

@@ -11,33 +11,19 @@ from genodiff.tasks.homology import find_clusters
 from genodiff.tasks.own_data import load_own_data
 from genodiff.tasks.resplit import FITTED, chrom_holdout, split_by_homology
 from genodiff.tasks.suite import Task
-from genodiff.tasks.task import TaskData, load_task, seed_split, subsample_train
-from tests.folders import SHARED
-
-HELIX = str.maketrans("ACGT", "TGCA")
-K = 24
+from genodiff.tasks.task import TaskData, seed_split, subsample_train
+from tests.tasks.naive_shares import share_in, spell, turn
 
 
-def spell_kmers(sequence: bytes) -> list[str]:
-    """Every 24-mer of A, C, G, T, place by place, as the smaller of its two strands."""
-    text = sequence.decode()
-    words = (text[i : i + K] for i in range(len(text) - K + 1))
-    return [min(w, w.translate(HELIX)[::-1]) for w in words if set(w) <= set("ACGT")]
-
-
-def share_in(query: list[bytes], train: list[bytes]) -> list[float]:
-    """The share of each query's 24-mers that some train sequence has."""
-    known = {word for sequence in train for word in spell_kmers(sequence)}
-    found = []
-    for sequence in query:
-        words = spell_kmers(sequence)
-        found.append(sum(w in known for w in words) / len(words) if words else 0.0)
-    return found
+def find_nearest(query: list[bytes], train: list[bytes]) -> float:
+    """Return the largest share of a query's 24-mers that train has."""
+    shares = share_in([s.decode() for s in query], [s.decode() for s in train])
+    return float(np.nanmax(shares))
 
 
 def connect_naively(sequences: list[bytes], threshold: float) -> list[int]:
     """Clusters by comparing every pair of sets."""
-    sets = [set(spell_kmers(s)) for s in sequences]
+    sets = [{min(w, turn(w)) for w in spell(s.decode())} for s in sequences]
     label = list(range(len(sets)))
     for i, one in enumerate(sets):
         for j in range(i):
@@ -69,9 +55,7 @@ def draw_families(seed: int, families: int = 12, copies: int = 5) -> list[bytes]
             if rng.random() < 0.2:
                 child[int(rng.integers(0, len(child)))] = ord("N")
             text = child.tobytes()
-            found.append(
-                text.decode().translate(HELIX)[::-1].encode() if rng.random() < 0.5 else text
-            )
+            found.append(turn(text.decode()).encode() if rng.random() < 0.5 else text)
     found += [b"ACGT", b"N" * 40]  # no 24-mer
     return [found[i] for i in rng.permutation(len(found))]
 
@@ -115,9 +99,9 @@ def test_no_test_or_validation_row_shares_half_of_its_kmers_with_what_is_fitted(
         monkeypatch.setattr(homology, "_MANY", 2)
     sequences = draw_families(3, families=60)
     before = make_parts(sequences, 40)
-    assert max(share_in(before.test.sequences, before.train.sequences)) >= 0.5
+    assert find_nearest(before.test.sequences, before.train.sequences) >= 0.5
     parts = split_by_homology(before)
-    assert max(share_in(parts.test.sequences, parts.train.sequences)) < 0.5
+    assert find_nearest(parts.test.sequences, parts.train.sequences) < 0.5
     assert parts.train.n + parts.test.n == len(sequences)
     assert 20 <= parts.test.n <= 60
     drawn = set()
@@ -125,7 +109,7 @@ def test_no_test_or_validation_row_shares_half_of_its_kmers_with_what_is_fitted(
         train, valid = seed_split(as_task(parts), seed)
         assert sorted([*train, *valid]) == list(range(parts.train.n))
         fitted, held = parts.train.take(train), parts.train.take(valid)
-        assert max(share_in(held.sequences, fitted.sequences)) < 0.5
+        assert find_nearest(held.sequences, fitted.sequences) < 0.5
         drawn.add(tuple(valid.tolist()))
     assert len(drawn) > 1
 
@@ -138,8 +122,7 @@ def test_a_sequence_put_together_of_two_others_stays_with_train():
     third = letters[rng.integers(0, 4, 100)].tobytes()
     sequences = [left, right, both[:80] + third + both[120:], third * 2]
     found = find_clusters(sequences, 0.5)
-    shares = share_in([sequences[2]], [sequences[i] for i in (0, 1, 3)])
-    assert shares[0] >= 0.5
+    assert find_nearest([sequences[2]], [sequences[i] for i in (0, 1, 3)]) >= 0.5
     assert found.tied[2] or len(set(found.of.tolist())) < 4
 
 
@@ -179,23 +162,6 @@ def test_chrom_holdout_validates_on_chromosomes_that_are_not_fitted():
     assert FITTED not in parts.groups
 
 
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data")
-def test_real_promoters_are_held_apart():
-    data = load_task(
-        "genomic-benchmarks", "human_nontata_promoters",
-        source=f"{SHARED}/data/genomic_benchmarks", split="local",
-    )  # fmt: skip
-    parts = split_by_homology(Parts(data.train, data.test))
-    near = np.array(share_in(data.test.sequences, data.train.sequences)) >= 0.5
-    assert near.sum() > 100
-    assert max(share_in(parts.test.sequences, parts.train.sequences)) < 0.5
-    train, valid = seed_split(as_task(parts), 1)
-    fitted, held = parts.train.take(train), parts.train.take(valid)
-    assert max(share_in(held.sequences, fitted.sequences)) < 0.5
-
-
 @pytest.mark.parametrize("large", [False, True])
 def test_the_split_does_not_depend_on_the_order_of_the_sequences(large, monkeypatch):
     if large:
@@ -232,7 +198,7 @@ def test_a_lower_threshold_holds_more_apart_and_is_part_of_the_split_s_name(tmp_
         train, valid = seed_split(data, 1)
         fitted = data.train.take(train).sequences
         for held in (data.test.sequences, data.train.take(valid).sequences):
-            assert max(share_in(held, fitted)) < (similarity or 0.5)
+            assert find_nearest(held, fitted) < (similarity or 0.5)
 
 
 @pytest.mark.parametrize(

@@ -155,32 +155,6 @@ def test_intervals_over_seeds_and_examples_cover(seeds, seed_sd, cluster):
 
 
 @pytest.mark.slow
-def test_resampling_a_few_seeds_is_too_narrow_and_so_is_resampling_examples_alone():
-    """Why seeds enter by Student's t: a percentile bootstrap of 4 seeds misses far too often."""
-    rng, task, worlds = np.random.default_rng(9), SimulatedTask(0.25, 1), 250
-    hits = {"both levels": 0, "examples": 0, "joint": 0}
-    for _ in range(worlds):
-        truth, models, _ = task.draw(rng, [0.82, 0.78], 4)
-        one, other = (np.stack([p.argmax(1) == truth for p in models[m].predicted]) for m in "ab")
-        gaps = one.astype(float) - other
-        drawn = np.array(
-            [gaps[rng.integers(4, size=4)][:, rng.integers(400, size=400)].mean()
-            for _ in range(300)]
-        )  # fmt: skip
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        hits["both levels"] += low <= 0.04 <= high
-        found = resample_scores("accuracy", "binary", truth, models, draws=300)
-        rows = found.cov[:4, :4] + found.cov[4:, 4:] - 2 * found.cov[:4, 4:]
-        reach = 1.96 * rows.mean() ** 0.5
-        hits["examples"] += abs(gaps.mean() - 0.04) <= reach
-        low, high = found.compare("a", "b").ci95 or (1.0, 0.0)
-        hits["joint"] += low <= 0.04 <= high
-    assert hits["both levels"] / worlds < 0.91
-    assert hits["examples"] / worlds < 0.8
-    assert hits["joint"] / worlds > 0.92
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["mcc", pytest.param("auroc", marks=pytest.mark.long)])
 def test_holm_keeps_the_error_of_a_table_of_ten_comparisons(metric):
     rng, task, worlds = np.random.default_rng(11), SimulatedTask(0.05, 2), 250
