@@ -12,9 +12,10 @@ from tests.texts import VERSES, write_rows
 
 
 def test_recipes_are_the_rows_that_the_command_line_prints(capsys):
-    rows = genodiff.list_recipes("dna")
-    _, out, _ = command(capsys, "data", "list", "--domain", "dna", "--json")
-    assert json.loads(json.dumps(rows)) == [json.loads(line) for line in out.splitlines()]
+    for domain in ("text", "dna"):
+        rows = genodiff.list_recipes(domain)
+        _, out, _ = command(capsys, "data", "list", "--domain", domain, "--json")
+        assert json.loads(json.dumps(rows)) == [json.loads(line) for line in out.splitlines()]
     present = {row["name"]: row["present"] for row in rows}
     assert (present["toy"], present["hg38"]) == (True, False)
     _, out, _ = command(capsys, "data", "list")
@@ -45,11 +46,15 @@ def test_a_store_says_what_the_command_line_prints(capsys, tmp_path):
         genodiff.build_store(path, seq_len=5000)
 
 
-def test_a_store_of_text_counts_bytes_and_copies(tmp_path):
+def test_a_store_of_text_counts_bytes_and_copies(tmp_path, capsys):
     built = genodiff.build_store(write_rows(tmp_path), domain="text", seq_len=16)
     assert built.row["tokenizer"] == "bytes"
     assert built.row["duplicates_of_train"] == {"valid": 0, "test": 0}
     assert built.summaries["train"].startswith(f"{built.row['splits']['train']['windows']:,} ")
+    words = ("data", "build", tmp_path / "rows.jsonl", "--domain", "text", "--seq-len", 16, "-q")
+    assert json.loads(command(capsys, *words, "--json")[1]) == built.row
+    code, out, _ = command(capsys, "data", "check", tmp_path / "rows.jsonl", "--domain", "text")
+    assert (code, "sound" in out) == (0, True)
 
 
 def test_documents_of_a_recipe_are_counted_with_their_copies(tmp_path):

@@ -13,18 +13,13 @@ from genodiff.reports.sweep_results import format_summary
 from genodiff.studies.audit_request import AuditRequest, SuiteListRequest
 from genodiff.studies.sweep_report_request import SweepReportRequest
 from genodiff.tasks.audit import list_warnings
-from tests.commands import command
-from tests.finetuning.motif_task import examples
+from tests.commands import command, succeed
+from tests.finetuning.motif_task import write_tables
 
 
 @pytest.fixture
 def home(tmp_path):
-    for part, n, seed in (("train", 24, 1), ("test", 12, 2)):
-        some = examples(n, seed, (20, 30))
-        pairs = zip(some.sequences, some.labels, strict=True)
-        rows = "".join(f"{s.decode()},{y}\n" for s, y in pairs)
-        (tmp_path / f"{part}.csv").write_text("seq,label\n" + rows)
-    return tmp_path
+    return write_tables(tmp_path)
 
 
 def test_own_data_are_fitted_reported_and_predicted(home):
@@ -45,8 +40,7 @@ def test_own_data_are_fitted_reported_and_predicted(home):
 def test_ensembles_of_seeds_are_lines_of_the_table_and_of_json(home, capsys):
     given = f"--test {home}/test.csv --model cnn --model kmer-lr --seeds 2 --out {home}/seeds"
     words = ["finetune", "table", "--train", home / "train.csv", *given.split(), "--quiet"]
-    code, out, err = command(capsys, *words, "--json")
-    assert code == 0, err
+    out = succeed(capsys, *words, "--json")
     rows = [json.loads(line) for line in out.splitlines()]
     assert [(r["model"], r["seed"], r.get("ensemble")) for r in rows] == [
         ("cnn", 1, None), ("cnn", 2, None), ("kmer-lr", 1, None), ("kmer-lr", 2, None),
@@ -63,11 +57,17 @@ def test_ensembles_of_seeds_are_lines_of_the_table_and_of_json(home, capsys):
     assert line.split()[2:] == [f"{both['value']:.4f}", "(2", "seeds", "averaged)"]
 
 
-def test_a_plan_is_returned_and_nothing_is_written(home):
-    table, test = home / "train.csv", home / "test.csv"
-    found = genodiff.finetune(table, test=test, model="majority", out=home / "out", plan=True)
+def test_a_plan_counts_the_choice_of_heads_and_writes_nothing(home, monkeypatch):
+    monkeypatch.setattr("genodiff.finetuning.estimate.FEW", 1)  # heads are tried, on few rows
+    given = {"test": home / "test.csv", "model": "scratch:caduceus-ps-tiny", "out": home / "out"}
+    found = genodiff.finetune(home / "train.csv", plan=True, **given)
     assert found["units"] == 5
-    assert format_estimate(found)[0].startswith("table, split own: 5 units")
+    row = found["rows"][0]
+    assert row["parameters"] > 80_000
+    assert 0 < row["choice_seconds"] < row["seconds"]
+    row["seconds"], row["choice_seconds"] = 70.0, 60.0
+    line = next(one for one in format_estimate(found) if "steps" in one)
+    assert "10 s each and 5 min for the choice of heads and settings, 6 min in all" in line
     assert not (home / "out").exists()
 
 

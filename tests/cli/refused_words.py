@@ -89,6 +89,14 @@ REFUSED = {
         2 --template in.fa --region c1:1-5 :: --template
         3 --template t.fa --protein forward :: t:1-6: codon ACN
         2 --template in.fa --vcf x.vcf :: VCF
+        2 ~ --from-noise 0 :: --from-noise 0 is no time of the noise
+        2 ~ --from-noise 1.5 :: --from-noise 1.5 is no time of the noise
+        2 ~ --from-noise nan :: --from-noise nan is no time of the noise
+        2 ~ --from-noise much :: from-noise
+        2 ~ --from-noise 0.3 --max-run 5 :: --from-noise draws each base independently, and constr
+        2 ~ --from-noise 0.3 --guidance smc --oracle gc:gc :: --oracle gc:gc
+        2 ~ --sampler uniform-ancestral :: does not go with objective mdlm
+        2 --template t.fa --from-noise 0.3 :: a template has no bases to change
         2 ~ --vcf o.fa :: two outputs
         2 ~ --changes in.fa :: is read
         """, "--fasta in.fa --region c1:301-320", {
@@ -235,6 +243,7 @@ REFUSED = {
         2 RUN --batch-size 0 :: --batch-size 0
         2 RUN --max-windows -1 :: --max-windows -1
         2 RUN --max-minutes 0 :: --max-minutes 0
+        2 RUN --max-minutes nan :: --max-minutes nan
         2 RUN --soft-masked 2 :: soft-masked
         4 RUN --domain text :: dna model
         3 RUN --fasta nowhere.fa :: nowhere.fa
@@ -262,8 +271,28 @@ REFUSED = {
         3 sample TEXT --out - --template song.txt :: has no gap to fill; write [[20]]
         4 eval TEXT --domain dna :: is a text model; give a dna run
         2 eval TEXT --fasta x.fa :: --fasta is for DNA, and this is a text run
+        4 sample RUN -o - --domain text :: is a dna model
+        2 eval RUN --text x.txt :: --text is for text, and this is a DNA run
         3 data check nosuch.txt --domain text :: no such file
         """, "x" * 33, {"song.txt": "the night is long and the moon is pale\n" * 9}, "-q"),
+    "uniform noise": Table("", """
+        2 redesign UNIFORM ~ -o d.fa --avoid GGTCTC :: uniform noise draws each base independently
+        2 redesign UNIFORM ~ -o d.fa --sampler confidence :: does not go with objective uniform
+        2 ism UNIFORM ~ -o m.tsv :: has never seen a mask
+        2 eval UNIFORM --order left-to-right :: --order needs masked noise
+        2 eval UNIFORM --block 4 :: --block is for masked diffusion
+        2 eval UNIFORM --context contig :: contig
+        2 sample UNIFORM --fasta x.fa --memory on :: --memory is for masked
+        2 sample UNIFORM --fasta x.fa --block 4 :: --block is for masked
+        2 sample UNIFORM --fasta x.fa --sampler confidence :: does not go with objective uniform
+        2 sample UNIFORM --fasta x.fa --allow-n :: --allow-n is for networks
+        2 sample UNIFORM --fasta x.fa --sampler-option correct=2 :: correct = 2
+        2 train toy --mask-share 0.5 :: objective mdlm has no setting 'mask_share'
+        2 train toy --objective uniform --mask-share 1.5 :: share
+        2 train toy --objective uniform --mask-share x :: share
+        2 train toy --objective uniform --memory :: --memory is for masked
+        2 train toy --objective uniform --block 4 :: no setting 'block'
+        """, "--fasta in.fa --region c1:301-320", {"in.fa": genome_text()}, "--threads 1 -q"),
     "train": Table("", """
         2 train toy --bogus 1 :: bogus
         2 train toy --lr nan :: optim.lr
@@ -272,6 +301,7 @@ REFUSED = {
         4 train toy --init x :: x: is not there
         2 train toy --domain text :: text
         3 train hg38 --offline :: --fasta
+        3 train hg38 --offline --out above/run :: --offline forbids
         2 train mine.fa --fasta mine.fa :: 'mine.fa' and --fasta are two genomes
         2 train mine.fa --text a.txt :: 'mine.fa' is DNA, and --text is given
         2 train --fasta mine.fa --text a.txt :: --text and --fasta exclude each other
@@ -297,6 +327,11 @@ REFUSED = {
         3 gue --task mouse/3 --data . --model majority --out o --offline :: the published data 952
         3 report . :: results.jsonl
         2 genomic-benchmarks --reference hg38 --model majority :: NAME=FASTA
+        2 ~ --model yeast --rc augment :: reads both; give --rc conjoin
+        2 ~ --model yeast --rc average :: reads both; give --rc conjoin
+        2 ~ --model scratch:caduceus-ph-tiny --rc conjoin :: --rc average
+        2 ~ --model none :: 'none' has no network
+        2 ~ --model none scratch :: 'none' has no network
         2 ~ --model majorty :: did you mean 'majority'
         2 ~ --seeds 0 :: --seeds 0 is below 1
         2 ~ --seeds 1.5 :: not a whole number

@@ -11,7 +11,7 @@ import pytest
 from cyclopts import App
 
 from genodiff.jobs.verbs import list_verbs
-from tests.commands import command, exit_code
+from tests.commands import exit_code, succeed
 
 
 @cache
@@ -55,8 +55,7 @@ def test_it_is_installed_where_the_shell_looks(tmp_path, capsys, monkeypatch):
     assert words in script
     plain = script.replace(words, "complete -F _genodiff genodiff")
     monkeypatch.setattr(App, "generate_completion", lambda *_, **__: plain)
-    code, out, _ = command(capsys, "--install-completion", "bash")
-    assert code == 0
+    out = succeed(capsys, "--install-completion", "bash")
     path = Path(out.partition(": written")[0])
     assert path.is_relative_to(tmp_path)
     assert path.read_text() == script

@@ -4,6 +4,8 @@ what is wrong.
 
 import json
 import math
+from contextlib import redirect_stdout
+from io import StringIO
 
 import pytest
 from tiny_run import genome_text
@@ -11,15 +13,21 @@ from tiny_run import genome_text
 from tests.commands import exit_code
 
 
-def called(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    code = exit_code("eval", *words, "--threads", 1)
-    return code, *capfd.readouterr()
+def evaluate(*words: object) -> str:
+    """What `genodiff eval WORDS` prints."""
+    with redirect_stdout(StringIO()) as out:
+        assert exit_code("eval", *words, "--threads", 1) == 0
+    return out.getvalue()
 
 
-def test_json_is_one_object_with_the_keys_of_the_contract(run, capfd):
-    code, out, _ = called(capfd, run, "--json")
-    assert code == 0
-    found = json.loads(out)
+@pytest.fixture(scope="module")
+def whole(run):
+    """A whole evaluation as an object, and as a table."""
+    return json.loads(evaluate(run, "--json")), evaluate(run)
+
+
+def test_json_is_one_object_with_the_keys_of_the_contract(run, whole):
+    found = whole[0]
     assert found["split"] == "test"
     assert found["perplexity"] == pytest.approx(math.exp(found["nelbo_nats"]))
     assert found["perplexity"] == pytest.approx(2 ** found["bits_per_base"])
@@ -27,21 +35,19 @@ def test_json_is_one_object_with_the_keys_of_the_contract(run, capfd):
     assert {"0", "8"} <= set(found["markov_perplexity"])
     assert found["source_bits"] is None
     assert found["tokens"] > 0
-    assert json.loads((run / "eval.json").read_text())["test"] == found
+    kept = json.loads((run / "eval.json").read_text())["test"]
+    assert kept["bits_per_base"] == found["bits_per_base"]
 
 
-def test_a_quick_look_does_not_replace_the_whole_evaluation(run, capfd):
-    whole = json.loads(called(capfd, run, "--json")[1])
-    look = json.loads(called(capfd, run, "--json", "--max-windows", 3, "--no-baselines")[1])
+def test_a_quick_look_does_not_replace_the_whole_evaluation(run, whole):
+    look = json.loads(evaluate(run, "--json", "--max-windows", 3, "--no-baselines"))
     kept = json.loads((run / "eval.json").read_text())
-    assert kept["test"] == whole
+    assert kept["test"]["windows"] == whole[0]["windows"] == 10
     assert kept["test, 3 of 10 windows, no baselines"] == look
 
 
-def test_the_table_shows_the_bound_its_interval_and_the_lines(run, capfd):
-    code, out, _ = called(capfd, run)
-    found = json.loads((run / "eval.json").read_text())["test"]
-    assert code == 0
+def test_the_table_shows_the_bound_its_interval_and_the_baselines(whole):
+    found, out = whole
     for figure in (found["bits_per_base"], *found["ci95_bits"], *found["markov_bits"].values()):
         assert f"{figure:.4f}" in out
     for name in ("Markov 8", "uniform", "soft-masked", "c4"):
@@ -49,27 +55,26 @@ def test_the_table_shows_the_bound_its_interval_and_the_lines(run, capfd):
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_a_checkpoint_folder_is_scored_like_its_run(run, capfd):
+def test_a_checkpoint_folder_is_scored_like_its_run(run, whole):
     step = next((run / "checkpoints").iterdir())
-    one, other = (json.loads(called(capfd, path, "--json")[1]) for path in (run, step))
-    assert one["bits_per_base"] == other["bits_per_base"]
+    found = json.loads(evaluate(step, "--json", "--no-baselines"))
+    assert found["bits_per_base"] == whole[0]["bits_per_base"]
     assert not (step / "eval.json").exists()
 
 
-def test_a_plan_says_what_would_be_done_and_does_nothing(run, capfd):
-    (run / "eval.json").unlink(missing_ok=True)
-    code, out, _ = called(capfd, run, "--plan", "--max-windows", 5)
-    assert code == 0
+def test_a_plan_says_what_would_be_done_and_does_nothing(run, whole):
+    before = (run / "eval.json").read_bytes()
+    out = evaluate(run, "--plan", "--max-windows", 5)
     assert "5 of 10" in out
     assert str(run / "eval.json") in out
-    assert not (run / "eval.json").exists()
-    assert json.loads(called(capfd, run, "--plan", "--json")[1])["windows"] == 10
+    assert json.loads(evaluate(run, "--plan", "--json"))["windows"] == 10
+    assert (run / "eval.json").read_bytes() == before
 
 
-def test_flags_reach_the_evaluation(run, capfd):
+def test_flags_reach_the_evaluation(run):
     words = ("--split", "valid", "--repeats", 3, "--seed", 5, "--soft-masked", 0, "--max-windows",
              4, "--no-baselines")  # fmt: skip
-    found = json.loads(called(capfd, run, "--json", *words)[1])
+    found = json.loads(evaluate(run, "--json", *words))
     asked = (found["split"], found["repeats"], found["seed"], found["soft_masked"],
              found["windows"])  # fmt: skip
     assert asked == ("valid", 3, 5, 0, 4)
@@ -77,28 +82,23 @@ def test_flags_reach_the_evaluation(run, capfd):
     assert found["mask_se_bits"] is not None
 
 
-def test_data_that_has_gone_is_named_with_a_remedy(run, capfd):
-    fasta = run.parent / "genome.fa"
-    text = fasta.read_text()
-    fasta.unlink()
+def test_data_that_has_gone_is_named_with_a_remedy(run, whole, capsys):
+    fasta, moved = run.parent / "genome.fa", run.parent / "moved.fa"
+    fasta.rename(moved)
     try:
-        code, _, err = called(capfd, run, "--offline")
+        assert exit_code("eval", run, "--offline", "--threads", 1) == 3
+        assert "genome.fa" in capsys.readouterr().err
+        found = json.loads(evaluate(run, "--fasta", moved, "--json", "--no-baselines"))
     finally:
-        fasta.write_text(text)
-    assert code == 3
-    assert "genome.fa" in err
-    moved = run.parent / "moved.fa"
-    moved.write_text(text)
-    found = json.loads(called(capfd, run, "--fasta", moved, "--json")[1])
-    assert found["bits_per_base"] == json.loads(called(capfd, run, "--json")[1])["bits_per_base"]
+        moved.rename(fasta)
+    assert found["bits_per_base"] == whole[0]["bits_per_base"]
 
 
-def test_unmasked_and_soft_masked_bases_stand_beside_all_with_both_weights(run, capfd):
-    found = json.loads(called(capfd, run, "--json")[1])
+def test_unmasked_and_soft_masked_bases_stand_beside_all_with_both_weights(run, whole):
+    found, out = whole
     soft, regions = found["soft_mask"], found["regions"]
     assert (soft["trained_weight"], soft["scored_weight"]) == (0.1, 1)
     assert soft["bases"] == regions["soft_masked"]["tokens"] > 0
-    out = called(capfd, run)[1]
     table = out[out.index("by case") : out.index("soft-masked (lower-case)")].splitlines()[1:]
     rows = {row.split()[0]: row.split()[1:] for row in table if row.strip()}
     parts = {"unmasked": regions["upper_case"], "soft-masked": regions["soft_masked"], "all": found}
@@ -106,15 +106,15 @@ def test_unmasked_and_soft_masked_bases_stand_beside_all_with_both_weights(run, 
         assert rows[name][:2] == [f"{part['tokens']:,}", f"{part['bits_per_base']:.4f}"]
         assert f"{part['markov_bits']['8']:.4f}" in rows[name]
     assert "weight 0.1 in training, 1 in this evaluation" in " ".join(out.split())
-    uncounted = " ".join(called(capfd, run, "--soft-masked", 0)[1].split())
+    uncounted = " ".join(evaluate(run, "--soft-masked", 0).split())
     assert "weight 0.1 in training, 0 in this evaluation" in uncounted
 
 
-def test_an_upper_case_genome_is_said_to_have_no_soft_masked_bases(run, tmp_path, capfd):
+def test_an_upper_case_genome_is_said_to_have_no_soft_masked_bases(run, tmp_path):
     upper = tmp_path / "upper.fa"
     upper.write_text(genome_text().upper())
-    words = ("--fasta", upper, "--split", "all", "--no-baselines")
-    assert json.loads(called(capfd, run, "--json", *words)[1])["soft_mask"]["bases"] == 0
-    out = called(capfd, run, *words)[1]
+    words = (run, "--fasta", upper, "--split", "all", "--no-baselines")
+    assert json.loads(evaluate(*words, "--json"))["soft_mask"]["bases"] == 0
+    out = evaluate(*words)
     assert "no soft-masked bases" in " ".join(out.split())
     assert "by case" not in out

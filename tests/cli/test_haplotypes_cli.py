@@ -16,7 +16,7 @@ import genodiff
 from genodiff.errors import DataError
 from genodiff.io.variants import Allele
 from genodiff.scoring.allele_score import AlleleScore
-from tests.commands import check_refused, command
+from tests.commands import check_refused, command, succeed
 
 LETTERS = "ACGTTGCAAC" * 30
 META = "##fileformat=VCFv4.2\n##contig=<ID=chr1,length=300>\n"
@@ -114,8 +114,7 @@ def test_a_network_scores_haplotypes_beside_their_variants(run, case, capsys):
 
 @pytest.mark.usefixtures("quick")
 def test_each_copy_has_its_outcome_and_all_else_stays(run, case, capsys):
-    code, _, err = command(capsys, *words(run, "o.vcf"))
-    assert code == 0, err
+    succeed(capsys, *words(run, "o.vcf"))
     mother, child = fields(case / "o.vcf", 0), fields(case / "o.vcf", 1)
     assert [one.get("GD_HAPN", ".") for one in mother] == [
         "2,2", ".,2", "2,.", ".", "1,.", "1,2", ".,2", ".", "2", "2", ".", ".", ".",
@@ -138,10 +137,10 @@ def test_each_copy_has_its_outcome_and_all_else_stays(run, case, capsys):
     assert written[10].split("\t")[8:] == ["DP", "3", "4"]
     # What was scored is read and scored again: ours is replaced, and goes without haplotypes
     (case / "o.vcf").rename(case / "in.vcf")
-    assert command(capsys, *words(run, "again.vcf"))[0] == 0
+    succeed(capsys, *words(run, "again.vcf"))
     assert (case / "again.vcf").read_text() == (case / "in.vcf").read_text()
     plain = [word for word in words(run, "plain.vcf") if word != "--haplotypes"]
-    assert command(capsys, *plain)[0] == 0
+    succeed(capsys, *plain)
     assert "GD_HAP" not in (case / "plain.vcf").read_text()
 
 
@@ -152,15 +151,14 @@ def test_bcf_has_the_haplotypes_of_its_vcf(run, case, capsys):
         for kind, name in (("INFO", "X"), ("INFO", "END"), ("FORMAT", "DP"))
     )
     (case / "in.vcf").write_text(META + more + (case / "in.vcf").read_text()[len(META) :])
-    assert command(capsys, *words(run, "a.vcf"))[0] == 0
+    succeed(capsys, *words(run, "a.vcf"))
     with (
         pysam.VariantFile("in.vcf") as given,
         pysam.VariantFile("in.bcf", "wb", header=given.header) as kept,
     ):
         for row in given:
             kept.write(row)
-    code, _, err = command(capsys, *[w if w != "in.vcf" else "in.bcf" for w in words(run, "b.vcf")])
-    assert code == 0, err
+    succeed(capsys, *[w if w != "in.vcf" else "in.bcf" for w in words(run, "b.vcf")])
     for sample in (0, 1):
         one, two = fields(case / "a.vcf", sample), fields(case / "b.vcf", sample)
         for name in ("GD_HAP", "GD_HAPID", "GD_HAPN", "GD_HAPF"):
@@ -170,7 +168,7 @@ def test_bcf_has_the_haplotypes_of_its_vcf(run, case, capsys):
 @pytest.mark.usefixtures("quick")
 def test_tables_have_a_column_of_copies(run, case, capsys):
     for ending in (".tsv", ".parquet", ".jsonl"):
-        assert command(capsys, *words(run, f"o{ending}"))[0] == 0
+        succeed(capsys, *words(run, f"o{ending}"))
     frame = pl.read_parquet(case / "o.parquet")
     rows = [json.loads(one) for one in (case / "o.jsonl").read_text().splitlines()]
     assert frame["haplotypes"].to_list() == [row["haplotypes"] for row in rows]
@@ -182,13 +180,12 @@ def test_tables_have_a_column_of_copies(run, case, capsys):
     assert lines[3][-1].count(";") == 2
     assert lines[-2][-1].split("|")[-1] == "."
     plain = [word for word in words(run, "p.parquet") if word != "--haplotypes"]
-    assert command(capsys, *plain)[0] == 0
+    succeed(capsys, *plain)
     assert pl.read_parquet(case / "p.parquet").columns == frame.columns[:-1]
 
 
 def test_the_plan_knows_their_cost(run, case, capsys):
-    code, out, err = command(capsys, *words(run, "o.vcf", "--plan"))
-    assert code == 0, err
+    out = succeed(capsys, *words(run, "o.vcf", "--plan"))
     assert "haplotypes 5 chain" in " ".join(out.split())
     assert "haplotype evaluations " in out
     assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]

@@ -9,7 +9,7 @@ import pytest
 import genodiff
 from genodiff.errors import UsageError
 from genodiff.io.fasta import read_fasta
-from tests.commands import check_refused, command
+from tests.commands import check_refused, succeed
 
 NET = {"d_model": 16, "n_layer": 1, "d_state": 4}
 SMALL = {"backbone": NET, "seq_len": 32, "batch_size": 16, "validate_windows": 4, "lr": 0.02}
@@ -28,14 +28,12 @@ def write_genome(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labelled")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        write_genome(folder)
-        for steps in (30, 60):  # the second goes on from the checkpoint
-            done = genodiff.train(fasta=folder / "in.fa", labels=folder / "labels.tsv",
-                                  out=folder / "run", max_steps=steps, device="cpu",
-                                  **SMALL)  # fmt: skip
-            assert done.step == steps
+    write_genome(folder)
+    for steps in (30, 60):  # the second goes on from the checkpoint
+        done = genodiff.train(fasta=folder / "in.fa", labels=folder / "labels.tsv",
+                              out=folder / "run", max_steps=steps, device="cpu",
+                              **SMALL)  # fmt: skip
+        assert done.step == steps
     return folder / "run"
 
 
@@ -56,8 +54,7 @@ def test_each_class_is_drawn_and_cfg_goes_beyond_it(run, here, capsys):
         "away": ["--label", "gc", *cfg, -1],
     }
     for name, more in asked.items():
-        code, _, err = command(capsys, *words, "-o", f"{name}.fa", *more)
-        assert code == 0, err
+        succeed(capsys, *words, "-o", f"{name}.fa", *more)
     found = {name: [r.sequence for r in read_fasta(here / f"{name}.fa")] for name in asked}
     assert found["zero"] == found["all"]
     assert found["one"] == found["gc"]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import genodiff
-from tests.commands import command
+from tests.commands import command, succeed
 
 LETTERS = "ACGTTGCANNGATTACAGGCCTATC" * 4
 
@@ -69,24 +69,21 @@ def test_every_format_has_the_same_numbers(verb, run, case, capsys):
 def test_a_plan_counts_and_writes_nothing(run, case, capsys, monkeypatch):
     monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
     before = sorted(case.iterdir())
-    code, out, err = command(capsys, *words("ism", run, "o.tsv", "--plan", "--json"))
-    assert code == 0, err
+    out = succeed(capsys, *words("ism", run, "o.tsv", "--plan", "--json"))
     assert json.loads(out)["evaluations"] == 100 - 8 + 5
     assert json.loads(out)["seconds"] == 2 * (100 - 8 + 5)
     more = ("--plan", "--json", "--region", "chr2")
-    code, out, err = command(capsys, *words("dependencies", run, "o.tsv", *more))
-    assert code == 0, err
-    told = json.loads(out)
+    told = json.loads(succeed(capsys, *words("dependencies", run, "o.tsv", *more)))
     assert told["exact_evaluations"] == 5 + 3 * 5 * 4
     assert told["seconds"] == 2 * told["evaluations"]
-    code, out, err = command(capsys, *words("ism", run, "o.tsv", "--plan"))
+    out = succeed(capsys, *words("ism", run, "o.tsv", "--plan"))
     assert re.search(r"^time +about 3 min on cpu$", out, re.M), out  # 194 s
     assert sorted(case.iterdir()) == before
 
 
 def test_python_gives_the_arrays_of_the_file(run, case, capsys):
     model = genodiff.load(run, device="cpu")
-    assert command(capsys, *words("dependencies", run, "o.npz", "--region", "chr2"))[0] == 0
+    succeed(capsys, *words("dependencies", run, "o.npz", "--region", "chr2"))
     arrays = np.load("o.npz")
     (found,) = model.dependencies(Path("ref.fa"), region=["chr2"])
     assert np.array_equal(found.dependency, arrays["dependency"][0])

@@ -9,7 +9,7 @@ import pytest
 from genodiff.jobs.request import list_fields
 from genodiff.jobs.verbs import list_verbs
 from genodiff.tasks.suite_files import describe_suites
-from tests.commands import command, exit_code
+from tests.commands import command, exit_code, succeed
 from tests.conservation.constraint_world import write_world
 from tests.jobs.test_jobs import CASES
 from tests.jobs.usual_words import list_usual_words
@@ -19,7 +19,7 @@ FOREIGN = b"\x1f\x8bnot written by genodiff\n"
 SPLITS = ("train", "valid", "test")
 TABLE = "--train train.csv --test test.csv --model majority --seeds 1 --out mine"
 PLACE = "--region chr1:1-300 --threads 1"
-SUITES = {f"finetune {name}": ("--out mine", "mine/RESULTS.md") for name in describe_suites()}
+SUITE, *OTHER_SUITES = (f"finetune {name}" for name in describe_suites())
 WRITERS: dict[str, tuple[str, ...]] = {
     "eval": ("run --max-windows 2 --no-baselines --no-mixture", "run/eval.json"),
     "report": ("run --out o.html", "o.html"),
@@ -51,7 +51,7 @@ WRITERS: dict[str, tuple[str, ...]] = {
     ),
     "finetune table": (TABLE, "mine/results.jsonl"),
     "finetune report": ("mine", "mine/report.html", f"finetune table {TABLE}"),
-    **SUITES,
+    SUITE: ("--out mine", "mine/RESULTS.md"),
 }  # fmt: skip
 """Words of a verb, the file that they would overwrite, and a command that goes before them."""
 CACHE = {"data build"}
@@ -60,7 +60,7 @@ CACHE = {"data build"}
 
 def list_writers() -> list[str]:
     """The verbs that write a file, but for jobs, of which tests/jobs asks the same."""
-    left_out = {*WRITERS, *CACHE, "finetune *", *(case.verb for case in CASES)}
+    left_out = {*WRITERS, *CACHE, *OTHER_SUITES, "finetune *", *(case.verb for case in CASES)}
     some = {
         name: {one.name for one in list_fields(verb.open())} for name, verb in list_verbs().items()
     }
@@ -90,7 +90,7 @@ LONG = {
     "demo": "genodiff.studies.demo.run_demo",
     "align": "genodiff.conservation.align_job.AlignJob.open",
     "constraint": "genodiff.conservation.job.ConstraintJob.open",
-    **{f"finetune {name}": "genodiff.studies.sweeping.choose_device" for name in describe_suites()},
+    SUITE: "genodiff.studies.sweeping.choose_device",
 }
 """Verbs that take minutes; with `--force` it is seen that the work begins."""
 
@@ -125,8 +125,7 @@ def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
         with pytest.raises(pytest.fail.Exception, match="begun"):
             exit_code(*words, "--force")
         return
-    code, _, err = command(capsys, *words, "--force")
-    assert code == 0, err
+    succeed(capsys, *words, "--force")
     assert not victim.exists() or victim.read_bytes() != FOREIGN
 
 
@@ -141,9 +140,9 @@ def test_a_foreign_folder_by_the_name_of_a_genome_is_never_lost(run, tmp_path, m
     assert (code, err.count("\n")) == (2, 1)
     assert "mine/b" in err
     assert "--force" in err
-    assert command(capsys, *words, "--force")[0] == 0
+    succeed(capsys, *words, "--force")
     assert (tmp_path / "mine" / "b.1" / "notes.txt").read_text() == "mine"
-    assert command(capsys, *words)[0] == 0
+    succeed(capsys, *words)
 
 
 def test_what_genodiff_wrote_itself_may_be_written_again_until_somebody_changes_it(
@@ -205,6 +204,6 @@ def test_a_folder_that_is_made_as_a_whole_is_renamed_and_never_lost(run, tmp_pat
         out.mkdir(exist_ok=True)
         (out / "notes.txt").write_text(str(number))
         assert command(capsys, "checkpoint", "export", run, "--out", out)[0] == 2
-        assert command(capsys, "checkpoint", "export", run, "--out", out, "--force")[0] == 0
+        succeed(capsys, "checkpoint", "export", run, "--out", out, "--force")
         assert (tmp_path / f"mine.{number + 1}" / "notes.txt").read_text() == str(number)
         assert (out / "config.json").exists()

@@ -16,20 +16,17 @@ from genodiff.finetuning.unit import Unit
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData
-from tests.commands import check_refused, command, exit_code
-from tests.finetuning.motif_task import examples
+from tests.commands import check_refused, command, exit_code, succeed
+from tests.finetuning.motif_task import examples, write_tables
 
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
     """A sweep of two seeds of kmer-lr, in a folder with its test part without labels."""
     home = tmp_path_factory.mktemp("predict")
-    for part, n, seed in (("train", 60, 1), ("test", 30, 2)):
-        some = examples(n, seed, (20, 30))
-        pairs = list(zip(some.names, some.sequences, some.labels, strict=True))
-        rows = "".join(f"{i},{s.decode()},{'no yes'.split()[y]}\n" for i, s, y in pairs)
-        (home / f"{part}.csv").write_text("name,seq,label\n" + rows)
-        (home / f"{part}.fa").write_text("".join(f">{i}\n{s.decode()}\n" for i, s, _ in pairs))
+    write_tables(home, 60, 30, labels=("no", "yes"))
+    rows = [line.split(",") for line in (home / "test.csv").read_text().splitlines()[1:]]
+    (home / "test.fa").write_text("".join(f">{name}\n{sequence}\n" for name, sequence, _ in rows))
     words = ["finetune", "table", "--train", home / "train.csv", "--test", home / "test.csv"]
     words += ["--out", home / "sweep", "--seeds", 2, "--threads", 1, "-q"]
     assert exit_code(*words, "--model", "kmer-lr", "--model", "majority") == 0
@@ -112,8 +109,7 @@ def test_multilabel_rows_and_values(tmp_path, capsys):
         words = ("finetune", "table", "--train", table, "--test", table, *more, "-q", "--seeds", 1)
         out = tmp_path / name
         assert exit_code(*words, "--model", "kmer-lr", "--threads", 1, "--out", out) == 0
-    code, out_text, _ = command(capsys, "predict", tmp_path / "m", tmp_path / "m.csv", "--json")
-    assert code == 0
+    out_text = succeed(capsys, "predict", tmp_path / "m", tmp_path / "m.csv", "--json")
     row = json.loads(out_text.splitlines()[0])
     assert row["prediction"] == [c for c in "xy" if row["probabilities"][c] >= 0.5]
     code, out_text, _ = command(capsys, "predict", tmp_path / "v", tmp_path / "v.csv", "--json")
@@ -177,8 +173,7 @@ def test_sentences_are_answered_as_in_the_test_pass(text_run, tmp_path, capsys):
     table.write_text("sentence1\tsentence2\n" + "".join(f"{a}\t{b}\n" for a, b in pairs))
     lines.write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
     for given in (table, lines):
-        code, out, err = command(capsys, "predict", tmp_path, given, "--json", "--threads", 1)
-        assert code == 0, err
+        out = succeed(capsys, "predict", tmp_path, given, "--json", "--threads", 1)
         rows = [json.loads(line) for line in out.splitlines()]
         found = [list(row["probabilities"].values()) for row in rows]
         assert np.abs(np.array(found) - wanted).max() < 1e-6

@@ -255,14 +255,6 @@ def test_a_frame_with_stop_codons_is_refused_unless_it_is_asked_for(redesign, he
         assert not list(here.glob("o.fa*"))
 
 
-def test_python_refuses_a_frame_with_stop_codons(run):
-    m = genodiff.load(run, device="cpu")
-    with pytest.raises(genodiff.errors.DataError, match="the reverse frame is open"):
-        m.redesign("ATGTGAAAC", regions=[(0, 9)], rules={"protein": ["forward"]})
-    rules = {"protein": ["forward"], "allow_stops": True}
-    assert len(m.redesign("ATGTGAAAC", regions=[(0, 9)], rules=rules, steps=2)) == 1
-
-
 @pytest.mark.parametrize(
     ("protein", "says"),
     [

@@ -9,7 +9,7 @@ from tiny_run import genome_text
 
 import genodiff
 from genodiff.errors import UsageError
-from tests.commands import check_refused, command
+from tests.commands import check_refused, command, succeed
 
 ORACLE = """
 import time
@@ -58,8 +58,8 @@ def read(file: Path) -> list[str]:
 
 
 def test_designs_satisfy_the_constraint_and_please_the_oracle(run, genome, capsys):
-    assert command(capsys, "redesign", run, *WORDS, "-o", "plain.fa")[0] == 0
-    assert command(capsys, "redesign", run, *WORDS, "-o", "o.fa", *GUIDED, *SMALL)[0] == 0
+    succeed(capsys, "redesign", run, *WORDS, "-o", "plain.fa")
+    succeed(capsys, "redesign", run, *WORDS, "-o", "o.fa", *GUIDED, *SMALL)
     designs = read(genome / "o.fa")
     assert [len(one) for one in designs] == [12] * 4
     assert not any("GG" in one.upper() or "CC" in one.upper() for one in designs)
@@ -84,7 +84,7 @@ def test_designs_that_may_be_drawn_again_have_no_log_z(run, genome, capsys):
     letters = np.random.default_rng(3).choice(list("ACGT"), 30_000)
     (genome / "other.fa").write_text(f">other\n{''.join(letters)}\n")
     words = ["redesign", run, *WORDS, *GUIDED, *SMALL]
-    assert command(capsys, *words, "-o", "o.fa", "--no-repeats", "9:other.fa")[0] == 0
+    succeed(capsys, *words, "-o", "o.fa", "--no-repeats", "9:other.fa")
     records = json.loads((genome / "o.fa.json").read_text())["records"]
     assert all(record["oracle_calls"] > 0 for record in records)
     assert not any("log_z" in record for record in records)
@@ -92,7 +92,7 @@ def test_designs_that_may_be_drawn_again_have_no_log_z(run, genome, capsys):
 
 def test_the_oracle_sees_the_region_and_its_flanks_and_no_forbidden_word_in_it(run, genome, capsys):
     words = ["redesign", run, *WORDS, "-o", "o.fa", *GUIDED, *SMALL]
-    assert command(capsys, *words, "--oracle-flank", 5)[0] == 0
+    succeed(capsys, *words, "--oracle-flank", 5)
     import rates
 
     text = genome_text().upper().split("\n")
@@ -106,8 +106,8 @@ def test_the_oracle_sees_the_region_and_its_flanks_and_no_forbidden_word_in_it(r
 
 def test_strength_zero_is_the_design_without_an_oracle(run, genome, capsys):
     zero = [*GUIDED[:-1], 0, *SMALL]
-    assert command(capsys, "redesign", run, *WORDS, "-o", "plain.fa")[0] == 0
-    assert command(capsys, "redesign", run, *WORDS, "-o", "o.fa", *zero)[0] == 0
+    succeed(capsys, "redesign", run, *WORDS, "-o", "plain.fa")
+    succeed(capsys, "redesign", run, *WORDS, "-o", "o.fa", *zero)
     assert read(genome / "o.fa") == read(genome / "plain.fa")
     told = json.loads((genome / "o.fa.json").read_text())
     assert {record["oracle_calls"] for record in told["records"]} == {0}

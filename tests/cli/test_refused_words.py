@@ -5,6 +5,14 @@ import pytest
 from genodiff.design import design_drawing
 from tests.cli.refused_words import REFUSED
 from tests.commands import check_refused
+from tests.tiny_run import write_run
+
+
+@pytest.fixture(scope="module")
+def uniform_run(tmp_path_factory):
+    """An untrained network of uniform noise."""
+    return write_run(tmp_path_factory.mktemp("uniform"), diffusion={"objective": "uniform"})
+
 
 CASES = [(name, *row) for name, table in REFUSED.items() for row in table.list_rows()]
 
@@ -13,7 +21,7 @@ CASES = [(name, *row) for name, table in REFUSED.items() for row in table.list_r
     ("name", "words", "code", "said"), CASES, ids=[" ".join(case[1])[:90] for case in CASES]
 )
 def test_what_cannot_be_meant_is_one_line_and_changes_nothing(
-    name, words, code, said, run, text_run, tmp_path, monkeypatch, capsys
+    name, words, code, said, run, text_run, uniform_run, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(design_drawing, "fill_pieces", lambda *_, **__: pytest.fail("evaluated"))
@@ -22,5 +30,5 @@ def test_what_cannot_be_meant_is_one_line_and_changes_nothing(
         (path if file.endswith("/") else path.parent).mkdir(exist_ok=True)
         if not file.endswith("/"):
             path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    places = {"RUN": run, "TEXT": text_run}
+    places = {"RUN": run, "TEXT": text_run, "UNIFORM": uniform_run}
     check_refused(capsys, [places.get(word, word) for word in words], code, said)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tiny_run import genome_text
 
-from tests.commands import command
+from tests.commands import command, succeed
 
 
 @pytest.mark.slow
@@ -19,9 +19,9 @@ def test_any_file_of_samples_is_compared_and_the_run_keeps_its_page(run, tmp_pat
     page = Path(f"{samples}.html").read_text()
     assert "4 samples, " in page
     assert sorted(run.rglob("*")) == before
-    assert command(capsys, "report", run, "--samples", samples)[0] == 0
+    succeed(capsys, "report", run, "--samples", samples)
     samples.write_text(genome_text(seed=7))  # longer than every held-out interval
-    assert command(capsys, "report", run, "--samples", samples)[0] == 0
+    succeed(capsys, "report", run, "--samples", samples)
     code, _, err = command(capsys, "report", run, "--samples", tmp_path / "no.fa")
     assert (code, err.count("\n")) == (3, 1)
     code, _, err = command(capsys, "report", run, "--samples", samples, "--out", samples, "--force")

@@ -64,48 +64,25 @@ def test_without_flags_it_takes_the_only_run_and_the_trained_length(run, sample,
     assert [len(s) for s in sequences(here / "out.fa")] == [SEQ_LEN] * 16
 
 
-def test_without_a_run_or_with_a_choice_of_runs_it_says_what_to_give(run, sample, here):
+def test_without_a_run_it_says_what_to_give(sample):
     code, _, err = sample("--fasta", "out.fa")
     assert (code, err.count("\n")) == (4, 1)
     assert "there is no run" in err
     assert "genodiff train" in err
-    for name in ("a", "b"):
-        (here / "runs" / name).mkdir(parents=True)
-        (here / "runs" / name / "config.yaml").touch()
-    code, _, err = sample("--fasta", "out.fa")
-    assert code == 4
-    assert "runs/a" in err
-    assert "runs/b" in err
-    assert "--checkpoint" in err
-    code, _, err = sample("--fasta", "out.fa", "--checkpoint", "runs/c")
-    assert (code, err.count("\n")) == (4, 1)
-    assert "runs/c" in err
 
 
-def test_the_sidecar_of_a_stream_goes_where_it_is_told(run, sample, here):
+def test_streams_lines_and_bgzf_have_the_content_of_a_file(run, sample, here):
     flags = ("--checkpoint", run, "--n", 3, "--length", 70, "--steps", 4)
     code, out, err = sample(*flags, "--fasta", "-")
-    assert code == 0
-    assert "3 records" in err
-    assert list(here.iterdir()) == []
+    assert (code, "3 records" in err, list(here.iterdir())) == (0, True, [])
+    assert [len(line) for line in out.splitlines() if line[0] != ">"] == [60, 10] * 3
+    for width, lines in ((30, [30, 30, 10]), (0, [70])):
+        wide = sample(*flags, "--fasta", "-", "--line-width", width)[1]
+        assert [len(line) for line in wide.splitlines() if line[0] != ">"] == lines * 3
     assert sample(*flags, "--fasta", "-", "--sidecar", "told.json", "-q") == (0, out, "")
     assert json.loads((here / "told.json").read_text())["records"][2]["length"] == 70
-    assert [len(line) for line in out.splitlines() if line[0] != ">"] == [60, 10] * 3
-
-
-def test_line_width_is_kept_and_0_means_one_line(run, sample):
-    for width, lines in ((7, [7] * 4 + [2]), (0, [30])):
-        out = sample(
-            "--checkpoint", run, "--fasta", "-", "--n", 1, "--length", 30, "--line-width", width
-        )[1]
-        assert [len(line) for line in out.splitlines()[1:]] == lines
-
-
-def test_a_name_that_ends_in_gz_is_bgzf_with_the_same_content(run, sample, here):
-    flags = ("--checkpoint", run, "--n", 3, "--length", 70, "--steps", 4)
     assert sample(*flags, "--fasta", "out.fa.gz")[0] == 0
-    assert sample(*flags, "--fasta", "out.fa")[0] == 0
-    assert gzip.decompress((here / "out.fa.gz").read_bytes()) == (here / "out.fa").read_bytes()
+    assert gzip.decompress((here / "out.fa.gz").read_bytes()).decode() == out
     with (here / "out.fa.gz").open("rb") as file:
         assert list(bgzf.BgzfBlocks(file))
     assert (here / "out.fa.gz.json").exists()
@@ -131,14 +108,9 @@ def test_a_template_can_be_filled_more_than_once(run, sample, here):
     records = list(read_fasta(here / "out.fa"))
     assert [r.name for r in records] == ["a.1", "a.2", "a.3", "b.1", "b.2", "b.3"]
     assert len({r.sequence for r in records}) == 6
-    assert (
-        sample("--checkpoint", run, "--fasta", "1.fa", "--template", "in.fa", "--n", 3,
-               "--batch-size", 1)[0]
-        == 0
-    )  # fmt: skip
-    assert (here / "1.fa").read_bytes() == (here / "out.fa").read_bytes(), (
-        "shorter texts were not padded away"
-    )
+    words = ["--checkpoint", run, "--template", "in.fa", "--n", 3, "--batch-size", 1]
+    assert sample(*words, "--fasta", "1.fa")[0] == 0
+    assert (here / "1.fa").read_bytes() == (here / "out.fa").read_bytes(), "texts are not padded"
 
 
 def test_a_plan_tells_and_writes_nothing(run, sample, here):
@@ -146,13 +118,7 @@ def test_a_plan_tells_and_writes_nothing(run, sample, here):
         "--checkpoint", run, "--fasta", "out.fa", "--n", 10, "--length", 128, "--steps", 8, "--plan"
     )
     assert code == 0
-    for word in (
-        "parameters",
-        "10 of 128",
-        "1,280 bases in 30 windows",
-        "evaluations",
-        "out.fa.json",
-    ):
+    for word in ("parameters", "10 of 128", "1,280 bases in 30 windows", "out.fa.json"):
         assert word in out
     assert "bits per 1,000 bases" not in out
     assert list(here.iterdir()) == []
@@ -164,3 +130,17 @@ def test_a_plan_tells_and_writes_nothing(run, sample, here):
     (here / "scored" / "eval.json").write_text(json.dumps({"test": {"curve": curve}}))
     out = sample("--checkpoint", "scored", "--fasta", "out.fa", "--steps", 8, "--plan")[1]
     assert re.search(r"8 cost about 12\d\.\d\d bits per 1,000 bases", out)
+
+
+def test_steps_are_chosen_for_a_wanted_loss_and_the_curve_is_kept(run, sample, here):
+    shutil.copytree(run, here / "own")
+    steps = []
+    for name, lost in (("few.fa", 40), ("many.fa", 10)):
+        words = ["--checkpoint", "own", "--fasta", name, "--n", 1, "--length", 30]
+        code, _, err = sample(*words, "--bits-lost", lost)
+        assert code == 0, err
+        steps.append(json.loads((here / f"{name}.json").read_text())["steps"])
+    assert 1 <= steps[0] <= steps[1]
+    kept = json.loads((here / "own" / "mask_curve.json").read_text())
+    assert kept["checkpoint"]
+    assert kept["split"] == "valid"

@@ -4,15 +4,9 @@ import json
 import os
 import signal
 import time
-import warnings
-from dataclasses import replace
 
 import pytest
 
-from genodiff.alphabet import DNA
-from genodiff.cli import main
-from genodiff.io import atomic
-from genodiff.runs import model as models
 from tests.commands import SERVER
 
 
@@ -22,18 +16,6 @@ def test_a_folder_without_permission_is_refused_before_any_work(sample, here):
     code, _, err = sample("--fasta", "locked/out.fa")
     assert code == 5
     assert "permission" in err
-
-
-def test_a_checkpoint_of_text_is_one_line_too(run, sample, here, monkeypatch):
-    loaded = models.load_model
-    monkeypatch.setattr(
-        models,
-        "load_model",
-        lambda *a, **k: loaded(*a, **k)._replace(alphabet=replace(DNA, domain="text")),
-    )
-    code, _, err = sample("--checkpoint", run, "--fasta", "out.fa")
-    assert (code, err.count("\n"), "text" in err) == (4, 1, True)
-    assert list(here.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -52,7 +34,9 @@ def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever
     for at in range(1, 100):
         assert sample(*flags(1), "--fresh")[0] == 0
         old = (here / "out.fa").read_bytes()
-        code = forked(["sample", *map(str, flags(2)), "--threads", "1"], crash_at=at)
+        env = os.environ | {"GENODIFF_CRASH_AT": str(at)}
+        words = ["sample", *map(str, flags(2)), "--threads", "1"]
+        code = SERVER.run(words, env=env, cwd=here, timeout=120).returncode
         now = (here / "out.fa").read_bytes()
         sidecar = here / "out.fa.json"
         told = json.loads(sidecar.read_text())["seed"] if sidecar.exists() else None
@@ -86,33 +70,3 @@ def test_a_signal_ends_it_with_its_own_code_and_leaves_finished_records_alone(
     child.send_signal(signum)
     assert child.wait(120) == code, (here.parent / "said").read_text()
     assert {path.name for path in here.iterdir()} <= {"out.fa.partial"}
-
-
-def fork(words: list[str], crash_at: int = 0) -> int:
-    """`genodiff WORDS` in a copy of this process, which has everything loaded; the number of the
-    copy.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        child = os.fork()
-    if child:
-        return child
-    code = 99
-    try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        atomic._operations = 0
-        os.environ["GENODIFF_CRASH_AT"] = str(crash_at)
-        main(words)
-        code = 0
-    except SystemExit as ending:
-        code = ending.code if isinstance(ending.code, int) else 98
-    finally:
-        os._exit(code)
-
-
-def ended(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def forked(words: list[str], crash_at: int) -> int:
-    return ended(fork(words, crash_at))

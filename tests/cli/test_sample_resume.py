@@ -6,7 +6,7 @@ import pytest
 
 from genodiff.generate import samples
 from genodiff.jobs.journal import Journal
-from tests.commands import command
+from tests.commands import command, succeed
 
 
 @pytest.mark.parametrize(("kind", "ending"), [("run", "fa"), ("text_run", "txt")])
@@ -16,7 +16,7 @@ def test_a_long_record_of_windows_goes_on_to_the_same_bytes(
     monkeypatch.chdir(here)
     monkeypatch.setattr(samples, "EACH", 60)
     words = ["sample", request.getfixturevalue(kind), "-n", 2, "--length", 250, "--steps", 3, "-q"]
-    assert command(capsys, *words, "-o", f"whole.{ending}")[0] == 0
+    succeed(capsys, *words, "-o", f"whole.{ending}")
     stops, append = 0, Journal.append_part
 
     def stop(journal: Journal, part: bytes) -> None:

@@ -3,13 +3,11 @@ by the request, however it was carried out.
 """
 
 import gzip
-import io
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ import pytest
 import genodiff
 from genodiff.io.variants import Allele, judge_record
 from genodiff.scoring.allele_score import AlleleScore
-from tests.commands import command
+from tests.commands import command, succeed
 
 FASTA = ">chr1\n" + "ACGTTGCAAC" * 30 + "\n>chr2\n" + "GGATCNTTAACCGG" * 8 + "\n"
 ROWS = [
@@ -135,16 +133,13 @@ def test_a_score_that_stops_above_the_wanted_error_says_so_with_its_error(run, c
 
 
 @pytest.mark.usefixtures("quick")
-def test_shards_of_every_form_are_one_run(run, case, capsys):
-    for ending in (".vcf.gz", ".jsonl"):  # others: tests/jobs
-        assert command(capsys, *words(run, f"o{ending}"))[0] == 0
-        for i in (1, 2, 3):
-            assert command(capsys, *words(run, f"s{i}{ending}", "--shard", f"{i}/3"))[0] == 0
-        names = [f"s{i}{ending}" for i in (3, 1, 2)]
-        code, _, err = command(capsys, "merge", *names, "-o", f"m{ending}")
-        assert code == 0, err
-        assert (case / f"m{ending}").read_bytes() == (case / f"o{ending}").read_bytes()
-    assert (case / "m.vcf.gz.tbi").read_bytes() == (case / "o.vcf.gz.tbi").read_bytes()
+def test_shards_of_json_lines_and_their_sidecar_are_one_run(run, case, capsys):
+    succeed(capsys, *words(run, "o.jsonl"))
+    for i in (1, 2, 3):
+        succeed(capsys, *words(run, f"s{i}.jsonl", "--shard", f"{i}/3"))
+    names = [f"s{i}.jsonl" for i in (3, 1, 2)]
+    succeed(capsys, "merge", *names, "-o", "m.jsonl")
+    assert (case / "m.jsonl").read_bytes() == (case / "o.jsonl").read_bytes()
     told = [json.loads((case / f"{name}.jsonl.json").read_text()) for name in "om"]
     for key in ("records", "scored", "unscored", "evaluations", "request", "cut", "shard"):
         assert told[0][key] == told[1][key]
@@ -184,13 +179,13 @@ def test_a_background_ranks_scores_in_the_same_bytes_however_it_is_carried_out(
     ranked = ("--background", 300)
     (case / "ref.fa").write_text(FASTA + ">chr3\n" + "ACGGTTTAACCGTAGGCATA" * 40 + "\n")
     for ending in (".vcf.gz", ".tsv"):
-        assert command(capsys, *words(run, f"o{ending}", *ranked))[0] == 0
+        succeed(capsys, *words(run, f"o{ending}", *ranked))
         for i in (1, 2, 3):
             monkeypatch.setenv("GENODIFF_CACHE", str(case / f"cache{i}"))  # draws its own
             more = ("--shard", f"{i}/3", "--batch-size", i, *ranked)
-            assert command(capsys, *words(run, f"s{i}{ending}", *more))[0] == 0
+            succeed(capsys, *words(run, f"s{i}{ending}", *more))
         names = [f"s{i}{ending}" for i in (2, 1, 3)]
-        assert command(capsys, "merge", *names, "-o", f"m{ending}")[0] == 0
+        succeed(capsys, "merge", *names, "-o", f"m{ending}")
         assert (case / f"m{ending}").read_bytes() == (case / f"o{ending}").read_bytes()
         told = [json.loads((case / f"{x}{ending}.json").read_text()) for x in "om"]
         assert told[0]["background"] == told[1]["background"]
@@ -213,7 +208,7 @@ def test_a_background_ranks_scores_in_the_same_bytes_however_it_is_carried_out(
     assert line.split("\t")[:6] == ["#Chrom", "Pos", "Ref", "Alt", "RawScore", "PHRED"]
     # Without it nothing is drawn, and no column is filled
     monkeypatch.setenv("GENODIFF_CACHE", str(case / "cache9"))
-    assert command(capsys, *words(run, "p.vcf", "--background", "off"))[0] == 0
+    succeed(capsys, *words(run, "p.vcf", "--background", "off"))
     assert "GD_PCT" not in (case / "p.vcf").read_text()
     assert not list(case.glob("cache9/backgrounds/*"))
     code, out, _ = command(capsys, *words(run, "p.vcf", "--plan", "--background", "on"))
@@ -228,8 +223,8 @@ def test_a_background_ranks_scores_in_the_same_bytes_however_it_is_carried_out(
 @pytest.mark.usefixtures("quick")
 def test_merge_refuses_what_is_no_whole_set_of_shards(run, case, capsys):
     for i in (1, 2):
-        assert command(capsys, *words(run, f"s{i}.tsv", "--shard", f"{i}/2"))[0] == 0
-    assert command(capsys, *words(run, "other.tsv", "--shard", "2/2", "--unit", "bits"))[0] == 0
+        succeed(capsys, *words(run, f"s{i}.tsv", "--shard", f"{i}/2"))
+    succeed(capsys, *words(run, "other.tsv", "--shard", "2/2", "--unit", "bits"))
     for names, said in (
         (["s1.tsv"], "shard 2 of 2 is missing"),
         (["s1.tsv", "s2.tsv", "s1.tsv"], "more than once"),
@@ -247,18 +242,11 @@ def test_merge_refuses_what_is_no_whole_set_of_shards(run, case, capsys):
 
 
 @pytest.mark.usefixtures("quick")
-def test_stdout_has_the_bytes_of_a_file(run, case):
-    told: dict[str, bytes] = {}
-    for out, more in (("-", {}), ("-", {"json": True})):
-        stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "stdout", stream)
-            genodiff.score(run, "in.vcf", fasta="ref.fa", out=out, **more)  # type: ignore[arg-type]
-        told[str(more)] = stream.buffer.getvalue()  # type: ignore[attr-defined]
-    genodiff.score(run, "in.vcf", fasta="ref.fa", out="o.vcf")
-    assert told["{}"] == (case / "o.vcf").read_bytes()
-    genodiff.score(run, "in.vcf", fasta="ref.fa", out="o.jsonl")
-    assert told["{'json': True}"] == (case / "o.jsonl").read_bytes()
+def test_stdout_has_the_text_of_a_file(run, case, capsys):
+    for ending, more in ((".vcf", ()), (".jsonl", ("--json",))):
+        succeed(capsys, *words(run, f"o{ending}"))
+        out = command(capsys, *words(run, "-", *more))[1]
+        assert out == (case / f"o{ending}").read_text()
     assert not list(case.glob("-*"))
 
 
@@ -274,11 +262,11 @@ def test_records_that_do_not_fit_are_kept_marked_and_said(run, case, capsys):
     assert [row.split("\t")[6] for row in body(case / "o.vcf")[-2:]] == [
         "gd_ref_mismatch", "gd_unknown_contig",
     ]  # fmt: skip
-    assert command(capsys, *words(run, "o.vcf", "--allow-mismatches"))[0] == 0
+    succeed(capsys, *words(run, "o.vcf", "--allow-mismatches"))
     write_vcf(case / "in.vcf", [ROWS[0], *wrong])  # of another genome: nothing is written
     code, _, err = command(capsys, *words(run, "p.vcf", "-q"))
     assert (code, (case / "p.vcf").exists()) == (3, False)
-    assert command(capsys, *words(run, "p.vcf", "--allow-mismatches", "-q"))[0] == 0
+    succeed(capsys, *words(run, "p.vcf", "--allow-mismatches", "-q"))
 
 
 @pytest.mark.usefixtures("quick")
@@ -313,8 +301,7 @@ def test_the_corpus_of_bad_variants_is_fully_graded(run, shared, case, capsys):
 
 
 def test_the_plan_counts_and_writes_nothing(case, capsys):
-    code, out, _ = command(capsys, *words(Path("no-such-run"), "o.vcf", "--plan"))
-    assert code == 0
+    out = succeed(capsys, *words(Path("no-such-run"), "o.vcf", "--plan"))
     assert "kinds 1 del, 1 delins, 1 ins, 4 snv" in " ".join(out.split())
     assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
 
@@ -322,8 +309,7 @@ def test_the_plan_counts_and_writes_nothing(case, capsys):
 def test_the_plan_tells_evaluations_and_time(run, case, capsys):
     long = "chr1\t20\t.\tC\tCGGATTACAGATTA\t.\t.\t."
     write_vcf(case / "in.vcf", [*ROWS, long])
-    code, out, err = command(capsys, *words(run, "o.vcf", "--plan"))
-    assert code == 0, err
+    out = succeed(capsys, *words(run, "o.vcf", "--plan"))
     told = dict(line.split(maxsplit=1) for line in out.splitlines())
     # Sites 5, 12 and 300 of chr1 take one each, so do an insertion and a deletion of a base.
     # T>GG is a chain of 1 and 3, and the long insertion is by nelbo: 104 to 512.
@@ -337,10 +323,10 @@ def test_features_put_the_consequence_beside_each_score_whatever_the_form(run, c
     Path("g.bed").write_text("chr1\t0\t30\tADE2\t0\t+\t3\t27\t0\t1\t30\t0\n")
     genes = ("--features", "g.bed", "--genetic-code", "chr1=1")
     for ending in (".vcf", ".tsv", ".parquet"):
-        assert command(capsys, *words(run, f"o{ending}", *genes))[0] == 0
+        succeed(capsys, *words(run, f"o{ending}", *genes))
     for i in (1, 2):
-        assert command(capsys, *words(run, f"s{i}.tsv", "--shard", f"{i}/2", *genes))[0] == 0
-    assert command(capsys, "merge", "s1.tsv", "s2.tsv", "-o", "m.tsv")[0] == 0
+        succeed(capsys, *words(run, f"s{i}.tsv", "--shard", f"{i}/2", *genes))
+    succeed(capsys, "merge", "s1.tsv", "s2.tsv", "-o", "m.tsv")
     assert (case / "m.tsv").read_bytes() == (case / "o.tsv").read_bytes()
     frame = genodiff.load(run).score_variants("in.vcf", fasta="ref.fa", features="g.bed")
     columns = ["gene", "consequence", "protein", "transcripts"]
@@ -351,7 +337,7 @@ def test_features_put_the_consequence_beside_each_score_whatever_the_form(run, c
         assert next(iter(found)).info["GD_CSQ"] == ("start_lost",) * 2
     told = json.loads((case / "o.tsv.json").read_text())
     assert (told["features"]["path"], told["features"]["genetic_codes"]) == ("g.bed", {"chr1": 1})
-    assert command(capsys, *words(run, "p.tsv"))[0] == 0
+    succeed(capsys, *words(run, "p.tsv"))
     other = json.loads((case / "p.tsv.json").read_text())
     assert other["request"] != told["request"]
     code, _, err = command(capsys, *words(run, "q.tsv", "--features", "none.gff3"))

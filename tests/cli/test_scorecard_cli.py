@@ -7,7 +7,7 @@ from tiny_run import genome_text
 
 import genodiff
 from genodiff.errors import DataError, UsageError
-from tests.commands import command
+from tests.commands import command, succeed
 
 
 @pytest.fixture
@@ -26,8 +26,7 @@ def test_samples_stand_beside_the_split_of_their_run(run, samples, capsys):
     assert found["train_bases"] > 8_000
     code, out, _ = command(capsys, "scorecard", samples, "--model", run, "--json")
     assert (code, json.loads(out)) == (0, found)
-    code, out, _ = command(capsys, "scorecard", samples, run)
-    assert code == 0
+    out = succeed(capsys, "scorecard", samples, run)
     for word in ("samples real Markov", "Markov 8", "AUROC", "match, longest"):
         assert word in " ".join(out.split())
 
@@ -51,8 +50,7 @@ def test_files_serve_in_place_of_a_run_and_copies_show(here, capsys):
     assert list(alone["sets"]) == ["samples", "real"]
     assert alone["sets"]["samples"]["match"] is None
     (here / "copies.fa").write_text("".join(f">s{i}\n{s}\n" for i, s in enumerate(copies)))
-    code, out, _ = command(capsys, "scorecard", here / "copies.fa", "--real", here / "held.fa")
-    assert code == 0
+    out = succeed(capsys, "scorecard", here / "copies.fa", "--real", here / "held.fa")
     assert "match" not in " ".join(out.split())
 
 
@@ -80,8 +78,7 @@ def test_a_page_has_all_figures_and_asks_no_network(here, capsys):
     )
     words = ["scorecard", "<b>.fa", "--real", "real.fa", "--train", "train.fa"]
     words += ["--motifs", "m.jaspar", "--html", "page.html", "--json", "--threads", "1"]
-    code, out, _ = command(capsys, *words)
-    assert code == 0
+    out = succeed(capsys, *words)
     found = json.loads(out)
     assert found["motifs"][0]["id"] == "M1"
     page = (here / "page.html").read_text()

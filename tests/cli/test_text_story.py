@@ -9,7 +9,7 @@ import pytest
 
 from genodiff.runs.model import load_model
 from tests.cli.conftest import SMALL
-from tests.commands import command, exit_code
+from tests.commands import command, exit_code, succeed
 from tests.texts import SONG, VERSES, train_bpe, write_rows
 
 
@@ -25,22 +25,16 @@ def test_a_file_in_a_recipes_place_trains_on_bytes_with_the_text_defaults(text_r
 
 def test_a_run_that_goes_on_is_the_run_that_never_stopped(text_run, tmp_path, capsys):
     song = text_run.parent / "song.txt"
-    words = ["train", song, "--domain", "text", "--seq-len", 32, "--out", tmp_path / "r",
-             "--lr-schedule", "constant", *SMALL]  # fmt: skip
-    whole = ["train", song, "--domain", "text", "--seq-len", 32, "--out", tmp_path / "w",
-             "--lr-schedule", "constant", *SMALL]  # fmt: skip
-    for steps in (2, 5):
-        assert command(capsys, *words, "--max-steps", steps)[0] == 0
-    assert command(capsys, *whole, "--max-steps", 5)[0] == 0
-    assert (tmp_path / "r/model.safetensors").read_bytes() == (
-        tmp_path / "w/model.safetensors"
-    ).read_bytes()
+    words = ["train", song, "--domain", "text", "--seq-len", 32, "--lr-schedule", "constant"]
+    for name, steps in (("r", 2), ("r", 5), ("w", 5)):
+        more = ("--out", tmp_path / name, "--max-steps", steps)
+        succeed(capsys, *words, *SMALL, *more)
+    parts, whole = ((tmp_path / name / "model.safetensors").read_bytes() for name in "rw")
+    assert parts == whole
 
 
 def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(text_run, capsys):
-    code, out, _ = command(capsys, "eval", text_run, "--domain", "text", "--json", "-q")
-    found = json.loads(out)
-    assert code == 0
+    found = json.loads(succeed(capsys, "eval", text_run, "--domain", "text", "--json", "-q"))
     assert found["bits_per_byte"] == pytest.approx(
         found["nelbo_nats_total"] / found["bytes"] / math.log(2)
     )
@@ -51,8 +45,7 @@ def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(text_run, capsys
     difference = found["markov_minus_model_bits"]["3"]["bits"]
     assert difference == pytest.approx(found["markov_bits"]["3"] - found["bits_per_byte"])
     assert json.loads((text_run / "eval.json").read_text())["test"] == found
-    code, out, _ = command(capsys, "eval", text_run, "-q", "--max-windows", 3)
-    assert code == 0
+    out = succeed(capsys, "eval", text_run, "-q", "--max-windows", 3)
     assert "bits/byte" in out
     assert "7-gram" in out
     assert "packed windows (bytes)" in out
@@ -60,10 +53,9 @@ def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(text_run, capsys
 
 def test_zero_shot_on_another_recipe_stands_under_its_own_name(text_run, tmp_path, capsys):
     (tmp_path / "ptb.test.txt").write_text("\n".join(f" {v} " for v in VERSES * 4))
-    code, out, err = command(
+    out = succeed(
         capsys, "eval", text_run, "--recipe", "ptb", "--text", tmp_path, "--json", "--no-baselines"
     )
-    assert code == 0, err
     assert json.loads(out)["recipe"] == "ptb"
     assert "test of ptb" in json.loads((text_run / "eval.json").read_text())
 
@@ -75,8 +67,7 @@ def test_a_suite_of_recipes_is_one_table_and_one_object_and_each_is_kept(
     both = ("--recipe", f"ptb={tmp_path}", "--recipe", f"wikitext2={tmp_path}", "--no-baselines",
             "--max-windows", 2)  # fmt: skip
     (tmp_path / "wiki.test.tokens").write_text("\n = Cats = \n\n the cat sat on the mat . \n" * 60)
-    code, out, _ = command(capsys, "eval", text_run, *both, "--json")
-    assert code == 0
+    out = succeed(capsys, "eval", text_run, *both, "--json")
     suite = json.loads(out)["suite"]
     assert set(suite) == {"ptb", "wikitext2"}
     assert all(found["windows"] == 2 and found["bits_per_byte"] > 0 for found in suite.values())
@@ -93,8 +84,8 @@ def test_samples_are_the_same_whatever_the_batch_and_the_sidecar_says_where_they
 ):
     first = ["sample", "--domain", "text", "--checkpoint", text_run, "--n", 3, "--length", 40,
              "--steps", 8, "--threads", 1, "-q"]  # fmt: skip
-    assert command(capsys, *first, "--out", tmp_path / "a.txt")[0] == 0
-    assert command(capsys, *first, "--out", tmp_path / "b.txt", "--batch-size", 1)[0] == 0
+    succeed(capsys, *first, "--out", tmp_path / "a.txt")
+    succeed(capsys, *first, "--out", tmp_path / "b.txt", "--batch-size", 1)
     raw = (tmp_path / "a.txt").read_bytes()
     assert raw == (tmp_path / "b.txt").read_bytes()
     sidecar = json.loads((tmp_path / "a.txt.json").read_text())
@@ -117,28 +108,22 @@ def test_a_prompt_and_a_template_keep_their_text_to_the_byte(text_run, tmp_path,
 
 
 def main_bytes(folder: Path, run: Path, *words: object) -> bytes:
-    assert (
-        exit_code("sample", "--checkpoint", run, "--out", folder / "o.txt", "--steps", 4,
-                  "--threads", 1, "-q", *words)
-        == 0
-    )  # fmt: skip
+    usual = ("--out", folder / "o.txt", "--steps", 4, "--threads", 1, "-q")
+    assert exit_code("sample", "--checkpoint", run, *usual, *words) == 0
     return (folder / "o.txt").read_bytes()
 
 
 def test_the_report_of_a_text_run_speaks_of_bytes_and_draws_no_dna(text_run, capsys):
-    assert command(capsys, "eval", text_run, "-q")[0] == 0
+    succeed(capsys, "eval", text_run, "-q")
     main_bytes(text_run, text_run, "--n", 2)
     shutil.move(text_run / "o.txt", text_run / "samples.txt")
     shutil.move(text_run / "o.txt.json", text_run / "samples.txt.json")
-    code, _, err = command(capsys, "report", text_run, "-q")
+    succeed(capsys, "report", text_run, "-q")
     page = (text_run / "report.html").read_text()
-    assert code == 0, err
-    assert "bits per byte, at most" in page
-    assert "perplexity per token at most" in page
-    assert "Generated text" in page
-    assert "GC of" not in page
-    assert "bits per base" not in page
-    assert "fig-gc" not in page
+    for word in ("bits per byte, at most", "perplexity per token at most", "Generated text"):
+        assert word in page
+    for word in ("GC of", "bits per base", "fig-gc"):
+        assert word not in page
 
 
 def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path, capsys):
@@ -148,14 +133,10 @@ def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path, capsys):
     rows = write_rows(tmp_path)
     words = ["train", rows, "--domain", "text", "--tokenizer", tmp_path / "bpe", "--packing",
              "padded", "--seq-len", 40, *SMALL]  # fmt: skip
-    code, _, err = command(capsys, *words, "--max-steps", 3, "--out", tmp_path / "run")
-    assert code == 0, err
+    succeed(capsys, *words, "--max-steps", 3, "--out", tmp_path / "run")
     shutil.rmtree(tmp_path / "bpe")
-    code, _, err = command(capsys, *words, "--max-steps", 4, "--out", tmp_path / "run")
-    assert code == 0, err
-    code, out, err = command(capsys, "eval", tmp_path / "run", "--json", "-q")
-    found = json.loads(out)
-    assert code == 0
+    succeed(capsys, *words, "--max-steps", 4, "--out", tmp_path / "run")
+    found = json.loads(succeed(capsys, "eval", tmp_path / "run", "--json", "-q"))
     assert found["packing"] == "padded"
     assert found["bytes"] > found["tokens"]
     assert found["lossless"]
@@ -179,11 +160,8 @@ def test_the_real_files_train_evaluate_and_sample(shared, tmp_path, capsys):
         out = tmp_path / recipe
         words = ["train", recipe, "--domain", "text", "--text", shared / "data/text" / text,
                  "--max-steps", 2, "--seq-len", 32]  # fmt: skip
-        assert command(capsys, *words, "--out", out, *SMALL)[0] == 0
-        code, said, err = command(
-            capsys, "eval", out, "--max-windows", 16, "--no-baselines", "--json", "-q"
-        )
-        assert code == 0, err
+        succeed(capsys, *words, "--out", out, *SMALL)
+        said = succeed(capsys, "eval", out, "--max-windows", 16, "--no-baselines", "--json", "-q")
         assert 7 < json.loads(said)["bits_per_byte"] < 8.1
         assert main_bytes(tmp_path, out, "--n", 1, "--length", 16)
 
@@ -196,3 +174,22 @@ def test_bytes_that_are_no_utf8_are_replaced_and_counted(text_run, sample, here,
     n = raw.count("\ufffd")
     assert n > 1  # the song has none: a network of six steps draws any byte
     assert f"{out}: {n} places that were no UTF-8 are written as U+FFFD" in err
+
+
+def test_plans_say_what_published_runs_take(capsys):
+    size = ["--tokenizer", "gpt2", "--preset", "dit-medium", "--seq-len", 1024, "--batch-size", 512,
+            "--max-steps", 1_000_000]  # fmt: skip
+    found = json.loads(succeed(capsys, "train", "openwebtext", *size, "--plan", "--json", "-q"))
+    assert found["parameters"] == 424_477_010
+    assert found["tokens"] == 524_288_000_000
+    assert found["tokens_per_step"] == 524_288
+    told = (found["tokenizer"], found["vocabulary_size"], found["packing"])
+    assert told == ("gpt2", 50258, "packed")
+    assert found["flop"] == 6.0 * found["parameters"] * found["tokens"]
+    assert "tokenizer/" in found["files"]
+
+
+def test_config_show_knows_the_domain_of_a_recipe(capsys):
+    found = json.loads(succeed(capsys, "config", "show", "lm1b-padded", "--json"))
+    told = (found["domain"], found["preset"], found["data"]["packing"])
+    assert told == ("text", "dit-tiny-bytes", "padded")

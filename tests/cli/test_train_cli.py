@@ -1,5 +1,6 @@
 """`genodiff train`, `config` and `checkpoint` as a user meets them."""
 
+import gzip
 import json
 import os
 import re
@@ -71,10 +72,13 @@ def test_a_users_own_fasta_needs_no_recipe(tmp_path, monkeypatch, capsys):
     )
     assert exit_code("train", "--fasta", "mine.fa", *TINY, "--steps", "2", "--plan") == 0
     assert "quicker" not in capsys.readouterr().out
-    assert exit_code("train", "--fasta", "mine.fa", *TINY, "--steps", "2") == 0
-    run = Path("runs/mine-caduceus")
-    written = yaml.safe_load((run / "config.yaml").read_text())
-    assert (written["recipe"], written["fasta"]) == ("own", str(tmp_path / "mine.fa"))
+    Path("zipped.fa.gz").write_bytes(gzip.compress(Path("mine.fa").read_bytes()))
+    Path("odd.name").write_bytes(Path("mine.fa").read_bytes())  # known by its content
+    for source in (["--fasta", "mine.fa"], ["zipped.fa.gz"], ["odd.name"]):
+        assert exit_code("train", *source, *TINY, "--steps", "1") == 0
+        run = Path("runs", f"{source[-1].split('.')[0]}-caduceus")
+        written = yaml.safe_load((run / "config.yaml").read_text())
+        assert (written["recipe"], written["fasta"]) == ("own", str(tmp_path / source[-1]))
 
 
 def test_cuda_where_there_is_none_is_the_machines_fault(capsys):
@@ -104,15 +108,9 @@ def test_the_plan_is_told_and_nothing_written(tmp_path, monkeypatch, capsys):
     assert (plan["tokens_per_step"], plan["steps"], plan["tokens"]) == (256, 50, 12800)
     assert plan["seconds"] > 0
     assert plan["memory_bytes"] > 0
-    assert (
-        exit_code(
-            "train", "hg38", *TINY, "--steps", "50", "--objective", "d3pm", "--plan", "--json"
-        )
-        == 0
-    )
-    twice = json.loads(
-        capsys.readouterr().out
-    )  # D3PM's reconstruction is a second pass of the network
+    words = ("--steps", "50", "--objective", "d3pm", "--plan", "--json")
+    assert exit_code("train", "hg38", *TINY, *words) == 0
+    twice = json.loads(capsys.readouterr().out)  # D3PM's reconstruction is a second pass
     assert twice["flop"] == 2 * plan["flop"]
     assert twice["memory_bytes"] > 1.5 * plan["memory_bytes"]
     assert exit_code("train", "hg38", *TINY, "--max-minutes", "0.5", "--plan") == 0
@@ -123,27 +121,17 @@ def test_the_plan_is_told_and_nothing_written(tmp_path, monkeypatch, capsys):
 def test_every_setting_has_a_flag_that_sets_it(capsys):
     before = resolve_config({"recipe": "toy"})
     for section, settings in list_sections().items():
+        words: list[str] = []
         for name in settings.keys() & type(getattr(before, section)).model_fields.keys():
             value = getattr(getattr(before, section), name)
             if isinstance(value, bool | dict | tuple) or name in ("kind", "objective"):
                 continue
-            assert (
-                exit_code(
-                    "config",
-                    "show",
-                    "toy",
-                    f"--{section}.{name.replace('_', '-')}",
-                    "null" if value is None else str(value),
-                )
-                == 0
-            )
-            shown = yaml.safe_load(capsys.readouterr().out)
-            assert resolve_config(shown) == before
-    assert (
-        exit_code("config", "show", "--betas", "0.5", "0.6", "--no-exact-count",
-                  "--schedule-options.eps", "0.25", "--lr", "3e-4")
-        == 0
-    )  # fmt: skip
+            flag = f"--{section}.{name.replace('_', '-')}"
+            words += [flag, "null" if value is None else str(value)]
+        assert exit_code("config", "show", "toy", *words) == 0
+        assert resolve_config(yaml.safe_load(capsys.readouterr().out)) == before
+    words = "--betas 0.5 0.6 --no-exact-count --schedule-options.eps 0.25 --lr 3e-4"
+    assert exit_code("config", "show", *words.split()) == 0
     shown = resolve_config(yaml.safe_load(capsys.readouterr().out))
     assert (shown.optim.betas, shown.optim.lr) == ((0.5, 0.6), 3e-4)
     assert (shown.diffusion.exact_count, shown.diffusion.schedule_options) == (False, {"eps": 0.25})
