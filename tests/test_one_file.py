@@ -9,16 +9,13 @@ import genodiff
 from genodiff.runs.model import load_model
 
 SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "train_in_one_file.py"
-STEPS = 20
+STEPS = 8
 
 
-def test_one_file_without_lightning_trains_the_weights_that_genodiff_train_does(
-    tmp_path, monkeypatch
-):
+def test_one_file_without_lightning_trains_the_weights_that_genodiff_train_does(tmp_path):
     text = SCRIPT.read_text()
     assert len(text.splitlines()) <= 150
     assert "lightning" not in text.lower().replace("no lightning", "")
-    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     network = runpy.run_path(str(SCRIPT))["train"](STEPS)
     genodiff.train(
         "toy", preset="caduceus-ps-tiny", seq_len=256, batch_size=8, max_steps=STEPS,

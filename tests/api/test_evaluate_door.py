@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import genodiff
-from genodiff.errors import CheckpointError, UsageError
+from genodiff.errors import UsageError
 from tests.commands import command
 
 
@@ -28,15 +28,6 @@ def test_a_loaded_model_is_evaluated_too(run):
     assert found["checkpoint"] == model.digest
     plan = genodiff.evaluate(model, plan=True)
     assert (plan["windows"], plan["domain"]) == (10, "dna")
-
-
-def test_faults_are_errors_of_ours(run, tmp_path):
-    with pytest.raises(CheckpointError, match="is not there"):
-        genodiff.evaluate(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="no --split 'tset'; did you mean 'test'"):
-        genodiff.evaluate(run, split="tset")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="--repeats 0"):
-        genodiff.evaluate(run, repeats=0)
 
 
 def test_a_page_is_written_where_it_is_asked(run, tmp_path):

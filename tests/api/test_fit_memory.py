@@ -5,14 +5,13 @@ import shutil
 from typing import Any
 
 import pytest
-from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
+from tiny_run import write_run
 
 import genodiff
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.runs import memory_fit
 from genodiff.runs.model import load_model
-from genodiff.runs.resolve import resolve_config
 from genodiff.runs.training_memory import open_train_memory
 from tests.commands import command
 
@@ -25,13 +24,9 @@ VALID: dict[str, Any] = {
 def fitted_run(tmp_path_factory):
     """A run whose valid split, the end of c1, holds a copy of what is in train."""
     folder = tmp_path_factory.mktemp("fit")
-    fasta, bed = folder / "genome.fa", folder / "splits.bed"
-    fasta.write_text(genome_text())
+    bed = folder / "splits.bed"
     bed.write_text("c1\t0\t5600\ttrain\nc1\t5600\t6000\tvalid\nc2\t0\t4000\ttest\n")
-    asked = {"recipe": "own", "fasta": str(fasta), "bed": str(bed), "backbone": NETWORK}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return save_run(folder / "run", resolve_config(asked | {"data": {"seq_len": SEQ_LEN}}))
+    return write_run(folder, bed=str(bed))
 
 
 @pytest.fixture

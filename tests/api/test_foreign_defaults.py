@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_run import NETWORK, genome_text, write_run
+from tiny_run import NETWORK, genome_text
 
 import genodiff
 from genodiff.errors import UsageError
@@ -59,11 +59,6 @@ SURROUNDINGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("run"))
-
-
 def everything(run: Path) -> dict[str, Any]:
     """One result of each kind, by name."""
     m = genodiff.load(run, device="cpu")
@@ -97,7 +92,7 @@ def alone(run):
     return everything(run)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SURROUNDINGS)
 def test_every_result_has_the_same_bits_in_any_surroundings(name, run, alone):
     with SURROUNDINGS[name]():

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tiny_run import write_run
 
 import genodiff
 from genodiff.errors import UsageError
@@ -16,11 +15,6 @@ KNOWN = [one.replace("N", "A") for one in S]
 FRAME = pl.DataFrame({"id": ["a", "b", "c"], "dna": S, "label": [0, 1, 0]})
 COLUMNS = {"sequence": KNOWN}
 VERBS = "sample embed ism dependencies tracks redesign predict score"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture(scope="module")

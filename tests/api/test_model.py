@@ -10,14 +10,13 @@ import pytest
 import torch
 from Bio.Seq import Seq
 from Bio.SeqRecord import SeqRecord
-from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
+from tiny_run import NETWORK, SEQ_LEN, write_run
 
 import genodiff
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.fasta import read_fasta
-from genodiff.runs.resolve import resolve_config
-from tests.commands import command, exit_code
+from tests.commands import exit_code, succeed
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "ps": NETWORK | {"n_layer": 2},
@@ -33,14 +32,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 def runs(tmp_path_factory):
     """A run of each network, with weights that are all drawn."""
     folder = tmp_path_factory.mktemp("runs")
-    fasta = folder / "genome.fa"
-    fasta.write_text(genome_text())
-    found = {}
-    for name, network in NETWORKS.items():
-        given = {"recipe": "own", "fasta": str(fasta), "backbone": network}
-        config = resolve_config(given | {"data": {"seq_len": SEQ_LEN}})
-        found[name] = save_run(folder / name, config)
-    return found
+    return {name: write_run(folder, name, backbone=one) for name, one in NETWORKS.items()}
 
 
 @pytest.fixture(params=list(NETWORKS))
@@ -128,21 +120,6 @@ def test_a_long_sequence_is_streamed_to_the_same_rows(ps, monkeypatch):
         np.testing.assert_allclose(rows, expected, atol=1e-5)
 
 
-def test_samples_are_those_of_the_command_line(model, tmp_path):
-    out = tmp_path / "out.fa"
-    words = ["sample", "--checkpoint", str(model.path), "--fasta", str(out), "--n", "3", "-q"]
-    words += ["--threads", "1", "--length", "80", "--steps", "4", "--seed", "4"]
-    assert exit_code(*words) == 0
-    fresh = genodiff.load(model.path, device="cpu")
-    found = fresh.sample(3, length=80, steps=4, seed=4, batch_size=2, records=True)
-    records = list(read_fasta(out))
-    assert [one.sequence.encode() for one in found] == [record.sequence for record in records]
-    assert [one.name for one in found] == [record.name for record in records]
-    for one, record in zip(found, records, strict=True):
-        assert f" nfe={one.nfe} " in record.description
-    assert fresh.sample(3, length=80, steps=4, seed=4) == [one.sequence for one in found]
-
-
 def test_filled_templates_are_those_of_the_command_line(ps, tmp_path):
     gaps, out = tmp_path / "gaps.fa", tmp_path / "out.fa"
     gaps.write_text(">a\nACGTnnnnRacgt\n>b\nNNNN??\n")
@@ -190,10 +167,7 @@ def test_embeddings_are_those_of_the_command_line_in_order(model, tmp_path):
 
 
 def test_bits_of_the_run_s_split_are_those_of_eval(ps, capsys):
-    code, out, _ = command(
-        capsys, "eval", ps.path, "--no-baselines", "--json", "-q", "--threads", 1
-    )
-    assert code == 0
+    out = succeed(capsys, "eval", ps.path, "--no-baselines", "--json", "-q", "--threads", 1)
     verb, found = json.loads(out), ps.bits()
     assert found.value == float(found) == verb["bits_per_base"]
     assert found.ci95 == tuple(verb["ci95_bits"])
@@ -365,13 +339,10 @@ def test_a_model_says_what_it_is(ps):
     assert ps.to("cpu") is ps
 
 
-def test_a_one_way_model_says_that_it_cannot_look_ahead(runs, tmp_path):
+def test_a_one_way_model_says_that_it_cannot_look_ahead(tmp_path):
     network = NETWORK | {"strands": "single", "bidirectional": False}
-    given = {"recipe": "own", "fasta": str(runs["ps"].parent / "genome.fa"), "backbone": network}
-    config = resolve_config(
-        given | {"data": {"seq_len": SEQ_LEN}, "diffusion": {"objective": "ar"}}
-    )
-    one_way = genodiff.load(save_run(tmp_path / "ar", config))
+    run = write_run(tmp_path, backbone=network, diffusion={"objective": "ar"})
+    one_way = genodiff.load(run)
     assert len(one_way.sample(2, length=20)) == 2
     assert one_way.bits("ACGTACGTAC").figure == "exact"
     for ask in (one_way.predict, one_way.infill):

@@ -14,7 +14,7 @@ import pytest
 import genodiff
 from genodiff.jobs.verbs import list_functions
 from tests.data.many_genomes import write_list
-from tests.finetuning.motif_task import examples
+from tests.finetuning.motif_task import write_tables
 from tests.jobs.usual_words import list_usual_values
 from tests.related_genomes import differ
 from tests.tiny_run import genome_text
@@ -39,9 +39,7 @@ def home(run, tmp_path, monkeypatch):
     Path("g.gff3").write_text("##gff-version 3\n" + GFF)
     ref = text.split("\n")[1][49]
     Path("v.vcf").write_text(VCF.format(ref, "ACGT"[("ACGT".index(ref) + 1) % 4]))
-    some = examples(24, 1, (20, 30))
-    rows = "".join(f"{s.decode()},{y}\n" for s, y in zip(some.sequences, some.labels, strict=True))
-    Path("t.csv").write_text("seq,label\n" + rows)
+    write_tables(tmp_path)
     Path("words").mkdir()
     for split in ("train", "valid", "test"):
         Path(f"words/{split}.txt").write_text("a few words of a text\n" * 40)
@@ -89,7 +87,9 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
         "finetune_bases": lambda: g.finetune_bases(
             run, "g.fa", genes="g.gff3", valid=["c1:1-200"], out="bases", **head
         ),
-        "finetune": lambda: g.finetune("t.csv", test="t.csv", model=["cnn"], seeds=1, out="sweep"),
+        "finetune": lambda: g.finetune(
+            "train.csv", test="train.csv", model=["cnn"], seeds=1, out="sweep"
+        ),
         "predict": lambda: g.predict("bases", "g.fa", out="p.gff3"),
         "FinetunedModel": lambda: g.load("sweep"),
         "report": lambda: g.report("trained"),
@@ -136,7 +136,7 @@ def test_no_public_function_starts_a_process(home, run, monkeypatch):
 SCRIPT = """
 print("once", flush=True)
 import genodiff
-genodiff.finetune("t.csv", test="t.csv", model=["kmer-lr", "majority"], out="two", jobs=2)
+genodiff.finetune("train.csv", test="train.csv", model=["kmer-lr", "majority"], out="two", jobs=2)
 """
 
 

@@ -20,7 +20,8 @@ import genodiff
 from genodiff.io import planning
 from genodiff.tasks.own_data import load_own_data
 from tests.commands import exit_code
-from tests.jobs.verb_calls import SUITE, find_words, list_planned, write_inputs, write_tables
+from tests.finetuning.motif_task import write_tables
+from tests.jobs.verb_calls import SUITE, find_words, list_planned, write_inputs
 from tests.tiny_run import genome_text
 
 pytestmark = pytest.mark.slow
@@ -55,8 +56,8 @@ def watch():
 def fitted(tmp_path_factory):
     """A sweep of a counted baseline, and the tables that it was fitted on."""
     home = tmp_path_factory.mktemp("fitted")
-    write_tables(home)
-    words = ["--train", home / "l.csv", "--test", home / "l2.csv", "--out", home / "sweep"]
+    write_tables(home, 60, 60, labels=("no", "yes"))
+    words = ["--train", home / "train.csv", "--test", home / "test.csv", "--out", home / "sweep"]
     assert exit_code("finetune", "table", *words, "--model", "kmer-lr", "-q", "--threads", 1) == 0
     return home
 
@@ -68,7 +69,7 @@ def home(run, fitted, tmp_path, monkeypatch):
     write_inputs(variants=20_000)
     genodiff.export_checkpoint(run, out="pub")
     shutil.copytree(run, "other")
-    for name in ("l.csv", "l2.csv"):
+    for name in ("train.csv", "test.csv"):
         Path(name).write_bytes((fitted / name).read_bytes())
     return tmp_path
 

@@ -11,7 +11,7 @@ import pytest
 import genodiff
 from genodiff.api.models import describe_model, format_facts
 from genodiff.hub.model_card import format_front
-from tests.commands import command
+from tests.commands import succeed
 from tests.tiny_run import write_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,8 +63,7 @@ def test_the_card_has_every_figure_of_the_facts(told):
 
 def test_models_show_prints_the_card(told, monkeypatch, capsys):
     monkeypatch.setenv("GENODIFF_MODELS", str(Path(told["folder"]).parent))
-    code, out, _ = command(capsys, "models", "show", "tiny")
-    assert code == 0
+    out = succeed(capsys, "models", "show", "tiny")
     assert out == format_facts(told)
 
 

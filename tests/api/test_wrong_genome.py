@@ -2,7 +2,6 @@
 model was trained on: its store, its memory, its fits, its former results.
 """
 
-import gzip
 import json
 import re
 import shutil
@@ -17,7 +16,7 @@ from genodiff.io.faidx import Genome
 from genodiff.runs.known_contigs import hash_contig, hash_letters
 from genodiff.runs.training_memory import is_own_genome, open_train_memory
 from tests.commands import exit_code
-from tests.jobs.verb_calls import HEAD, RELATED, find_words, list_planned, write_inputs
+from tests.jobs.verb_calls import RELATED, find_words, list_planned, write_inputs
 from tests.related_genomes import differ
 from tests.tiny_run import genome_text, write_run
 
@@ -231,32 +230,3 @@ def test_the_genome_of_a_recipe_is_known_by_its_letters(tmp_path):
     for name, same in (("own", True), ("soft", True), ("other", False)):
         with Genome(tmp_path / f"{name}.fa") as genome:
             assert is_own_genome(recipe, {}, genome) is same
-
-
-def test_yeasts_model_on_another_species_does_not_know_whether_yeast_is_at_hand(
-    shared, tmp_path, monkeypatch
-):
-    data = shared / "data"
-    monkeypatch.chdir(tmp_path)
-    for name, file in (("g", "Spar_CBS432"), ("r", "Smik_IFO1815_chrI")):
-        with gzip.open(data / f"relatives/yeast/{file}.fa.gz", "rt") as source:
-            first = source.read(60_000).split(">")[1]
-        Path(f"{name}.fa").write_text(">" + first)
-    with Genome("g.fa") as genome:
-        contig = next(iter(genome.contigs))
-        ref = genome.fetch(contig, 20_000, 20_040).decode().upper()
-    alts = ["CA"[base == "C"] for base in ref]
-    rows = [f"{contig}\t{20_001 + i}\t.\t{ref[i]}\t{alts[i]}\t.\t.\t.\n" for i in (0, 9)]
-    Path("v.vcf").write_text(HEAD + "".join(rows))
-    found = []
-    for cache in ("without", "with"):
-        monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / cache))
-        if cache == "with":
-            genodiff.build_store("sacCer3", fasta=data / "genomes/sacCer3.fa.gz")
-        words = ["v.vcf", "--fasta", "g.fa", "--relatives", "r.fa", "-o", f"{cache}.vcf", "-q"]
-        words += ["--method", "llr"]
-        assert exit_code("score", "yeast", *words, "--threads", "1") == 0
-        found.append(
-            [row for row in Path(f"{cache}.vcf").read_text().split("\n") if row[:1] != "#"]
-        )
-    assert found[0] == found[1]

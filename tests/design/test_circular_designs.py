@@ -116,9 +116,8 @@ def test_gc_windows_go_round_where_bases_are_kept():
         return all(1 <= sum(b in "GC" for b in one) <= 3 for one in windows)
 
     wanted = enumerate_circles("ACNGTAANCG", [2, 7], holds)
-    assert (
-        len(wanted) == 8
-    )  # the window of the last two bases and the first three has three already
+    # The window of the last two bases and the first three has three already
+    assert len(wanted) == 8
     assert list_designs("ACNGTAANCG", None, gc=("20-60%/5:2",)) == wanted
 
 

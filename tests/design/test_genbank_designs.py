@@ -7,7 +7,6 @@ import pytest
 from Bio import SeqIO
 from Bio.Seq import Seq
 from Bio.SeqFeature import CompoundLocation, SeqFeature, SimpleLocation
-from tiny_run import write_run
 
 from genodiff.errors import DataError
 from genodiff.io.fasta import read_fasta
@@ -15,11 +14,6 @@ from genodiff.io.genbank_writer import format_genbank, mark_changes
 from tests.commands import exit_code
 
 LETTERS = "CATTAGCCATGACCTAAGGGGTCTTACGATACGATTACAGATTACAGGCATTAGGACCCATAGGATACC"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("run"))
 
 
 def write_plasmid(path: Path) -> list[SeqFeature]:

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
-from tiny_run import SEQ_LEN, genome_text
+from tiny_run import genome_text
 from torch import Tensor, nn
 
 import genodiff
-from genodiff.alphabet import DNA
-from genodiff.constraints.constraint import AllOf
 from genodiff.constraints.design_rules import make_rules
 from genodiff.constraints.rule_words import read_rule_words
 from genodiff.design.design_drawing import DesignDrawing
@@ -31,7 +28,6 @@ from genodiff.memory.remembering import remembering
 from genodiff.runs import training_memory
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
-from tests.constraints.enumerated_designs import enumerate_designs, weigh
 
 COPY = (5740, 5743)  # of c1: test, and the same bases as from 1,030 on, which is train
 TRAINED = (2500, 2520)
@@ -61,42 +57,6 @@ def ask(
 def list_designs(drawing: DesignDrawing, seed: int = 1) -> list[str]:
     drawn = drawing.read(drawing.draw(seed))
     return [after.decode() for _, _, designs in drawn for after, _ in designs]
-
-
-@pytest.mark.slow
-def test_designs_follow_the_law_of_the_network_that_remembers(model, genome):
-    """All designs of three bases under constraints, against their enumeration."""
-    n, whole = 3000, genome.fetch("c1", COPY[0] - 1, COPY[1] + 1).decode().upper()
-    rules = {"avoid": [whole], "max_edits": 2}  # the copy itself is forbidden
-    request = ask(model, genome, [COPY], rules, n, memory="on", steps=1)
-    (group,) = request.designer.groups
-    space, ((start, end),) = request.designer.space(group), group.rounds
-    ids = DNA.encode(genome.fetch("c1", start, end))
-    ids[COPY[0] - start : COPY[1] - start] = DNA.mask_id
-    denoiser = remembering(model.backbone, open_train_memory(model).memory)
-    with torch.inference_mode():
-        logits = denoiser(torch.from_numpy(ids.astype(np.int64))[None], torch.zeros(1))[0]
-    logp = logits[COPY[0] - start : COPY[1] - start][:, list(DNA.targets)].double()
-    designs = enumerate_designs(AllOf(tuple(request.designer.rules.everywhere.parts())), space)
-    law = weigh(designs, space, logp.log_softmax(-1).numpy())
-    plain = torch.inference_mode()(model.backbone)(torch.from_numpy(ids.astype(np.int64))[None])
-    plain = plain[0, COPY[0] - start : COPY[1] - start][:, list(DNA.targets)].double()
-    other = weigh(designs, space, plain.log_softmax(-1).numpy())
-    found = list_designs(request)
-    seen = np.array([found.count(text) for text in designs])
-    assert seen.sum() == n  # nothing that is forbidden
-    assert len(designs) == 9 + 27
-
-    def judge(expected: np.ndarray) -> float:
-        order = np.argsort(expected)
-        bins = np.floor(expected[order].cumsum() * n / 12).astype(int)
-        bins = np.unique(bins, return_inverse=True)[1]
-        wanted = np.bincount(bins, expected[order]) * n
-        assert len(wanted) > 5
-        return float(chisquare(np.bincount(bins, seen[order]), wanted).pvalue)
-
-    assert judge(law) > 1e-3
-    assert judge(other) < 1e-9  # the network alone has another law
 
 
 class _RememberingNetwork(nn.Module):
@@ -251,7 +211,7 @@ def test_company_changes_no_byte_and_the_sidecar_names_the_memory(run, tmp_path)
     assert filled["memory"]["fingerprint"] == kept["memory"]["fingerprint"]
 
 
-def test_what_cannot_be_is_refused_in_one_line(run, model, genome, tmp_path, monkeypatch):
+def test_what_cannot_be_is_refused_in_one_line(run, tmp_path):
     fasta, region = run.parent / "genome.fa", ["c1:101-110"]
     for call, given in (
         (genodiff.redesign, {"fasta": fasta}),
@@ -261,6 +221,3 @@ def test_what_cannot_be_is_refused_in_one_line(run, model, genome, tmp_path, mon
             call(run, out=tmp_path / "x.fa", region=region, memory="novel", **given)
         with pytest.raises(UsageError, match="no memory 'onn'"):
             call(run, out=tmp_path / "x.fa", region=region, memory="onn", **given)
-    monkeypatch.setattr(training_memory, "MOST_WINDOW", SEQ_LEN - 1)
-    with pytest.raises(UsageError, match="windows of at most 63 bases"):
-        genodiff.redesign(run, out=tmp_path / "x.fa", fasta=fasta, region=region, memory="on")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_run import NETWORK, genome_text, save_run
+from tiny_run import NETWORK, genome_text, write_run
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.backbones.blocks import read_by_pass
@@ -20,19 +20,15 @@ from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.evaluation_file import write_evaluation
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.runs.resolve import resolve_config
 
 
 @pytest.fixture
 def run(tmp_path):
     """An untrained network of one strand that is told of blocks of 16."""
-    contigs = genome_text().split(">")[3:]
-    (tmp_path / "genome.fa").write_text(">" + ">".join(contigs))
-    given: dict[str, Any] = {
-        "recipe": "own", "fasta": str(tmp_path / "genome.fa"), "data": {"seq_len": 32},
-        "backbone": NETWORK | {"strands": "single", "n_layer": 2}, "diffusion": {"block": 16},
-    }  # fmt: skip
-    return save_run(tmp_path / "run", resolve_config(given))
+    ends = (f">c{i}\n{line[-1300:]}\n" for i, line in enumerate(genome_text().split()[5::2], 3))
+    (tmp_path / "genome.fa").write_text("".join(ends))
+    backbone = NETWORK | {"strands": "single", "n_layer": 2}
+    return write_run(tmp_path, backbone=backbone, data={"seq_len": 32}, diffusion={"block": 16})
 
 
 def measure(model: TrainedModel, **how: Any) -> Any:

@@ -3,11 +3,10 @@ genomes.
 """
 
 import logging
-from typing import Any
 
 import numpy as np
 import pytest
-from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
+from tiny_run import SEQ_LEN, genome_text, write_run
 
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.eval_data import open_data
@@ -17,7 +16,6 @@ from genodiff.evaluation.evaluation_tables import draw_tables
 from genodiff.evaluation.lines import markov_lines
 from genodiff.runs.feed import open_data as open_run_data
 from genodiff.runs.model import load_model
-from genodiff.runs.resolve import resolve_config
 
 SPLITS = "c1\t0\t4000\ttrain\nc2\t0\t2000\ttrain\nc3\t0\t640\tvalid\nc4\t0\t1280\ttest\n"
 
@@ -26,14 +24,8 @@ SPLITS = "c1\t0\t4000\ttrain\nc2\t0\t2000\ttrain\nc3\t0\t640\tvalid\nc4\t0\t1280
 def model(tmp_path_factory):
     """A run that was trained with a BED of its own."""
     folder = tmp_path_factory.mktemp("bed")
-    fasta, bed = folder / "genome.fa", folder / "genome.bed"
-    fasta.write_text(genome_text())
-    bed.write_text(SPLITS)
-    settings: dict[str, Any] = {"recipe": "own", "fasta": str(fasta), "bed": str(bed)}
-    config = resolve_config(settings | {"backbone": NETWORK, "data": {"seq_len": SEQ_LEN}})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return load_model(save_run(folder / "run", config))
+    (bed := folder / "genome.bed").write_text(SPLITS)
+    return load_model(write_run(folder, bed=str(bed)))
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from genodiff.evaluation.exact_order import OrderScorer, measure_order, read_ord
 from genodiff.evaluation.window_memory import open_window_memory
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
-from genodiff.memory.text import PAD
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from tests.commands import command
@@ -84,35 +83,44 @@ def test_some_evaluations_estimate_all_without_bias(model):
     np.testing.assert_array_equal(every, measure(model, order="both-ends"))
 
 
+def score_fillings(model: TrainedModel, name: str, text: str, denoiser: Any) -> Tensor:
+    """−ln p of the 64 fillings of a gap of three bases in a window, in a sampler's order."""
+    window = torch.from_numpy(model.alphabet.encode(text).astype(np.int64))
+    gap, x0 = [20, 21, 44], window.repeat(64, 1)
+    x0[:, gap] = torch.tensor(list(itertools.product(model.diffusion.targets, repeat=3)))
+    hidden = torch.zeros_like(x0, dtype=torch.bool)
+    hidden[:, gap] = True
+    options = SamplerOptions(index_order(64, 64), torch.zeros(64, 64, dtype=torch.float64), 64)
+    settings = {"bound": 0.0} if name == "entropy-bounded" else {}
+    asked = (SAMPLERS[name], model.diffusion, denoiser, x0, hidden, options)
+    return order_likelihood(*asked, **settings).total
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["confidence", *ALL[:2], "entropy-bounded", "first-hitting"])
 def test_with_a_memory_all_fillings_of_a_gap_sum_to_one(model, name):
     """The gap stands where the memory has a copy, so that it has much to say."""
     memory = open_train_memory(model).memory
-    ids, code = (
-        torch.tensor(model.diffusion.targets),
-        memory.text.codes[PAD + 1000 :][:64].astype(int),
-    )
-    assert (code < 4).all()
-    window, gap = ids[torch.from_numpy(code)], [20, 21, 44]
-    x0 = window.repeat(64, 1)
-    x0[:, gap] = torch.tensor(list(itertools.product(ids.tolist(), repeat=3)))
-    hidden = torch.zeros_like(x0, dtype=torch.bool)
-    hidden[:, gap] = True
+    text = genome_text().splitlines()[1].upper()[1000:1064]
     model.backbone.double()
-    options = SamplerOptions(index_order(64, 64), torch.zeros(64, 64, dtype=torch.float64), 64)
-    settings = {"bound": 0.0} if name == "entropy-bounded" else {}
 
     def always_all(xt: Tensor, sigma: Tensor) -> Tensor:
         return remembering(model.backbone, memory, without=[NOWHERE] * len(xt))(xt, sigma)
 
-    found = order_likelihood(
-        SAMPLERS[name], model.diffusion, always_all, x0, hidden, options, **settings
-    ).total
+    found = score_fillings(model, name, text, always_all)
     assert (-found).exp().sum().item() == pytest.approx(1, abs=1e-5)
-    alone = order_likelihood(
-        SAMPLERS[name], model.diffusion, model.backbone, x0, hidden, options, **settings
-    ).total
+    assert (score_fillings(model, name, text, model.backbone) - found).abs().max() > 0.3
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("order", ["left-to-right", "confidence"])
+def test_with_relatives_all_fillings_of_a_gap_sum_to_one(run, tmp_path, order):
+    """A base of the gap tells the relatives what stands beside the next, and no base to come."""
+    (tmp_path / "near.fa").write_text(differ(genome_text(), 0.12, 2))
+    text = genome_text().splitlines()[1].upper()[2000:2064]
+    models = (genodiff.load(run), genodiff.load(run, relatives=[tmp_path / "near.fa"]))
+    alone, found = (score_fillings(m.trained, order, text, m.trained.backbone) for m in models)
+    assert (-found).exp().sum().item() == pytest.approx(1, abs=1e-5)
     assert (alone - found).abs().max() > 0.3
 
 
@@ -210,27 +218,3 @@ def test_sequences_in_memory(run):
         m.log_likelihood("A" * 100)
     with pytest.raises(UsageError, match="no order 'x'"):
         m.log_likelihood("ACGT", order="x")
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("order", ["left-to-right", "confidence"])
-def test_with_relatives_all_fillings_of_a_gap_sum_to_one(run, tmp_path, order):
-    """A base of the gap tells the relatives what stands beside the next, and no base to come."""
-    (tmp_path / "near.fa").write_text(differ(genome_text(), 0.12, 2))
-    text = genome_text().splitlines()[1].upper()[2000:2064]
-    models = [genodiff.load(run), genodiff.load(run, relatives=[tmp_path / "near.fa"])]
-    ids, gap = torch.tensor(models[0].objective.diffusion.targets), [20, 21, 40]
-    window = torch.from_numpy(models[0].alphabet.encode(text).astype(np.int64))
-    x0 = window.repeat(64, 1)
-    x0[:, gap] = torch.tensor(list(itertools.product(ids.tolist(), repeat=3)))
-    hidden = torch.zeros_like(x0, dtype=torch.bool)
-    hidden[:, gap] = True
-    options = SamplerOptions(index_order(64, 64), torch.zeros(64, 64, dtype=torch.float64), 64)
-    alone, found = (
-        order_likelihood(
-            SAMPLERS[order], m.objective.diffusion, m.trained.backbone, x0, hidden, options
-        ).total
-        for m in models
-    )
-    assert (-found).exp().sum().item() == pytest.approx(1, abs=1e-5)
-    assert (alone - found).abs().max() > 0.3

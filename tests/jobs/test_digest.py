@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 import pytest
 
 import genodiff
-from genodiff.errors import GenodiffError
 from genodiff.jobs.job import Job
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.options import FileRequest
@@ -162,6 +161,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", CASES, ids=[one.verb for one in CASES])
 def test_what_says_so_moves_no_entry_and_what_is_opened_moves_the_digest(
     case, run, tmp_path, monkeypatch
@@ -204,27 +204,3 @@ def test_what_says_so_moves_no_entry_and_what_is_opened_moves_the_digest(
         assert do(**{name: value})[:2] == (digest, entries), name
     for name, value in case.opened.items():
         assert do(**{name: value})[0] != digest, name
-
-
-@pytest.mark.slow
-def test_scores_that_are_kept_serve_another_unit(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("ref.fa").write_text(f">chr1\n{'ACGTTGCAAGATTACAGG' * 2}\n")
-    Path("in.csv").write_text("chrom,pos,ref,alt\nchr1,4,T,A\nchr1,6,G,A\n")
-    how = {"fasta": "ref.fa", "out": "o.tsv", "device": "cpu"}
-    append = Journal.append
-
-    def stop(journal: Journal, entry: bytes) -> None:
-        append(journal, entry)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", stop)
-        with pytest.raises(GenodiffError, match="1 finished row is kept"):
-            genodiff.score(run, "in.csv", **how)
-    kept = Path("o.tsv.partial").stat().st_size
-    assert kept
-    genodiff.score(run, "in.csv", unit="bits", **how)
-    found = Path("o.tsv").read_bytes()
-    genodiff.score(run, "in.csv", unit="bits", **how, fresh=True)
-    assert found == Path("o.tsv").read_bytes()

@@ -11,7 +11,7 @@ import genodiff
 from genodiff.io import atomic
 from genodiff.jobs.job import follow
 from genodiff.jobs.journal import Journal
-from tests.commands import command, exit_code
+from tests.commands import command, exit_code, succeed
 
 LETTERS = "ACGTTGCANNGATTACAGGCCTATC"
 TWO = ("--region", "chr2:11-20", "--region", "chr2:151-160")
@@ -135,6 +135,7 @@ TORN = (b"\x05", b"\x05\0\0\0\1\2\3\4abc", b"\x03\0\0\0\1\2\3\4abc")
 """What a crash leaves of the next entry: part of its head, part of it, or other bytes."""
 
 
+@pytest.mark.few(10)
 def test_stopped_torn_and_without_room_for_its_files_it_goes_on_to_the_same_bytes(
     job, run, capsys, monkeypatch
 ):
@@ -187,6 +188,7 @@ def test_stopped_torn_and_without_room_for_its_files_it_goes_on_to_the_same_byte
     assert not Path(f"{again}.partial").exists()
 
 
+@pytest.mark.few(10)
 def test_what_is_kept_of_another_request_is_refused_unless_it_starts_anew(
     job, run, capsys, monkeypatch
 ):
@@ -201,11 +203,12 @@ def test_what_is_kept_of_another_request_is_refused_unless_it_starts_anew(
         assert command(capsys, *job.words(run, job.out, *job.more))[0] == 130
     code, _, err = command(capsys, *job.words(run, job.out, *job.other))
     assert (code, err.count("\n"), "another request" in err) == (2, 1, True), err
-    assert command(capsys, *job.words(run, job.out, *job.other, "--fresh"))[0] == 0
+    succeed(capsys, *job.words(run, job.out, *job.other, "--fresh"))
     assert Path(job.out).exists()
     assert not Path(f"{job.out}.partial").exists()
 
 
+@pytest.mark.few(10)
 def test_a_foreign_output_and_foreign_entries_are_left_alone(job, run, capsys):
     if "." in job.out:
         Path(job.out).write_text("somebody's\n")
@@ -216,7 +219,7 @@ def test_a_foreign_output_and_foreign_entries_are_left_alone(job, run, capsys):
     code, out, err = command(capsys, *job.words(run, job.out, *job.more))
     assert (code, out, err.count("\n"), "--force" in err) == (2, "", 1, True), err
     assert read(job.out) == before
-    assert command(capsys, *job.words(run, job.out, *job.more, "--force"))[0] == 0
+    succeed(capsys, *job.words(run, job.out, *job.more, "--force"))
     assert read(job.out) != before
     other = f"other{job.ending}"
     Path(f"{other}.partial").write_text("somebody's\n")
@@ -225,6 +228,7 @@ def test_a_foreign_output_and_foreign_entries_are_left_alone(job, run, capsys):
     assert Path(f"{other}.partial").read_text() == "somebody's\n"
 
 
+@pytest.mark.few(10)
 def test_an_input_is_never_the_output(job, run, capsys):
     if not job.reads:
         pytest.skip("nothing is read")
@@ -254,6 +258,7 @@ def test_entries_are_read_as_they_are_made_by_several_readers(tmp_path):
     journal.close()
 
 
+@pytest.mark.few(10)
 def test_plan_sidecar_stream_and_shards_are_of_one_output(job, run, capsys, monkeypatch):
     plan: dict[str, Any] = {"files": []}
     if job.verb != "eval":  # its plan is of the whole
@@ -269,8 +274,7 @@ def test_plan_sidecar_stream_and_shards_are_of_one_output(job, run, capsys, monk
 
     plain = job.verb not in WITH_ROWS  # what they print as JSON are the rows
     words = job.words(run, job.out, *job.more, *["--json"] * plain)
-    code, out, err = command(capsys, *words)
-    assert code == 0, err
+    out = succeed(capsys, *words)
     assert all(Path(file).exists() for file in plan["files"])
     beside = Path(f"{job.out}.json") if job.ending else Path(job.out, "labels.json")
     told = json.loads(out if plain else beside.read_text())
@@ -294,8 +298,7 @@ def test_plan_sidecar_stream_and_shards_are_of_one_output(job, run, capsys, monk
     for number in (1, 2, 3):
         parts.insert(0, f"part{number}{job.shards}")
         shard = ("--shard", f"{number}/3")
-        assert command(capsys, *job.words(run, parts[0], *job.more, *shard))[0] == 0
+        succeed(capsys, *job.words(run, parts[0], *job.more, *shard))
     merged = f"merged{job.ending}"
-    code, _, err = command(capsys, "merge", *parts, "-o", merged)
-    assert code == 0, err
+    succeed(capsys, "merge", *parts, "-o", merged)
     assert list(read(merged).values()) == list(read(job.out).values())

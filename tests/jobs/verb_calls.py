@@ -6,7 +6,6 @@ import gzip
 from pathlib import Path
 
 from genodiff.jobs.verbs import list_verbs
-from tests.finetuning.motif_task import examples
 from tests.jobs.usual_words import list_usual_words
 from tests.related_genomes import differ
 from tests.tiny_run import genome_text
@@ -31,7 +30,7 @@ CALLS: dict[str, tuple[str, ...]] = {
         "{run}", "g.fa", "--genes", "g.gff3", "-o", "b", "--core", "60", "--context", "20",
         *RELATED,
     ),
-    "finetune table": ("--train", "l.csv", "--test", "l2.csv", "-o", "f", "--model", "{run}"),
+    "finetune table": ("--train", "train.csv", "--test", "test.csv", "-o", "f", "--model", "{run}"),
     "train": ("own", *GENOME, "-o", "runs/t", "--preset", "caduceus-ps-tiny"),
     "data relatives": ("l.tsv",),
     "data genomes": ("l.tsv",),
@@ -56,15 +55,6 @@ def find_words(verb, run, fitted=None):
     if verb in CALLS:
         return [word.format(run=run, fitted=fitted) for word in CALLS[verb]]
     return list_usual_words(list_verbs()[verb].open(), run, Path.cwd())
-
-
-def write_tables(home):
-    """Labelled sequences in two files."""
-    for name, seed in (("l", 1), ("l2", 2)):
-        some = examples(60, seed, (20, 30))
-        rows = zip(some.names, some.sequences, some.labels, strict=True)
-        text = "".join(f"{n},{s.decode()},{'no yes'.split()[y]}\n" for n, s, y in rows)
-        (home / f"{name}.csv").write_text("name,seq,label\n" + text)
 
 
 def write_inputs(text: str = "", variants: int = 1):

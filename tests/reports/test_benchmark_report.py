@@ -24,8 +24,6 @@ from genodiff.reports.benchmark_tables import (
 from genodiff.reports.sweep_results import format_summary, read_sweep
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.tasks.audit import audit_lines
-from genodiff.tasks.published_scores import find_published
-from genodiff.tasks.suite import load_suite
 
 NAME = "human_enhancers_cohn"
 LEAKS = ("same", "reverse_complement", "shared_kmers", "same_place", "overlap")
@@ -155,17 +153,6 @@ def test_means_and_spans_are_those_of_the_rows(out):
     words = [line.split()[0] for line in format_summary([r for x in panel.lines for r in x.rows])]
     told = "it"  # is not known what pretraining saw: rows of an older session
     assert words == [f"{NAME},", "pretrained", "scratch", "majority", told]  # best first
-
-
-def test_every_published_file_names_tasks_of_its_suite():
-    for suite in ("genomic-benchmarks", "nt"):
-        for task in load_suite(suite).tasks:
-            assert find_published(suite, task.name, "official")
-        assert not find_published(suite, load_suite(suite).tasks[0].name, "local")
-    assert {
-        v.name: v.mean
-        for v in find_published("genomic-benchmarks", "human_nontata_promoters", "official")
-    }["MDLM 467k"] == 0.940
 
 
 def test_comparisons_are_paired_corrected_together_and_said_in_their_words(out):

@@ -46,16 +46,12 @@ def test_the_paired_interval_decides_where_there_is_one(difference, interval, im
 
 
 def test_the_gap_is_measured_from_order_0_to_the_source():
-    assert measure_gap_closed(
-        Evaluation.model_validate(evaluation(1.45, source=1.0) | {"markov_bits": {"0": 1.9}})
-    ) == pytest.approx(0.5)
-    assert measure_gap_closed(Evaluation.model_validate(evaluation(1.5, source=None))) is None
-    assert (
-        measure_gap_closed(
-            Evaluation.model_validate(evaluation(1.5, source=1.0) | {"markov_bits": None})
-        )
-        is None
-    )
+    for value, closed in (
+        (evaluation(1.45, source=1.0) | {"markov_bits": {"0": 1.9}}, pytest.approx(0.5)),
+        (evaluation(1.5, source=None), None),
+        (evaluation(1.5, source=1.0) | {"markov_bits": None}, None),
+    ):
+        assert measure_gap_closed(Evaluation.model_validate(value)) == closed
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,7 @@ def test_a_page_names_no_folder(draw, tmp_path):
 
 
 @pytest.mark.parametrize("layout", ["safetensors", None])
-def test_an_export_names_no_folder(tmp_path, layout, monkeypatch):
-    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+def test_an_export_names_no_folder(tmp_path, layout):
     (tmp_path / SECRET).mkdir()
     run = write_run(tmp_path / SECRET)
     export_model(run, tmp_path / "out", layout=layout)

@@ -181,10 +181,8 @@ def test_an_exact_figure_is_not_called_a_bound(tmp_path):
 def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path):
     run = make_run(tmp_path / "run", eval_json=json.dumps({"test": evaluation(1.6, source=None)}))
     page = Page(html.render_page(read_folder(run)))
-    assert (
-        "0.018 bits below Markov 7 (1.618 bits): k-mer counts of the train split, both strands"
-        in page.text
-    )
+    said = "0.018 bits below Markov 7 (1.618 bits): k-mer counts of the train split, both strands"
+    assert said in page.text
     assert "gap closed" not in page.text
 
 
@@ -211,9 +209,8 @@ def test_the_headline_names_the_figure_with_a_memory(tmp_path):
     both = json.dumps({"test": alone, "test with memory": recalled})
     page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=both))))
     assert (
-        "With retrieval from its training genome it has at most 1.200 bits, alone 1.600 on "
-        "the same "
-        "masks (64 windows): retrieval gains 0.400, 95 % interval 0.300 to 0.500."
+        "With retrieval from its training genome it has at most 1.200 bits, alone 1.600 on the "
+        "same masks (64 windows): retrieval gains 0.400, 95 % interval 0.300 to 0.500."
     ) in page.text.split("Training", 2)[1]
 
 

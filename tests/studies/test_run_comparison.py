@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
+from tiny_run import genome_text, write_run
 
 import genodiff
 from genodiff.data.loader import EvalBatches
@@ -21,27 +21,15 @@ from genodiff.runs.resolve import resolve_config
 from genodiff.statistics.comparisons import adjust_holm
 from genodiff.statistics.interval import ratio
 from genodiff.training.run import train
-from tests.commands import command
+from tests.commands import command, succeed
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Three untrained runs on one genome: a and b alike, c of half the length."""
     folder = tmp_path_factory.mktemp("runs")
-    fasta = folder / "genome.fa"
-    fasta.write_text(genome_text())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        for name, seed, length in (
-            ("a", 1, SEQ_LEN),
-            ("b", 2, SEQ_LEN),
-            ("c", 3, SEQ_LEN // 2 + 8),
-        ):
-            config = resolve_config(
-                {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK}
-                | {"data": {"seq_len": length}}
-            )
-            save_run(folder / name, config, seed)
+    for seed, (name, length) in enumerate((("a", 64), ("b", 64), ("c", 40)), 1):
+        write_run(folder, name, seed=seed, data={"seq_len": length})
     return folder
 
 
@@ -112,11 +100,8 @@ def test_what_a_run_saw_of_the_scored_bases_is_told_by_the_bases(runs, tmp_path)
     text, bed = genome_text().replace(">c", ">chr"), tmp_path / "all.bed"
     (tmp_path / "packed.fa.gz").write_bytes(gzip.compress(text.encode()))
     bed.write_text("chr1\t0\t6000\ttrain\nchr2\t0\t4000\tvalid\n")
-    config = resolve_config(
-        {"recipe": "own", "fasta": str(tmp_path / "packed.fa.gz"), "bed": str(bed)}
-        | {"backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
-    )
-    save_run(tmp_path / "leaky", config, 4)
+    packed = str(tmp_path / "packed.fa.gz")
+    write_run(tmp_path, "leaky", seed=4, fasta=packed, bed=str(bed))
     paths = [runs / "a", tmp_path / "leaky"]
     found = genodiff.compare(paths, out=tmp_path / "out", device="cpu")
     note = "leaky was trained on packed.fa.gz: 256 of 625 scored bases were in its train split"
@@ -135,17 +120,16 @@ def test_the_same_comparison_again_only_reads(runs, tmp_path, monkeypatch):
 
 def test_the_page_and_the_table_show_the_paired_difference(runs, tmp_path, capsys):
     words = ("compare", runs / "a", runs / "b", "--against", "b", "-o", tmp_path, "--threads", 1)
-    code, out, _ = command(capsys, *words)
-    assert code == 0
+    out = succeed(capsys, *words)
     page = (tmp_path / "compare.html").read_text()
     assert "minus b" in out
     assert (tmp_path / "table.md").read_text().startswith(out.strip())
     assert "<!--" not in out
     assert "<svg" in page
     assert "viewBox" in page
-    code, out, _ = command(capsys, *words, "--json")
+    out = succeed(capsys, *words, "--json")
     assert json.loads(out)["against"] == "b"
-    code, out, _ = command(capsys, *words, "--plan")
+    out = succeed(capsys, *words, "--plan")
     assert "tokens in 10 windows" in out
 
 
@@ -174,13 +158,11 @@ def text_runs(tmp_path_factory):
     song = folder / "song.txt"
     song.write_text("\n\n".join(f"line {i}: to be or not to be {i * i}" for i in range(120)))
     small = {"d_model": 16, "n_layer": 1, "d_state": 4, "batch_size": 2, "max_steps": 1}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        for name, seed, length in (("x", 1, 64), ("y", 2, 64), ("z", 3, 32)):
-            config = resolve_config(
-                {"recipe": "own", "domain": "text", "text": str(song), "seed": seed}
-                | {"preset": "caduceus-ph-tiny", "seq_len": length, "validate_windows": 2}
-                | small
-            )
-            train(config, folder / name)
+    for name, seed, length in (("x", 1, 64), ("y", 2, 64), ("z", 3, 32)):
+        config = resolve_config(
+            {"recipe": "own", "domain": "text", "text": str(song), "seed": seed}
+            | {"preset": "caduceus-ph-tiny", "seq_len": length, "validate_windows": 2}
+            | small
+        )
+        train(config, folder / name)
     return folder
