@@ -9,10 +9,12 @@ from tiny_run import write_run
 
 import genodiff
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
+from genodiff.runs.resolve import resolve_config
+from genodiff.training.run import train
 from tests.commands import exit_code
 from tests.hub.mdlm_folders import DIT, network, write
 from tests.hub.published_folders import sample_ids, write_published
-from tests.texts import SONG
+from tests.texts import NETWORK, SONG, write_song
 
 
 def listing(folder: Path) -> list[str]:
@@ -65,6 +67,19 @@ def test_what_is_no_model_is_one_line(tmp_path):
     for path, said in (("nowhere", "not found"), ("empty", "not found"), ("file", "is a file")):
         with pytest.raises(CheckpointError, match=said):
             genodiff.load(tmp_path / path)
+
+
+@pytest.fixture(scope="module")
+def text_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    given = {"recipe": "own", "domain": "text", "text": str(write_song(folder))}
+    config = resolve_config(
+        given
+        | {"backbone": NETWORK, "data": {"seq_len": 32}, "optim": {"warmup_steps": 0}}
+        | {"train": {"max_steps": 2, "batch_size": 4, "checkpoint_every": 2}}
+    )
+    train(config, folder / "run", argv=["test"])
+    return folder / "run"
 
 
 def test_a_model_of_text_samples_fills_and_is_scored(text_run, tmp_path):

@@ -327,11 +327,11 @@ REFUSED = {
         3 gue --task mouse/3 --data . --model majority --out o --offline :: the published data 952
         3 report . :: results.jsonl
         2 genomic-benchmarks --reference hg38 --model majority :: NAME=FASTA
-        2 ~ --model yeast --rc augment :: reads both; give --rc conjoin
-        2 ~ --model yeast --rc average :: reads both; give --rc conjoin
-        2 ~ --model scratch:caduceus-ph-tiny --rc conjoin :: --rc average
-        2 ~ --model none :: 'none' has no network
-        2 ~ --model none scratch :: 'none' has no network
+        2 ~ --model yeast --rc augment -q :: reads both; give --rc conjoin
+        2 ~ --model yeast --rc average -q :: reads both; give --rc conjoin
+        2 ~ --model scratch:caduceus-ph-tiny --rc conjoin -q :: --rc average
+        2 ~ --model none -q :: 'none' has no network
+        2 ~ --model none scratch -q :: 'none' has no network
         2 ~ --model majorty :: did you mean 'majority'
         2 ~ --seeds 0 :: --seeds 0 is below 1
         2 ~ --seeds 1.5 :: not a whole number

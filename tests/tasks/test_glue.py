@@ -20,15 +20,18 @@ from genodiff.finetuning.batches import SentenceEncoder, encode, shorten
 from genodiff.finetuning.fit import raw_scores
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.text_baselines import fit_text
+from genodiff.runs.resolve import resolve_config
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import load_cached
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.layouts.glue import read_glue
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, load_task, subsample_train
+from genodiff.training.run import train
 from genodiff.vocabulary import BYTES, Vocabulary
 from tests.commands import command
 from tests.finetuning.test_sweep import rows_of
+from tests.texts import NETWORK, write_song
 from tests.tiny_run import write_run
 
 END = BYTES.end_id
@@ -270,11 +273,13 @@ def test_the_audit_of_text_compares_sentences_and_turns_nothing_around():
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory, text_run):
+def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("glue")
     write_wnli(write_sst2(folder / "data"))
     write_run(folder)
-    (folder / "text").symlink_to(text_run)
+    given = {"recipe": "own", "domain": "text", "text": str(write_song(folder))}
+    small = {"backbone": NETWORK, "seq_len": 32, "max_steps": 2}
+    train(resolve_config(given | small), folder / "text", argv=["test"])
     return folder
 
 
@@ -291,7 +296,7 @@ def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(home, tmp_path, m
     monkeypatch.setattr("genodiff.tasks.task._check_counts", lambda *_: None)
     words: list[object] = ["--model", f"mine={home / 'text'}", "--model", "scratch", "--model",
                            "baselines", "--seeds", 2]  # fmt: skip
-    words += ["--epochs", 2, "--lr", 3e-3, "--max-train", 50, "--out", tmp_path / "out", "--json"]
+    words += ["--epochs", 8, "--lr", 3e-3, "--max-train", 50, "--out", tmp_path / "out", "--json"]
     code, out, err = finetuned(home, *words, capsys=capsys)
     assert code == 0, err
     told = [json.loads(line) for line in out.splitlines()]
