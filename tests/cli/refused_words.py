@@ -272,7 +272,7 @@ REFUSED = {
         4 eval TEXT --domain dna :: is a text model; give a dna run
         2 eval TEXT --fasta x.fa :: --fasta is for DNA, and this is a text run
         4 sample RUN -o - --domain text :: is a dna model
-        2 eval RUN --text x.txt :: --text is for text, and this is a DNA run
+        2 eval RUN --text song.txt :: --text is for text, and this is a DNA run
         3 data check nosuch.txt --domain text :: no such file
         """, "x" * 33, {"song.txt": "the night is long and the moon is pale\n" * 9}, "-q"),
     "uniform noise": Table("", """

@@ -121,15 +121,14 @@ def test_the_plan_is_told_and_nothing_written(tmp_path, monkeypatch, capsys):
 def test_every_setting_has_a_flag_that_sets_it(capsys):
     before = resolve_config({"recipe": "toy"})
     for section, settings in list_sections().items():
-        words: list[str] = []
         for name in settings.keys() & type(getattr(before, section)).model_fields.keys():
             value = getattr(getattr(before, section), name)
             if isinstance(value, bool | dict | tuple) or name in ("kind", "objective"):
                 continue
             flag = f"--{section}.{name.replace('_', '-')}"
-            words += [flag, "null" if value is None else str(value)]
-        assert exit_code("config", "show", "toy", *words) == 0
-        assert resolve_config(yaml.safe_load(capsys.readouterr().out)) == before
+            given = "null" if value is None else str(value)
+            assert exit_code("config", "show", "toy", flag, given) == 0
+            assert resolve_config(yaml.safe_load(capsys.readouterr().out)) == before
     words = "--betas 0.5 0.6 --no-exact-count --schedule-options.eps 0.25 --lr 3e-4"
     assert exit_code("config", "show", *words.split()) == 0
     shown = resolve_config(yaml.safe_load(capsys.readouterr().out))
