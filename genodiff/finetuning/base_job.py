@@ -8,7 +8,6 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,14 @@ from genodiff.annotation.base_labels import (
     read_value_labels,
 )
 from genodiff.annotation.gene_grammar import list_introns
-from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.adapters.adapter import adapted_weights
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, count_steps, measure_windows
 from genodiff.finetuning.base_request import BasesRequest
 from genodiff.finetuning.base_windows import BaseWindows, Span, subtract
-from genodiff.finetuning.fit_loop import Epoch, FitLoop, Tick
+from genodiff.finetuning.fit_loop import FitLoop, Tick
+from genodiff.finetuning.fit_state import drop_foreign_state
 from genodiff.finetuning.labeller_files import write_labeller
 from genodiff.finetuning.model_spec import open_model, parse_models
 from genodiff.finetuning.model_words import SCRATCH
@@ -49,7 +49,7 @@ from genodiff.io.target import is_own_folder
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.memory.text import MOST_WINDOW
-from genodiff.runs.model import collect_tensors, fill_module
+from genodiff.runs.model import collect_tensors
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.related_model import relate_model
 from genodiff.runs.relatives_plan import describe_waiting
@@ -175,28 +175,16 @@ class BasesJob(Job[BasesRequest]):
 
         if self.request.fresh:
             state.unlink(missing_ok=True)
-        begun = {name: tensor.clone() for name, tensor in collect_tensors(self.network).items()}
+        drop_foreign_state(state, self.digest)
         epochs = self.loop.run(state=state, identity=self.digest, watch=watch)
-        try:
-            made = next(epochs)
-        except CheckpointError as fault:
-            _log.warning("%s: starting again", fault)
-            state.unlink()
-            fill_module(self.network, begun)
-            self.loop = FitLoop(self.lesson)
-            epochs = self.loop.run(state=state, identity=self.digest, watch=watch)
-            made = next(epochs)
-        for number, epoch in enumerate(chain([made], epochs)):
-            yield from self._tell(number, epoch, first)
+        for number, epoch in enumerate(epochs):
+            if number >= first:
+                _log.info(
+                    "epoch %s: loss %.4f, validation %.4f, its %s %.4f", number + 1,
+                    epoch.train_loss, epoch.valid_loss, self.lesson.metric, epoch.valid,
+                )  # fmt: skip
+                yield json.dumps(null_nonfinite(epoch._asdict())).encode()
         self.adapted.close()  # from now on the weights are plain
-
-    def _tell(self, number: int, epoch: Epoch, first: int) -> Iterator[bytes]:
-        if number >= first:
-            _log.info(
-                "epoch %s: loss %.4f, validation %.4f, its %s %.4f", number + 1,
-                epoch.train_loss, epoch.valid_loss, self.lesson.metric, epoch.valid,
-            )  # fmt: skip
-            yield json.dumps(null_nonfinite(epoch._asdict())).encode()
 
     def weigh(self, entry: bytes) -> int:
         return 0  # steps are counted as they are made

@@ -31,7 +31,6 @@ from genodiff.annotation.gene_grammar import N_STATES, UNKNOWN, CodingGene, list
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_metrics import compare_genes, measure_classes, measure_tracks
 from genodiff.finetuning.base_windows import BaseWindows, Span
-from genodiff.finetuning.batches import split_passes
 from genodiff.finetuning.fit_loop import Index, Lesson
 from genodiff.finetuning.protocol import FitSettings
 
@@ -130,13 +129,14 @@ class BaseLesson(Lesson):
         self.weights: Tensor | None = None
         if class_power:
             counts = _count_labels(self.train, len(task.names))
-            self.weights = torch.from_numpy(balance_classes(counts, class_power)).to(self.device)
+            self.weights = torch.from_numpy(balance_classes(counts, class_power)).to(network.device)
 
     def learn(self, rows: Index, epoch: int, turned: NDArray[np.bool_] | None) -> float:
         """See `Lesson`."""
         batch = self.train.collate(rows, None if turned is None else turned[rows])
-        whole, total, device = self._weigh(torch.from_numpy(batch.labels)), 0.0, self.device
-        for some in split_passes(self.lengths[rows], device.type, 1 + self.network.paired):
+        whole, total = self._weigh(torch.from_numpy(batch.labels)), 0.0
+        device = self.network.device
+        for some in self.network.split(self.lengths[rows]):
             ids, labels = (torch.from_numpy(part[some]).to(device) for part in batch)
             lengths = torch.full((len(ids),), ids.shape[1], device=device)
             with torch.autocast(
@@ -188,12 +188,10 @@ def score_cores(
 ) -> Iterator[tuple[Span, NDArray[np.float32]]]:
     """The core of each window in its order, and its scores."""
     network.eval()
-    device = next(network.parameters()).device
-    lengths = np.full(len(windows), windows.core + 2 * windows.context)
-    for some in split_passes(lengths, device.type, 1 + network.paired):
+    for some in network.split(np.full(len(windows), windows.core + 2 * windows.context)):
         numbers = np.arange(len(windows))[some]
-        ids = torch.from_numpy(windows.collate(numbers).ids).to(device)
-        scores = network.predict(ids, torch.full((len(ids),), ids.shape[1], device=device))
+        ids = torch.from_numpy(windows.collate(numbers).ids).to(network.device)
+        scores = network.predict(ids, torch.full((len(ids),), ids.shape[1], device=ids.device))
         yield from windows.stitch(numbers, scores.float().cpu().numpy())
 
 

@@ -16,7 +16,7 @@ import torch
 
 from genodiff.domain import DOMAINS
 from genodiff.errors import DataError, format_count
-from genodiff.finetuning.batches import encode, split_passes
+from genodiff.finetuning.batches import encode
 from genodiff.finetuning.choosing import FEW, FINALISTS, count_choosing_seeds, find_shares
 from genodiff.finetuning.cnn import count_weights
 from genodiff.finetuning.fit import count_outputs, sum_loss
@@ -120,9 +120,8 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     row |= {"length": seen.length}
                     backbone, alphabet = model.network(1, device)
                     n_out = count_outputs(size.task.kind, size.task.classes)
-                    classifier = Classifier.of(backbone, n_out, settings, alphabet.complement).to(
-                        device
-                    )
+                    classifier = Classifier(backbone, n_out, settings, alphabet.complement)
+                    classifier.to(device)
                     key, tries = (model.name, method), _tries(plan, settings, seen)
                     if key not in paces and seen.n_train:
                         paces[key] = time_base(classifier, seen.task, seen.length, settings)
@@ -215,10 +214,8 @@ def _targets(task: Task, rows: int, device: torch.device) -> torch.Tensor:
 
 def time_base(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> float:
     """Seconds of a pass and its gradient per base: the faster of two."""
-    device, length = classifier.weight.device, min(length, _TIMED)
-    rows = split_passes(
-        np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1
-    )[0].stop
+    device, length = classifier.device, min(length, _TIMED)
+    rows = classifier.split(np.full(settings.batch_size, length))[0].stop
     rows = min(rows, max(1, _TIMED // length))
     took = []
     for _ in range(2):
@@ -238,10 +235,8 @@ def estimate_memory(classifier: Classifier, task: Task, length: int, settings: F
 
     Activations are what autograd keeps of the largest pass, in proportion to its bases.
     """
-    device = classifier.weight.device
-    rows = split_passes(
-        np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1
-    )[0].stop
+    device = classifier.device
+    rows = classifier.split(np.full(settings.batch_size, length))[0].stop
     kept: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.batches import EncodedPart, draw_hidden, dropout_draws, split_passes
+from genodiff.finetuning.batches import EncodedPart, draw_hidden, dropout_draws
 from genodiff.finetuning.fit_loop import Epoch, FitLoop, Index, Lesson
 from genodiff.finetuning.fit_loop import Tick as Tick
 from genodiff.finetuning.fit_loop import Watch as Watch
@@ -95,23 +95,20 @@ def raw_scores(
     Batches hold examples of similar length. Batches and `extra` padding change scores by float32
     rounding only.
     """
-    device = classifier.weight.device
+    device = classifier.device
     order = np.argsort(-part.lengths, kind="stable")
-    size = batch_size or max(1, part.n)
     out = np.empty((part.n, classifier.weight.shape[0]))
     classifier.eval()
-    strands = 2 if classifier.paired else 1
-    for i in range(0, part.n, size):
-        rows = order[i : i + size]
-        if batch_size is None:
-            parts = split_passes(part.lengths[rows], device.type, strands)
-        else:
-            parts = [slice(0, len(rows))]
-        for some in parts:
-            x0, lengths = part.collate(rows[some], extra)
-            with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-                scores = classifier.predict(x0.to(device), lengths.to(device))
-            out[rows[some]] = scores.double().cpu().numpy()
+    if batch_size is None:
+        passes = classifier.split(part.lengths) if part.n else []
+    else:
+        passes = [slice(i, i + batch_size) for i in range(0, part.n, batch_size)]
+    for some in passes:
+        rows = order[some]
+        x0, lengths = part.collate(rows, extra)
+        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+            scores = classifier.predict(x0.to(device), lengths.to(device))
+        out[rows] = scores.double().cpu().numpy()
     if not np.isfinite(out).all():
         fix = "lower --lr, or use --precision fp32"
         raise GenodiffError("the network's scores are not finite", fix=fix)
@@ -139,8 +136,8 @@ class _SequenceLesson(Lesson):
     def learn(self, rows: Index, epoch: int, turned: NDArray[np.bool_] | None) -> float:
         """See `Lesson`."""
         settings, classifier, train = self.settings, self.network, self.shown
-        total, device = 0.0, self.device
-        for some in split_passes(train.lengths[rows], device.type, 2 if classifier.paired else 1):
+        total, device = 0.0, classifier.device
+        for some in classifier.split(train.lengths[rows]):
             here = rows[some]
             x0, lengths = (t.to(device) for t in train.collate(here))
             if turned is not None:

@@ -72,11 +72,6 @@ class Lesson(ABC):
     def __init__(self, network: FeatureReader, settings: FitSettings, seed: int) -> None:
         self.network, self.settings, self.seed = network, settings, seed
 
-    @property
-    def device(self) -> torch.device:
-        """Where the network is."""
-        return next(self.network.parameters()).device
-
     def begin_epoch(self, epoch: int) -> None:  # noqa: B027  (most show the same in each)
         """Make ready what an epoch shows."""
 
@@ -152,7 +147,7 @@ class FitLoop:
         if state is not None and state.exists():
             self.load(state, identity)
         yield from self.history
-        clock, saved = WorkClock(self.seconds, lesson.device.type), time.monotonic()
+        clock, saved = WorkClock(self.seconds, lesson.network.device.type), time.monotonic()
         while self.epoch < epochs and not self._given_up():
             batches = shuffle_batches(lesson.lengths, settings.batch_size, lesson.seed, self.epoch)
             turned = lesson.draw_turned(self.epoch)
@@ -181,7 +176,7 @@ class FitLoop:
                 self.save(state, identity)
                 saved = time.monotonic()
             yield self.history[-1]
-        fill_module(lesson.network, {k: v.to(lesson.device) for k, v in self.best.items()})
+        fill_module(lesson.network, {k: v.to(lesson.network.device) for k, v in self.best.items()})
         lesson.network.eval()
 
     def _step(self, rows: Index, turned: NDArray[np.bool_] | None) -> float:
@@ -239,7 +234,7 @@ class FitLoop:
         groups, counters = read_state(path, identity, ("now", "best", "adam", *averaged))
         fill_module(network, groups["now"])
         set_moments(self.optimizer, network, groups["adam"])
-        self.best = {k: v.to(self.lesson.device) for k, v in groups["best"].items()}
+        self.best = {k: v.to(network.device) for k, v in groups["best"].items()}
         self.epoch, self.batch, self.step = counters["epoch"], counters["batch"], counters["step"]
         self.loss, self.seconds = counters["loss"], counters["seconds"]
         self.best_epoch = counters["best_epoch"]

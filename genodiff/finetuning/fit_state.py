@@ -11,6 +11,7 @@ the processor time of the process. On a GPU, where the processor waits, it is wa
 
 import hashlib
 import json
+import logging
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ from torch import Tensor
 from genodiff.errors import CheckpointError
 from genodiff.io import atomic
 from genodiff.runs.sealed_files import read_tensors
+
+_log = logging.getLogger("genodiff")
 
 STATE = "state.safetensors"
 SAVE_SECONDS = 60.0
@@ -64,6 +67,16 @@ def read_state(path: Path, identity: str, groups: tuple[str, ...]) -> FitState:
         for group in groups
     }
     return FitState(parts, counters)
+
+
+def drop_foreign_state(path: Path, identity: str) -> None:
+    """Remove a state of another fit, or a corrupt one, with a warning: the fit begins again."""
+    try:
+        if path.exists():
+            read_state(path, identity, ())
+    except CheckpointError as fault:
+        _log.warning("%s: starting again", fault)
+        path.unlink()
 
 
 def _digest(tensors: dict[str, Tensor], counters: dict[str, Any], identity: str) -> str:

@@ -7,10 +7,9 @@ kernels whose rows do not depend on each other, and each row is pooled and score
 test pass pools whole batches, so it agrees to the rounding of float32.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -18,9 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from genodiff.alphabet import Alphabet
-from genodiff.backbones.backbone import BackboneSettings
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
-from genodiff.finetuning.batches import EncodedPart, Encoder, SentenceEncoder, encode, split_passes
+from genodiff.finetuning.batches import Encoder, SentenceEncoder, encode
 from genodiff.finetuning.cnn import CnnPredictor
 from genodiff.finetuning.fit import count_outputs, probabilities
 from genodiff.finetuning.head import Classifier
@@ -47,25 +45,20 @@ _SEPARATE_ROWS = ("caduceus", "mamba")
 _NATIVE = "native"
 
 
-class _Scores(Protocol):
-    """What a form of model does: predictions (n, classes), or (n,) for regression."""
-
-    @property
-    def network(self) -> nn.Module | None: ...
-
-    def __call__(self, sequences: list[bytes], batch_size: int) -> Floats: ...
+Score = Callable[[list[bytes], int], Floats]
+"""Predictions (n, classes), or (n,) for regression, of sequences in batches of some size."""
 
 
 class FittedModel:
-    """A fine-tuned model with the weights of its best epoch, ready to predict."""
+    """A fine-tuned model with the weights of its best epoch, ready to predict.
 
-    def __init__(self, folder: Path, card: PredictorCard, scores: _Scores) -> None:
-        self.folder, self.card, self._scores = folder, card, scores
+    `network` is its backbone and head, or the CNN; None for a regression on k-mers.
+    """
 
-    @property
-    def network(self) -> nn.Module | None:
-        """The `torch.nn.Module`: backbone and head, or the CNN. None for a regression on k-mers."""
-        return self._scores.network
+    def __init__(
+        self, folder: Path, card: PredictorCard, network: nn.Module | None, score: Score
+    ) -> None:
+        self.folder, self.card, self.network, self._score = folder, card, network, score
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -123,7 +116,7 @@ class FittedModel:
         """
         if batch_size < 1:
             raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
-        found = self._scores(sequences, batch_size)
+        found = self._score(sequences, batch_size)
         if not np.isfinite(found).all():
             fix = "fit it with a lower --lr"
             raise GenodiffError("the scores are not finite", file=self.folder, fix=fix)
@@ -146,7 +139,7 @@ def read_fitted(folder: Path, *, device: str = "cpu") -> FittedModel:
     card = read_predictor(folder)
     tensors = read_tensors(folder / MODEL, None, card.weights_sha256)
     try:
-        return FittedModel(folder, card, _build(folder, card, tensors, device))
+        return FittedModel(folder, card, *_build(folder, card, tensors, device))
     except CheckpointError as fault:
         raise CheckpointError(fault.what, file=fault.file or folder, fix=fault.fix) from None
     except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as fault:
@@ -154,96 +147,63 @@ def read_fitted(folder: Path, *, device: str = "cpu") -> FittedModel:
         raise CheckpointError(what, file=folder, fix=AGAIN) from None
 
 
-def _build(folder: Path, card: PredictorCard, tensors: dict[str, Tensor], device: str) -> _Scores:
+def _build(
+    folder: Path, card: PredictorCard, tensors: dict[str, Tensor], device: str
+) -> tuple[nn.Module | None, Score]:
     if card.form == "cnn":
-        return _CnnScores(CnnPredictor.of(card.about, tensors))
+        cnn = CnnPredictor.of(card.about, tensors)
+        return cnn.network, lambda sequences, _: cnn.predict(sequences, 1)  # one at a time
     if card.form == "kmer-lr":
-        return _KmerScores(KmerPredictor.of(card.about, tensors))
-    classifier, encoder = _build_classifier(folder, card)
-    fill_module(classifier, tensors)
-    return _NetworkScores(card, classifier.to(device).eval(), encoder)
-
-
-def _build_classifier(folder: Path, card: PredictorCard) -> tuple[Classifier, Encoder]:
+        kmers = KmerPredictor.of(card.about, tensors)
+        return None, lambda sequences, _: kmers.predict(sequences)
     if card.network is None or card.settings is None:
         raise CheckpointError("has no network in its description", fix=AGAIN)
-    alphabet, settings = card.read_alphabet, card.network.settings
-    backbone = settings.build(alphabet.padded_size, alphabet.complement)
-    classifier = Classifier.of(
-        backbone,
+    alphabet = card.read_alphabet
+    classifier = Classifier(
+        card.network.settings.build(alphabet.padded_size, alphabet.complement),
         count_outputs(card.kind, card.classes),
         card.settings,
         alphabet.complement,
         options=card.about.get("head"),
     )
-    text = card.domain == "text"
-    return classifier, SentenceEncoder(open_model_tokenizer(folder, alphabet)) if text else alphabet
+    fill_module(classifier, tensors)
+    encoder: Encoder = alphabet
+    if card.domain == "text":
+        encoder = SentenceEncoder(open_model_tokenizer(folder, alphabet))
+    network = classifier.to(device).eval()
+    return network, lambda sequences, size: _score_rows(card, network, encoder, sequences, size)
 
 
-class _NetworkScores:
-    """A network with its head."""
-
-    def __init__(self, card: PredictorCard, network: Classifier, encoder: Encoder) -> None:
-        self.card, self.network, self.encoder = card, network, encoder
-        assert card.settings is not None
-        self.bf16 = card.settings.precision == "bf16"
-
-    @torch.no_grad()
-    def __call__(self, sequences: list[bytes], batch_size: int) -> Floats:
-        nothing = np.zeros(len(sequences), np.int64)
-        part = encode(Examples(sequences, nothing, []), self.encoder, self.card.max_length)
-        n_out = count_outputs(self.card.kind, self.card.classes)
-        shape = (part.n,) if self.card.kind == "regression" else (part.n, n_out)
-        out = np.empty(shape)
-        for rows in self._batches(part, batch_size):
-            for row, answer in zip(rows.tolist(), self._answers(part, rows), strict=True):
-                out[row] = answer
-        return out
-
-    def _batches(self, part: EncodedPart, batch_size: int) -> Iterator[Any]:
-        device = self.network.weight.device.type
-        size = batch_size if device != "cpu" or self._has_separate_rows() else 1
-        order = np.argsort(-part.lengths, kind="stable")
-        for i in range(0, part.n, size):
-            rows = order[i : i + size]
-            for some in split_passes(part.lengths[rows], device, 2 if self.network.paired else 1):
-                yield rows[some]
-
-    def _has_separate_rows(self) -> bool:
-        assert self.card.network is not None
-        settings: BackboneSettings = self.card.network.settings
-        return settings.kind in _SEPARATE_ROWS and select_provider(device="cpu").name == _NATIVE
-
-    def _answers(self, part: EncodedPart, rows: Any) -> Iterator[Any]:
-        device, network = self.network.weight.device, self.network
-        x0, lengths = (tensor.to(device) for tensor in part.collate(rows))
-        with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
-            given = [network.scores_of(row) for row in network.pooled_rows(x0, lengths)]
-        for one in given:
-            yield probabilities(self.card.kind, one.double().cpu().numpy(), self.card.scale)[0]
-
-
-class _CnnScores:
-    """A convolutional baseline."""
-
-    def __init__(self, predictor: CnnPredictor) -> None:
-        self.network: Any = predictor.network
-        self.predictor = predictor
-
-    def __call__(self, sequences: list[bytes], batch_size: int) -> Floats:
-        return self.predictor.predict(sequences, 1)  # one at a time: see the module
-
-
-class _KmerScores:
-    """A regression on k-mers, which reads each row by itself."""
-
-    network: None = None
-
-    def __init__(self, predictor: KmerPredictor) -> None:
-        self.predictor = predictor
-
-    def __call__(self, sequences: list[bytes], batch_size: int) -> Floats:
-        return self.predictor.predict(sequences)
+@torch.no_grad()
+def _score_rows(
+    card: PredictorCard,
+    network: Classifier,
+    encoder: Encoder,
+    sequences: list[bytes],
+    batch_size: int,
+) -> Floats:
+    """The predictions of a network with its head: features in batches, the rest row by row."""
+    assert card.network is not None
+    assert card.settings is not None
+    nothing, device = np.zeros(len(sequences), np.int64), network.device
+    part = encode(Examples(sequences, nothing, []), encoder, card.max_length)
+    separate = (
+        card.network.settings.kind in _SEPARATE_ROWS
+        and select_provider(device="cpu").name == _NATIVE
+    )
+    size = batch_size if device.type != "cpu" or separate else 1
+    order = np.argsort(-part.lengths, kind="stable")
+    scores = np.empty((part.n, network.weight.shape[0]))
+    for first in range(0, part.n, size):
+        batch = order[first : first + size]
+        for some in network.split(part.lengths[batch]):
+            rows = batch[some]
+            x0, lengths = (tensor.to(device) for tensor in part.collate(rows))
+            bf16 = card.settings.precision == "bf16"
+            with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+                given = [network.scores_of(row) for row in network.pooled_rows(x0, lengths)]
+            scores[rows] = torch.cat(given).double().cpu().numpy()
+    return probabilities(card.kind, scores, card.scale)
 
 
 def check_ensemble(models: Sequence[FittedModel]) -> None:

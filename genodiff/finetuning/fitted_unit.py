@@ -5,7 +5,6 @@ done is read from `model.safetensors` and `fitted.json`.
 """
 
 import hashlib
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,21 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.domain import TEXT
-from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.errors import GenodiffError
 from genodiff.finetuning.adapters.adapter import adapted_weights
 from genodiff.finetuning.baselines import fit_baseline
-from genodiff.finetuning.batches import EncodedPart, Encoder, count_texts, encode
+from genodiff.finetuning.batches import count_texts, encode
 from genodiff.finetuning.cnn import CnnPredictor
 from genodiff.finetuning.fit import (
     FitOptions,
-    FitResult,
     Watch,
     count_outputs,
     fit,
     probabilities,
     raw_scores,
 )
-from genodiff.finetuning.fit_state import STATE, WorkClock
+from genodiff.finetuning.fit_state import STATE, WorkClock, drop_foreign_state
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
 from genodiff.finetuning.model_words import BASELINES
@@ -43,7 +41,6 @@ from genodiff.tasks.metrics import Floats, measure
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, seed_split
 
-_log = logging.getLogger("genodiff")
 Predict = Callable[[Examples], Floats]
 Rows = NDArray[np.int64]
 
@@ -61,25 +58,6 @@ class FittedUnit(NamedTuple):
     keep: Callable[[], KeptFit] | None = None
 
 
-class _EncodedUnit(NamedTuple):
-    """A network with its encoded parts. `counts` goes into the row."""
-
-    task: Task
-    classifier: Classifier
-    encoder: Encoder
-    train: EncodedPart
-    valid: EncodedPart
-    counts: dict[str, int]
-    max_length: int
-    n_texts: int = 1
-
-    def encode(self, examples: Examples) -> EncodedPart:
-        return encode(examples, self.encoder, self.max_length)
-
-    def count_cut(self, examples: Examples) -> int:
-        return self.encode(examples).cut
-
-
 def fit_unit(
     unit: Unit, data: TaskData, out: Path, *, device: str = "cpu", watch: Watch | None = None
 ) -> FittedUnit:
@@ -91,33 +69,9 @@ def fit_unit(
     folder.mkdir(parents=True, exist_ok=True)
     atomic.clear_leftovers(folder)
     rows, valid_rows = seed_split(data, unit.seed)
-    counts = {"n_train": len(rows), "n_valid": len(valid_rows)}
-    task, settings = data.task, unit.settings
     if unit.model.kind == "baseline":
         return _fit_baseline_once(unit, data, rows, valid_rows, out)
-    max_length = min(task.max_length, settings.max_length or task.max_length)
-    classifier, encoder = build_classifier(unit, task, device)
-    whole = encode(data.train, encoder, max_length)
-    counts |= {"cut_train": whole.cut, "max_length": max_length}
-    train = whole.take(rows)
-    inputs = _EncodedUnit(
-        task, classifier, encoder, train, whole.take(valid_rows), counts, max_length,
-        count_texts(data.train.sequences) if task.domain == TEXT.name else 1
-    )  # fmt: skip
-    return _fit_network(unit, inputs, folder, watch)
-
-
-def build_classifier(unit: Unit, task: Task, device: str) -> tuple[Classifier, Encoder]:
-    """The network of a unit with a new head, before any fit, and what encodes its sequences."""
-    backbone, alphabet = unit.model.network(unit.seed, device)
-    classifier = Classifier.of(
-        backbone,
-        count_outputs(task.kind, task.classes),
-        unit.settings,
-        alphabet.complement,
-        seed=unit.seed,
-    )
-    return classifier.to(device), unit.model.encoder()
+    return _fit_network(unit, data, (rows, valid_rows), folder, device, watch)
 
 
 def null_nonfinite_key(values: dict[str, Any], key: str) -> dict[str, Any]:
@@ -163,19 +117,40 @@ def _fit_baseline(unit: Unit, task: Task, train: Examples, valid: Examples) -> F
     return FittedUnit(predict, found, keep=lambda: kept)
 
 
-def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | None) -> FittedUnit:
-    task, classifier = inputs.task, inputs.classifier
+def _fit_network(
+    unit: Unit,
+    data: TaskData,
+    rows: tuple[Rows, Rows],
+    folder: Path,
+    device: str,
+    watch: Watch | None,
+) -> FittedUnit:
+    task, settings = data.task, unit.settings
+    max_length = min(task.max_length, settings.max_length or task.max_length)
+    backbone, alphabet = unit.model.network(unit.seed, device)
+    n_out, encoder = count_outputs(task.kind, task.classes), unit.model.encoder()
+    classifier = Classifier(backbone, n_out, settings, alphabet.complement, seed=unit.seed)
+    classifier.to(device)
     here = folder / FITTED
     if here.exists() and (folder / MODEL).exists():
         found = read_json(here)
         tensors = read_tensors(folder / MODEL, None, found["sha256"])
-        fill_module(classifier, {k: v.to(classifier.weight.device) for k, v in tensors.items()})
+        fill_module(classifier, {k: v.to(classifier.device) for k, v in tensors.items()})
     else:
-        result = _fit_or_begin_again(unit, inputs, folder / STATE, watch)
-        classifier = result.classifier
+        whole, state = encode(data.train, encoder, max_length), folder / STATE
+        train, valid = (whole.take(some) for some in rows)
+        options = FitOptions(task.kind, task.metrics[0], settings, unit.seed)
+        drop_foreign_state(state, unit.key)
+        with adapted_weights(backbone, settings.adapter, unit.seed):
+            result = fit(
+                classifier, train, valid, options, state=state, identity=unit.key, watch=watch
+            )
         weights = encode_tensors(collect_tensors(classifier))
         found = {
-            **inputs.counts,
+            "n_train": train.n,
+            "n_valid": valid.n,
+            "cut_train": whole.cut,
+            "max_length": max_length,
             "valid": result.valid,
             "best_epoch": result.best_epoch,
             "epochs": len(result.history),
@@ -187,12 +162,12 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
         }
         atomic.write_bytes(folder / MODEL, weights)
         atomic.write_json(here, null_nonfinite_key(found, "valid"))
-        (folder / STATE).unlink(missing_ok=True)
+        state.unlink(missing_ok=True)
     found["parameters"] = sum(p.numel() for p in classifier.parameters())
     scale = (found["scale"][0], found["scale"][1])
 
     def predict(examples: Examples) -> Floats:
-        part, bf16 = inputs.encode(examples), unit.settings.precision == "bf16"
+        part, bf16 = encode(examples, encoder, max_length), settings.precision == "bf16"
         return probabilities(task.kind, raw_scores(classifier, part, bf16=bf16), scale)
 
     def keep() -> KeptFit:
@@ -201,38 +176,8 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
             collect_tensors(classifier),
             {"head": classifier.pooling.describe()},
             scale=scale,
-            max_length=inputs.max_length,
-            n_texts=inputs.n_texts,
+            max_length=max_length,
+            n_texts=count_texts(data.train.sequences) if task.domain == TEXT.name else 1,
         )
 
-    return FittedUnit(predict, found, inputs.count_cut, keep)
-
-
-def _fit_or_begin_again(
-    unit: Unit, inputs: _EncodedUnit, state: Path, watch: Watch | None
-) -> FitResult:
-    """A fit that goes on from `state`, or a new one if that file cannot be used."""
-    begun = collect_tensors(inputs.classifier) if state.exists() else {}
-    begun = {name: tensor.clone() for name, tensor in begun.items()}
-
-    options = FitOptions(inputs.task.kind, inputs.task.metrics[0], unit.settings, unit.seed)
-
-    def run(classifier: Classifier) -> FitResult:
-        with adapted_weights(classifier.backbone, unit.settings.adapter, unit.seed):
-            return fit(
-                classifier,
-                inputs.train,
-                inputs.valid,
-                options,
-                state=state,
-                identity=unit.key,
-                watch=watch,
-            )
-
-    try:
-        return run(inputs.classifier)
-    except CheckpointError as fault:
-        _log.warning("%s: starting again", fault)
-        state.unlink()
-        fill_module(inputs.classifier, begun)
-        return run(inputs.classifier)
+    return FittedUnit(predict, found, lambda some: encode(some, encoder, max_length).cut, keep)

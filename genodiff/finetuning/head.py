@@ -16,7 +16,7 @@ Each strand is pooled in its own direction of reading: place i of one is place l
 the other. Padding has no part in it, and the network does not see it either.
 """
 
-from typing import Any, Self
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from genodiff.backbones.backbone import InitialValues, flip_positions
 from genodiff.errors import UsageError
+from genodiff.finetuning.batches import Index, split_passes
 from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.protocol import FitSettings, Strands
 
@@ -85,6 +86,15 @@ class FeatureReader(nn.Module):
         """Whether the network reads both strands."""
         return bool(getattr(self.backbone, "paired", False))
 
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return next(self.parameters()).device
+
+    def split(self, lengths: Index) -> list[slice]:
+        """A batch of sequences of these lengths in passes that fit the device."""
+        return split_passes(lengths, self.device.type, 1 + self.paired)
+
     def features(
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B L C"]:
@@ -110,30 +120,25 @@ class FeatureReader(nn.Module):
 class Classifier(FeatureReader):
     """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value.
 
-    `head` names a pooling and `options` are its own. Without a name it is `mean`, or `parts` where
-    more than one is given.
+    The `settings` of a fit name its pooling, whose own `options` are given where it was kept.
     """
 
     def __init__(
         self,
         backbone: nn.Module,
         n_out: int,
-        *,
-        strands: Strands,
+        settings: FitSettings,
         complement: tuple[int, ...] | None,
-        dropout: float = 0.0,
-        head: str | None = None,
+        *,
         options: dict[str, Any] | None = None,
-        parts: int = 1,
         seed: int = 0,
-        frozen: bool = False,
     ) -> None:
-        super().__init__(backbone, strands=strands, complement=complement, frozen=frozen)
-        self.dropout = dropout
-        self.head = head or ("parts" if parts > 1 else "mean")
+        frozen = settings.method == "frozen"
+        super().__init__(backbone, strands=settings.rc, complement=complement, frozen=frozen)
+        self.dropout = settings.dropout
         if options is None:
-            options = {"parts": parts} if self.head == "parts" else {}
-        self.pooling = HEADS[self.head](
+            options = {"parts": settings.parts} if settings.head == "parts" else {}
+        self.pooling = HEADS[settings.head](
             int(backbone.d_out) // (2 if self.paired else 1),  # type: ignore[arg-type]
             InitialValues(seed ^ _POOLING_DRAWS),
             **options,
@@ -143,31 +148,6 @@ class Classifier(FeatureReader):
         bound = width**-0.5
         self.weight = nn.Parameter(draws.uniform(n_out, width, low=-bound, high=bound).float())
         self.bias = nn.Parameter(torch.zeros(n_out))
-
-    @classmethod
-    def of(
-        cls,
-        backbone: nn.Module,
-        n_out: int,
-        settings: FitSettings,
-        complement: tuple[int, ...] | None,
-        *,
-        options: dict[str, Any] | None = None,
-        seed: int = 0,
-    ) -> Self:
-        """The classifier that a fit's settings mean; `options` are of a head that was kept."""
-        return cls(
-            backbone,
-            n_out,
-            strands=settings.rc,
-            complement=complement,
-            dropout=settings.dropout,
-            head=settings.head,
-            options=options,
-            parts=settings.parts,
-            seed=seed,
-            frozen=settings.method == "frozen",
-        )
 
     def pool(
         self, h: Float[Tensor, "B L C"], lengths: Int[Tensor, " B"]

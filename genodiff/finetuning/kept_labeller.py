@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
 from genodiff.finetuning.base_windows import Span, read_window, tile_cores
-from genodiff.finetuning.batches import split_passes
 from genodiff.finetuning.labeller_files import read_labeller
 from genodiff.finetuning.predictor_files import read_alphabet
 from genodiff.io.faidx import Genome
@@ -56,7 +55,6 @@ class KeptLabeller:
         """
         self.folder, self.relatives = folder, relatives
         self.card, self.network = read_labeller(folder, device)
-        self.device = device
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -96,9 +94,8 @@ class KeptLabeller:
         places = [(one, start - context, start + core + context) for one, start, _ in spans]
         ids = np.stack([read_window(genome, place) for place in places]).astype(np.int64)
         found: list[NDArray[Any]] = []
-        lengths = np.full(len(spans), core + 2 * context)
-        for some in split_passes(lengths, self.device, 1 + self.network.paired):
-            x = torch.from_numpy(ids[some]).to(self.device)
+        for some in self.network.split(np.full(len(spans), core + 2 * context)):
+            x = torch.from_numpy(ids[some]).to(self.network.device)
             with torch.no_grad():
                 scores = self.network.predict(x, torch.full((len(x),), x.shape[1]).to(x.device))
                 found += list(self.card.task.read(scores.float()).cpu().numpy())

@@ -30,7 +30,7 @@ def network(n_out: int = 2, strands: str = "paired", seed: int = 1, **head: obje
     backbone = CaduceusSettings(**NETWORK, strands=strands).build(
         DNA.padded_size, DNA.complement, seed=seed
     )  # type: ignore[arg-type]
-    return Classifier(backbone, n_out, strands="auto", complement=DNA.complement, seed=seed, **head)  # type: ignore[arg-type]
+    return Classifier(backbone, n_out, FitSettings(**head), DNA.complement, seed=seed)  # type: ignore[arg-type]
 
 
 def parts(

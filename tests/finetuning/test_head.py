@@ -14,7 +14,7 @@ from genodiff.finetuning.head import Classifier, list_heads
 from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.pooling.parts import average_parts
 from genodiff.finetuning.pooling.pooling import place_waves
-from genodiff.finetuning.protocol import Strands
+from genodiff.finetuning.protocol import FitSettings, Strands
 from tests.finetuning.motif_task import examples
 
 HEAD_NAMES = list(HEADS)
@@ -25,15 +25,14 @@ def classifier(
     rc: Strands = "auto",
     n_out: int = 3,
     parts: int = 1,
-    head: str | None = None,
+    head: str = "mean",
 ) -> Classifier:
     settings = CaduceusSettings(d_model=12, n_layer=2, d_state=4, strands=strands)  # type: ignore[arg-type]
     backbone = settings.build(DNA.padded_size, DNA.complement, seed=5)
     torch.nn.init.normal_(backbone.embedding, std=0.7, generator=torch.Generator().manual_seed(1))
     parts = 5 if head == "parts" else parts
-    network = Classifier(
-        backbone, n_out, strands=rc, complement=DNA.complement, head=head, parts=parts, seed=5
-    )
+    fit = FitSettings(rc=rc, head="parts" if parts > 1 else head, parts=parts)
+    network = Classifier(backbone, n_out, fit, DNA.complement, seed=5)
     for i, weight in enumerate(network.pooling.parameters()):  # places count from the start
         numbers = torch.Generator().manual_seed(i)
         torch.nn.init.normal_(weight, std=0.3, generator=numbers)
@@ -191,7 +190,7 @@ def test_strands_follow_from_the_network_and_what_it_cannot_do_is_refused():
         with pytest.raises(UsageError, match=rc):
             classifier(strands, rc)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="complement"):
-        Classifier(classifier("single").backbone, 2, strands="average", complement=None)
+        Classifier(classifier("single").backbone, 2, FitSettings(rc="average"), None)
 
 
 def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone():

@@ -8,6 +8,7 @@ from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.finetuning.batches import encode
 from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.protocol import FitSettings
 from tests.conformance.published_classifier import SequenceClassifier
 from tests.finetuning.motif_task import examples
 
@@ -22,7 +23,7 @@ def backbone(strands: str) -> torch.nn.Module:
 @pytest.mark.parametrize(("strands", "rc"), [("paired", "conjoin"), ("single", "average")])
 def test_the_head_scores_as_the_published_classifier_does(strands, rc):
     network = backbone(strands)
-    ours = Classifier(network, 3, strands=rc, complement=DNA.complement, seed=2).eval()  # type: ignore[arg-type]
+    ours = Classifier(network, 3, FitSettings(rc=rc), DNA.complement, seed=2).eval()
     theirs = SequenceClassifier(
         network, 3, conjoin_eval=strands == "single", complement=DNA.complement
     ).eval()

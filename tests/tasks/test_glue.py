@@ -19,6 +19,7 @@ from genodiff.errors import DataError
 from genodiff.finetuning.batches import SentenceEncoder, encode, shorten
 from genodiff.finetuning.fit import raw_scores
 from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.text_baselines import fit_text
 from genodiff.runs.resolve import resolve_config
 from genodiff.tasks.audit import audit
@@ -196,7 +197,7 @@ def test_padding_is_neither_seen_nor_pooled():
     )
     for block in backbone.blocks:
         torch.nn.init.normal_(block.attention.out.weight)
-    classifier = Classifier(backbone, 2, strands="auto", complement=None, seed=1)
+    classifier = Classifier(backbone, 2, FitSettings(), None, seed=1)
     assert classifier.strands == "none"
     part = encode(
         texts([("short", 0), ("somewhat longer than that", 1), ("a\tb", 0)]),
