@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from genodiff.data.kmers import K, shared_kmer_fractions
 from genodiff.domain import DNA, DOMAINS, TEXT
-from genodiff.tasks.examples import Examples, count_classes, fingerprint_sequences
+from genodiff.tasks.examples import Examples, count_classes, find_known, fingerprint_sequences
 from genodiff.tasks.homology import fingerprint_texts
 from genodiff.tasks.overlap import count_equal, count_overlaps
 from genodiff.tasks.task import TaskData, seed_split
@@ -40,33 +40,32 @@ def audit(data: TaskData) -> dict[str, Any]:
     of]), repeats, conflicts, blank (sequences of N only), accuracy (name → value), notes.
     """
     task, train, test = data.task, data.train, data.test
-    found: dict[str, Any] = {
+    parts, known = {"train": train, "test": test}, _KEYS[task.domain]
+    groups = _groups(test, task.classes, task.kind)
+    leaks = _LEAKS[task.domain](train, test)
+    nothing = b"N" if DOMAINS[task.domain].blank == "N" else None
+    return {
         "suite": task.suite,
         "task": task.name,
         "split": data.split,
         "classes": list(task.classes),
+        "domain": task.domain,
+        "counts": {
+            part: count_classes(e.labels, task.classes) if task.classes else {ALL: e.n}
+            for part, e in parts.items()
+        },
+        "lengths": {part: _lengths(examples) for part, examples in parts.items()},
+        "leaks": {name: _per_class(leak, groups) for name, leak in leaks.items()},
+        "validation_near": _count_near_validation(data),
+        "repeats": _repeats(parts, known),
+        "conflicts": _conflicts(train, test, known),
+        "blank": {
+            part: sum(not s.strip(nothing) for s in examples.sequences)
+            for part, examples in parts.items()
+        },
+        "accuracy": _trivial(data) if task.kind in ("binary", "multiclass") else {},
+        "notes": list(data.notes),
     }
-    found["domain"] = task.domain
-    parts = {"train": train, "test": test}
-    found["counts"] = {
-        part: count_classes(e.labels, task.classes) if task.classes else {ALL: e.n}
-        for part, e in parts.items()
-    }
-    found["lengths"] = {part: _lengths(examples) for part, examples in parts.items()}
-    groups = _groups(test, task.classes, task.kind)
-    leaks = _LEAKS[task.domain](train, test)
-    found["leaks"] = {name: _per_class(leak, groups) for name, leak in leaks.items()}
-    found["validation_near"] = _count_near_validation(data)
-    known = _KEYS[task.domain]
-    found["repeats"], found["conflicts"] = _repeats(parts, known), _conflicts(train, test, known)
-    nothing = b"N" if DOMAINS[task.domain].blank == "N" else None
-    found["blank"] = {
-        part: sum(not s.strip(nothing) for s in examples.sequences)
-        for part, examples in parts.items()
-    }
-    found["accuracy"] = _trivial(data) if task.kind in ("binary", "multiclass") else {}
-    found["notes"] = list(data.notes)
-    return found
 
 
 def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | None]:
@@ -75,11 +74,12 @@ def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | Non
         ("same", "reverse_complement", "shared_kmers")
     )
     if train.sequences and test.sequences:
-        known = set(fingerprint_sequences(train.sequences))
-        same = np.array([key in known for key in fingerprint_sequences(test.sequences)], bool)
-        known = set(fingerprint_sequences(train.sequences, both_strands=True))
-        either = np.array(
-            [key in known for key in fingerprint_sequences(test.sequences, both_strands=True)], bool
+        same, either = (
+            find_known(
+                fingerprint_sequences(test.sequences, both_strands=both),
+                fingerprint_sequences(train.sequences, both_strands=both),
+            )
+            for both in (False, True)
         )
         with np.errstate(invalid="ignore"):
             kmers = shared_kmer_fractions(test.sequences, train.sequences) >= HALF
@@ -106,8 +106,8 @@ def _count_near_validation(data: TaskData) -> list[int] | None:
 
 
 def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | None]:
-    known = set(fingerprint_texts(train.sequences))
-    return {"same": np.array([key in known for key in fingerprint_texts(test.sequences)], bool)}
+    own, known = fingerprint_texts(test.sequences), fingerprint_texts(train.sequences)
+    return {"same": find_known(own, known)}
 
 
 def _dna_keys(sequences: list[bytes]) -> list[bytes]:
@@ -234,11 +234,8 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
     for name, value in sorted(
         found["accuracy"].items(), key=lambda item: list(_WORDS).index(item[0])
     ):
-        lines += (
-            [f"  accuracy without reading: {value:.1%} by {_WORDS[name]}"]
-            if value is not None
-            else []
-        )
+        if value is not None:
+            lines.append(f"  accuracy without reading: {value:.1%} by {_WORDS[name]}")
     if any(leak is None for leak in found["leaks"].values()):
         missing = [
             what
@@ -278,10 +275,8 @@ def list_warnings(found: dict[str, Any]) -> list[str]:
         if n
     ]
     if found["conflicts"]:
-        warnings.append(
-            f"conflicting labels: {found['conflicts']:,} sequences stand with both, or "
-            f"several, labels"
-        )
+        n = f"{found['conflicts']:,}"
+        warnings.append(f"conflicting labels: {n} sequences stand with both, or several, labels")
     warnings += [
         f"{n:,} sequences of the {part} part are {_nothing(found)} only"
         for part, n in found["blank"].items()

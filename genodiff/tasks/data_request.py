@@ -125,19 +125,8 @@ class DataRequest(Settings):
             t = self.table
             layout = TableColumns(t.sequence, t.labels, drop_missing=t.drop_missing)
             split = "official" if self.split == "own" else self.split
-            return load_own_data(
-                t.train,
-                t.test,
-                t.valid,
-                layout=layout,
-                kind=t.kind,
-                metric=t.metric,
-                max_length=t.max_length,
-                name=t.name,
-                split=split,
-                similarity=self.similarity,
-                test_share=t.test_share,
-            )
+            rest = t.model_dump(exclude={"sequence", "labels", "drop_missing"})
+            return load_own_data(**rest, layout=layout, split=split, similarity=self.similarity)
         references = {name: Path(path) for name, path in self.references.items()}
         data = load_task(
             self.suite,

@@ -6,7 +6,7 @@ half-open, strand "+", "-" or "" (unknown).
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -30,12 +30,7 @@ class Coordinates(NamedTuple):
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The places at `rows` (integers or a mask)."""
-        return self._replace(
-            contig=self.contig[rows],
-            start=self.start[rows],
-            end=self.end[rows],
-            strand=self.strand[rows],
-        )
+        return type(self)(*(values[rows] for values in self))
 
 
 class Examples(NamedTuple):
@@ -98,12 +93,8 @@ def concatenate(first: Examples, second: Examples) -> Examples:
     """Both, one after the other; places stay only where both have them, sequences likewise."""
     joined = None
     if first.coordinates is not None and second.coordinates is not None:
-        joined = Coordinates(
-            *(
-                np.concatenate(pair)
-                for pair in zip(first.coordinates, second.coordinates, strict=True)
-            )
-        )
+        pairs = zip(first.coordinates, second.coordinates, strict=True)
+        joined = Coordinates(*map(np.concatenate, pairs))
     n = first.n + second.n
     share = n / (first.forecast + second.forecast) if n else 1.0
     both = bool(first.sequences) == bool(second.sequences) or not first.n or not second.n
@@ -125,16 +116,14 @@ def check_sequence(
     """
     sequence = raw.strip(b" \t\r\n").upper()
     if not sequence:
-        what = "empty sequence"
-        fix = "remove it, or give its sequence"
-        raise DataError(what, file=file, line=line, record=record, fix=fix)
-    if sequence.translate(None, IUPAC):
+        what, fix = "empty sequence", "remove it, or give its sequence"
+    elif sequence.translate(None, IUPAC):
         at = len(sequence) - len(sequence.lstrip(IUPAC))
         what, fix = describe_letter(raw.strip(b" \t\r\n"), at)
-        raise DataError(
-            f"position {at + 1:,}: {what}", file=file, line=line, record=record, fix=fix
-        )
-    return sequence
+        what = f"position {at + 1:,}: {what}"
+    else:
+        return sequence
+    raise DataError(what, file=file, line=line, record=record, fix=fix)
 
 
 def fingerprint_sequences(sequences: Iterable[bytes], *, both_strands: bool = False) -> list[bytes]:
@@ -143,6 +132,12 @@ def fingerprint_sequences(sequences: Iterable[bytes], *, both_strands: bool = Fa
     With `both_strands`, a sequence and its reverse complement have the same fingerprint.
     """
     return [hashlib.sha256(min(s, _rc(s)) if both_strands else s).digest()[:16] for s in sequences]
+
+
+def find_known(keys: Iterable[Hashable], known: Iterable[Hashable]) -> NDArray[np.bool_]:
+    """Which `keys` are among the `known` ones."""
+    known = set(known)
+    return np.array([key in known for key in keys], bool)
 
 
 def count_classes(labels: NDArray[Any], classes: Sequence[str]) -> dict[str, int]:

@@ -126,23 +126,21 @@ def _place_columns(table: TextTable) -> dict[str, str]:
 
 def _coordinates(table: TextTable) -> Coordinates | None:
     """contig, start, end and strand where the table has the first three."""
-    places = _place_columns(table)
+    places = [table.cells[name] for name in _place_columns(table).values()]
     if not places:
         return None
-    ends: dict[str, list[int]] = {"start": [], "end": []}
-    for i, line in enumerate(table.line):
-        row, contig = RowReader(table.file, line), table.cells[places["contig"]][i]
+    ends = []
+    for line, contig, *pair in zip(table.line, *places, strict=True):
+        row = RowReader(table.file, line)
         row.check_given(contig, "contig")
         row.check_name(contig, "contig")
-        for which, values in ends.items():
-            values.append(row.read_whole(table.cells[places[which]][i], f"{which} (0-based)"))
-    start, end = (np.array(values, np.int64) for values in ends.values())
+        named = zip(pair, ("start (0-based)", "end (0-based)"), strict=True)
+        ends.append([row.read_whole(cell, name) for cell, name in named])
+    start, end = np.array(ends, np.int64).reshape(-1, 2).T
     wrong = np.flatnonzero(start >= end)
     if len(wrong):
         what = "start is not before end"
         raise DataError(what, file=table.file, line=table.line[wrong[0]], fix="give start < end")
     by_name = {name.strip().lower(): name for name in table.cells}
     strand = table.cells.get(by_name.get("strand", ""), [""] * len(table.line))
-    return Coordinates(
-        np.array(table.cells[places["contig"]], np.str_), start, end, np.array(strand, np.str_)
-    )  # fmt: skip
+    return Coordinates(np.array(places[0], np.str_), start, end, np.array(strand, np.str_))

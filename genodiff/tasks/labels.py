@@ -9,13 +9,14 @@ that also holds something else is one.
 
 import logging
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, format_count
 from genodiff.io.planning import was_cut
 from genodiff.io.text_lines import find_alike, find_spoilt_name, is_missing, read_number
 from genodiff.tasks.table import TextTable
@@ -109,6 +110,11 @@ MARKS = ("", "-", ".", "?")
 """Cells that stand for no value, besides the words for it (`genodiff.io.text_lines.is_missing`)."""
 
 
+def list_few(names: Sequence[str], most: int = 8) -> str:
+    """The first names with commas between them, and dots for more."""
+    return ", ".join(names[:most]) + ", ..." * (len(names) > most)
+
+
 def choose_label_columns(table: TextTable, columns: tuple[str, ...]) -> list[str]:
     """The columns that are named, or the one with a usual name. Raises as `TextTable.column`."""
     return [table.column(name, LABEL, "label") for name in columns] or [
@@ -165,10 +171,8 @@ def read_labels(
         classes = (*classes, "(not read)") if len(classes) < 2 else classes
         kind = "binary" if len(classes) == 2 else "multiclass"
     if len(classes) < 2 or (kind == "binary") != (len(classes) == 2):
-        what = (
-            f"{len(classes)} different label{'s' * (len(classes) != 1)} "
-            f"({', '.join(classes[:5])}) do not make a {kind} task"
-        )
+        different = format_count(len(classes), "different label")
+        what = f"{different} ({', '.join(classes[:5])}) do not make a {kind} task"
         fix = "give two classes (binary), more (multiclass), or --kind regression"
         raise DataError(what, file=table.file, fix=fix)
     if fixed is not None and own:
@@ -289,11 +293,8 @@ def _refuse_strangers(table: TextTable, cells: list[str], classes: tuple[str, ..
     strange = sorted(set(cells) - set(classes))
     if not strange or len(strange) < len(set(cells)):
         return
-    of = f"{', '.join(strange[:5])}{', ...' * (len(strange) > 5)}"
-    what = (
-        f"the label{'s' * (len(strange) > 1)} {of} {'are' if len(strange) > 1 else 'is'} none of "
-        f"the train part's: {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
-    )
+    found = f"labels {list_few(strange, 5)} are" if len(strange) > 1 else f"label {strange[0]} is"
+    what = f"the {found} none of the train part's: {list_few(classes)}"
     fix = "write the same labels in all parts"
     numbers = read_numbers(cells, table.separator, table.file, table.line)
     if {one.casefold() for one in strange} <= {one.casefold() for one in classes}:
@@ -306,18 +307,10 @@ def _refuse_strangers(table: TextTable, cells: list[str], classes: tuple[str, ..
 def _class(table: TextTable, cell: str, classes: tuple[str, ...], line: int, own: bool) -> int:
     if cell in classes:
         return classes.index(cell)
-    if (
-        not own
-        and cell.isascii()
-        and cell.isdigit()
-        and int(cell) < len(classes)
-        and not any(name.isdigit() for name in classes)
-    ):
+    is_number = cell.isascii() and cell.isdigit() and not any(name.isdigit() for name in classes)
+    if not own and is_number and int(cell) < len(classes):
         return int(cell)
-    what = (
-        f"unknown label '{cell[:60]}': the classes are "
-        f"{', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
-    )
+    what = f"unknown label '{cell[:60]}': the classes are {list_few(classes)}"
     fix = "correct the label, or give train rows of that class"
     raise DataError(what, file=table.file, line=line, fix=fix)
 
@@ -329,10 +322,8 @@ def _values(table: TextTable, cells: list[str], own: bool) -> NDArray[np.float64
         what = f"the label '{cells[first][:60]}' is not a finite number"
         fix = f"correct it, or {_remove(own)}"
         if len(numbers.bad) == len(cells):
-            what, fix = (
-                f"{what}, nor is any other label here",
-                "give numbers, as --kind says or train has",
-            )
+            what += ", nor is any other label here"
+            fix = "give numbers, as --kind says or train has"
         raise DataError(what, file=table.file, line=table.line[first], fix=fix)
     if numbers.comma:
         log.info("%s: the labels are read with decimal commas", table.file)

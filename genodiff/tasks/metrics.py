@@ -96,7 +96,7 @@ def measure(metric: str, kind: str, truth: NDArray[Any], predicted: Floats) -> f
         return _of_values(metric, truth.astype(np.float64), predicted)
     n_classes = predicted.shape[-1]
     if metric in DECISIONS:
-        return float(_of_decisions(metric, kind, truth, decide(kind, predicted), n_classes))
+        return _of_decisions(metric, kind, truth, decide(kind, predicted), n_classes)
     found = {"auroc": sk.roc_auc_score, "auprc": sk.average_precision_score}.get(metric)
     if found is None:
         what = f"metric {metric} is none of a {kind} task"
@@ -136,13 +136,10 @@ def _of_decisions(
     if kind == "multilabel":
         if metric == "accuracy":
             return float((truth == decided).mean())
-        tables = [count_confusions(t, d, 2) for t, d in zip(truth.T, decided.T, strict=True)]
-        return float(
-            np.mean(
-                [_of_table("f1" if metric.startswith("f1") else metric, table) for table in tables]
-            )
-        )
-    return _of_table(metric, count_confusions(truth, decided, n_classes))
+        pairs = zip(truth.T, decided.T, strict=True)
+        tables = np.stack([count_confusions(t, d, 2) for t, d in pairs])
+        return float(np.mean(_of_tables("f1" if metric.startswith("f1") else metric, tables)))
+    return float(_of_tables(metric, count_confusions(truth, decided, n_classes)[None])[0])
 
 
 def count_confusions(
@@ -150,12 +147,6 @@ def count_confusions(
 ) -> NDArray[np.int64]:
     """How many examples of class i (rows) are taken for class j (columns)."""
     return sk.confusion_matrix(truth, decided, labels=np.arange(n_classes)).astype(np.int64)
-
-
-def _of_table(metric: str, table: NDArray[Any]) -> float:
-    """A metric of decisions from a table of counts (the last two axes); tables may be stacked."""
-    found: Any = _of_tables(metric, table[None] if table.ndim == 2 else table)
-    return float(found[0]) if table.ndim == 2 else found
 
 
 def _of_tables(metric: str, tables: NDArray[Any]) -> Floats:
@@ -280,12 +271,6 @@ def measure_by_length(
         last = i == len(edges) - 2
         index = np.flatnonzero((lengths >= low) & ((lengths <= high) if last else (lengths < high)))
         if len(index):
-            found.append(
-                {
-                    "from": int(low),
-                    "to": int(high if last else high - 1),
-                    "n": len(index),
-                    "value": of(index),
-                }
-            )
+            to = int(high if last else high - 1)
+            found.append({"from": int(low), "to": to, "n": len(index), "value": of(index)})
     return found

@@ -10,8 +10,8 @@ from genodiff.io.planning import was_cut
 from genodiff.tasks.class_folders import is_class_folders, read_class_folders, refuse_archive
 from genodiff.tasks.examples import Examples, Parts, concatenate, count_classes
 from genodiff.tasks.labelled_file import TableColumns, read_examples
-from genodiff.tasks.labels import SEPARATOR, Kind
-from genodiff.tasks.layouts.parts import VALID, find_part
+from genodiff.tasks.labels import SEPARATOR, Kind, list_few
+from genodiff.tasks.layouts.parts import find_parts
 from genodiff.tasks.resplit import resplit
 from genodiff.tasks.split_names import (
     RESPLITS,
@@ -22,7 +22,7 @@ from genodiff.tasks.split_names import (
     refuse_single_table,
 )
 from genodiff.tasks.suite import Metric, Task
-from genodiff.tasks.task import TaskData, cut_notes
+from genodiff.tasks.task import TaskData, join_parts
 
 SUITE = "table"
 METRICS: dict[Kind, tuple[Metric, ...]] = {
@@ -79,16 +79,7 @@ def load_own_data(
         metrics=metrics,
         max_length=max_length or longest,
     )
-    notes = parts.notes + cut_notes(task, parts)
-    return TaskData(
-        task,
-        parts.train,
-        parts.test,
-        "own" if split == "official" else name_split(split, similarity),
-        notes,
-        parts.valid_index,
-        parts.groups,
-    )
+    return join_parts(task, parts, "own" if split == "official" else name_split(split, similarity))
 
 
 def _parts(
@@ -102,29 +93,22 @@ def _parts(
     if test is None and not path.exists():
         with open_input(path):  # says what is wrong with it, with the nearest name
             pass
-    if (
-        test is None
-        and (path.is_dir() or path.suffix.lower() == ".zip")
-        and (path.is_file() or is_class_folders(path))
-    ):
+    if test is None and is_class_folders(path):
         train_part, test_part, classes = read_class_folders(path)
-        return (
-            Parts(train_part, test_part),
-            "binary" if len(classes) == 2 else "multiclass",
-            classes,
-        )
+        kind = "binary" if len(classes) == 2 else "multiclass"
+        return Parts(train_part, test_part), kind, classes
     if test is None and path.is_dir():
-        files = {part: find_part(path, part) for part in ("train", "test", *VALID)}
+        files = find_parts(path)
         for part in ("train", "test"):
-            if files[part] is None:
+            if part not in files:
                 what = (
                     f"has no {part} part: neither a folder '{part}' nor a table {part}.csv, "
                     f".tsv, .parquet or .fa"
                 )
                 fix = "give train/CLASS/*.txt and test/CLASS/*.txt, or train.csv and test.csv"
                 raise DataError(what, file=path, fix=fix)
-        path, test = Path(str(files["train"])), files["test"]
-        valid = valid or next((files[part] for part in VALID if files[part] is not None), None)
+        path, test, *own = files.values()
+        valid = valid or next(iter(own), None)
     train_part, kind, classes = read_examples(path, layout, kind=kind)
     _check_single(train_part, path, kind, classes)
     if test is None:
@@ -141,17 +125,14 @@ def _parts(
     valid_part = read_examples(valid, layout, kind=told[0], classes=told[1])[0]
     note = f"validation: {Path(valid).name} ({valid_part.n:,} examples) for every seed"
     index = np.arange(train_part.n, train_part.n + valid_part.n)
-    return (
-        Parts(concatenate(train_part, valid_part), test_part, (*agreed, note), index),
-        kind,
-        classes,
-    )
+    train_part = concatenate(train_part, valid_part)
+    return Parts(train_part, test_part, (*agreed, note), index), kind, classes
 
 
 def _tell_kind(kind: Kind, classes: tuple[str, ...]) -> str:
     told = f"the labels make a {kind} task"
     if classes:
-        told += f": {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
+        told += f": {list_few(classes)}"
     if kind == "multiclass" and any(SEPARATOR in name for name in classes):
         told += f" (--kind multilabel would read {SEPARATOR} as 'and')"
     return told

@@ -62,18 +62,15 @@ def find_published(suite: str, task: str, split: str) -> list[PublishedValue]:
             if found.split != split or task not in found.order:
                 return []
             at = found.order.index(task)
-            cells = [(row, row.values[at]) for row in found.rows]
-            return [
-                PublishedValue(
-                    r.name,
-                    r.source,
-                    c[0],
-                    c[1] if len(c) > 1 else None,
-                    "" if r.metric == found.metric else r.metric,
-                    r.note,
-                    r.weights,
-                )
-                for r, c in cells
-                if c
-            ]
+            known = []
+            for row in found.rows:
+                if value := row.values[at]:
+                    mean, width = (*value, None)[:2]
+                    metric = "" if row.metric == found.metric else row.metric
+                    known.append(
+                        PublishedValue(
+                            row.name, row.source, mean, width, metric, row.note, row.weights
+                        )
+                    )
+            return known
     return []

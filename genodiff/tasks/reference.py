@@ -5,7 +5,7 @@ A benchmark may say `I` where the file says `chrI`, or leave out a transcript's 
 counts as "+".
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class ReferenceGenome(Source):
 
 
 def find_reference(
-    name: str, reference: ReferenceGenome, given: dict[str, Path], *, offline: bool
+    name: str, reference: ReferenceGenome, given: Mapping[str, Path], *, offline: bool
 ) -> Path:
     """The file of a reference: the user's, or the fetched one. Raises `DataError`."""
     if name in given:

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from genodiff.counter import Purpose, uniforms
 from genodiff.errors import DataError
-from genodiff.tasks.examples import Parts, concatenate, count_classes, fingerprint_sequences
+from genodiff.tasks.examples import (
+    Parts,
+    concatenate,
+    count_classes,
+    find_known,
+    fingerprint_sequences,
+)
 from genodiff.tasks.homology import find_clusters
 from genodiff.tasks.overlap import find_overlaps
 from genodiff.tasks.split_names import THRESHOLD
@@ -115,9 +121,7 @@ def dedup(parts: Parts) -> Parts:
     repeated = np.zeros(test.n, bool)
     if train.sequences and test.sequences:
         keys = fingerprint_sequences(test.sequences, both_strands=True)
-        tested = set(keys)
-        of_train = fingerprint_sequences(train.sequences, both_strands=True)
-        leaks |= np.array([key in tested for key in of_train], bool)
+        leaks |= find_known(fingerprint_sequences(train.sequences, both_strands=True), keys)
         repeated |= _stood_before(keys)
     if train.coordinates is not None and test.coordinates is not None:
         leaks |= find_overlaps(train.coordinates, test.coordinates)
@@ -129,7 +133,9 @@ def dedup(parts: Parts) -> Parts:
         f"{test.n:,} test examples left out; they were equal or overlapped, and sequences "
         "that are only alike stay (split homology holds them apart)"
     )
-    valid = None if parts.valid_index is None else _renumber(parts.valid_index, kept)
+    valid = parts.valid_index
+    if valid is not None:  # where these rows stand once only the kept ones are left
+        valid = (np.cumsum(kept) - 1)[valid[kept[valid]]]
     return Parts(train.take(kept), test.take(~repeated), (*parts.notes, note), valid)
 
 
@@ -137,11 +143,6 @@ def _stood_before(keys: Sequence[Hashable]) -> NDArray[np.bool_]:
     """True for every key that has stood before."""
     first: dict[Hashable, int] = {}
     return np.array([first.setdefault(key, i) != i for i, key in enumerate(keys)], bool)
-
-
-def _renumber(index: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where the rows `index` stand once only the rows of `kept` are left."""
-    return (np.cumsum(kept) - 1)[index[kept[index]]]
 
 
 FITTED = -1

@@ -19,7 +19,7 @@ from genodiff.registry import Registry
 from genodiff.settings import Settings, read_yaml
 from genodiff.tasks.examples import Parts
 from genodiff.tasks.labels import Kind
-from genodiff.tasks.reference import ReferenceGenome
+from genodiff.tasks.reference import ReferenceGenome, find_reference
 from genodiff.tasks.split_names import HOMOLOGY
 from genodiff.tasks.suite_files import list_suite_files
 
@@ -153,6 +153,17 @@ class TaskFiles(NamedTuple):
     sequences: bool = True
     """False: coordinates stay without sequences."""
 
+    @property
+    def home(self) -> Path:
+        """The folder of the task inside the suite's, or that itself."""
+        own = self.folder / self.task.name
+        return own if own.is_dir() else self.folder
+
+    def find_genome(self, name: str) -> Path:
+        """The file of a reference genome. Raises `DataError`."""
+        genome = self.suite.references[name]
+        return find_reference(name, genome, self.references, offline=self.offline)
+
 
 def find_suite_file(folder: Path, name: str) -> Path:
     """A file of a suite by its name in a folder, or up to two folders below it.
@@ -233,8 +244,6 @@ def _read_suite(path: Path) -> Suite:
         ]
         for task in values["tasks"]:
             if isinstance(task.get("references"), str):
-                task["references"] = {
-                    name: task["references"]
-                    for name in task.get("classes", Task.model_fields["classes"].default)
-                }
+                classes = task.get("classes", Task.model_fields["classes"].default)
+                task["references"] = dict.fromkeys(classes, task["references"])
     return Suite.parse(values, file=path)

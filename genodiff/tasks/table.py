@@ -55,12 +55,8 @@ class TextTable(NamedTuple):
         found = find_usual(names, usual)
         if found is None:
             fix = f"name it: --{what} COLUMN (columns: {', '.join(names)})"
-            raise DataError(
-                f"has no column of {what}s ({' or '.join(usual[:3])})",
-                file=self.file,
-                line=1,
-                fix=fix,
-            )
+            what = f"has no column of {what}s ({' or '.join(usual[:3])})"
+            raise DataError(what, file=self.file, line=1, fix=fix)
         return found
 
 

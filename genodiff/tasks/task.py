@@ -8,6 +8,7 @@ Fetches a benchmark's own files into the cache, in the layout that its reader ex
 """
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,56 +25,43 @@ from genodiff.io.planning import was_cut
 from genodiff.tasks.examples import Examples, Parts, count_classes
 from genodiff.tasks.resplit import draw_groups, resplit
 from genodiff.tasks.split_names import RESPLITS, SPLITS, THRESHOLD, check_similarity, name_split
-from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, load_suite
+from genodiff.tasks.suite import LAYOUTS, Suite, Task, TaskFiles, load_suite
 
 PARTS = ("train", "test")
 
 
-def fetch_task(url: str, suite: str, task: str, classes: tuple[str, ...], *, offline: bool) -> Path:
+def fetch_task(suite: Suite, task: Task, *, offline: bool) -> Path:
     """The suite's folder in the cache; files of the task that are missing are fetched.
 
     Raises `DataError` with the remedy where a file can or may not be fetched.
     """
-    home = cache_dir() / "tasks" / suite
-    for path, source in list_wanted_files(url, home, suite, task, classes).items():
+    name = suite.suite
+    home = cache_dir() / "tasks" / name
+    fix = f"give the folder that holds {name} with --data"
+    if not suite.url and not home.exists():
+        what = f"the data of {name} are not here, and no command can fetch them"
+        raise DataError(what, file=home, fix=fix)
+    for path, source in list_wanted_files(suite, task, home).items():
         if path.exists():
             continue
-        fix = f"give the folder that holds {suite} with --data"
-        if source is None:
-            what = f"the data of {suite} are not here, and no command can fetch them"
-            raise DataError(what, file=path, fix=fix)
         try:
-            found = fetch(Recipe(name=suite, sources=(source,)), offline=offline)[0]
+            found = fetch(Recipe(name=name, sources=(source,)), offline=offline)[0]
         except DataError as fault:
             raise DataError(fault.what, fix=fix) from None
         atomic.write_bytes(path, found.read_bytes())
     return home
 
 
-def list_wanted_files(
-    url: str, home: Path, suite: str, task: str, classes: tuple[str, ...]
-) -> dict[Path, Source | None]:
-    """The files of a task in the cache, and where each comes from.
-
-    The source is None where no command can fetch the file.
-    """
-    if not url:
-        return {home: None}
-    by_class = "{class}" in url
-    found: dict[Path, Source | None] = {}
-    for part in PARTS:
-        for name in classes if by_class else ("",):
-            at = url.replace("{task}", task).replace("{part}", part).replace("{class}", name)
-            ending = at.rpartition("/")[2].partition(".")[2]
-            if by_class:
-                path = home / task / part / f"{name}.{ending}"
-            else:
-                path = home / task / f"{part}.{ending}"
-            found[path] = Source(
-                url=at,
-                filename=f"{part}-{path.name}" if by_class else path.name,
-                licence=f"see the suite {suite}",
-            )
+def list_wanted_files(suite: Suite, task: Task, home: Path) -> dict[Path, Source]:
+    """The files of a task in the cache, and where each comes from; none that cannot be fetched."""
+    found: dict[Path, Source] = {}
+    url, by_class = suite.url, "{class}" in suite.url
+    for part, name in product(PARTS if url else (), task.classes if by_class else ("",)):
+        at = url.replace("{task}", task.name).replace("{part}", part).replace("{class}", name)
+        ending = at.rpartition("/")[2].partition(".")[2]
+        path = home / task.name / (f"{part}/{name}.{ending}" if by_class else f"{part}.{ending}")
+        filename = f"{part}-{path.name}" if by_class else path.name
+        found[path] = Source(url=at, filename=filename, licence=f"see the suite {suite.suite}")
     return found
 
 
@@ -174,10 +162,7 @@ def load_task(
     if split in ("local", "partial") and split not in found.splits:
         fix = f"use official, {', '.join(RESPLITS)}"
         raise UsageError(f"{suite} has no split '{split}'", fix=fix)
-    if source is None:
-        folder = fetch_task(found.url, suite, name, task.classes, offline=offline)
-    else:
-        folder = Path(source)
+    folder = Path(source) if source is not None else fetch_task(found, task, offline=offline)
     if not folder.exists():
         raise DataError(f"the data of {suite} are not here", file=folder, fix="check the path")
     wanted = split if split in found.splits else "official"
@@ -194,15 +179,7 @@ def load_task(
         )
         held_out = frozenset(task.holdout or usual)
         parts = resplit(split, parts, task.classes, held_out, similarity or THRESHOLD)
-    return TaskData(
-        task,
-        parts.train,
-        parts.test,
-        name_split(split, similarity),
-        parts.notes + cut_notes(task, parts),
-        parts.valid_index,
-        parts.groups,
-    )
+    return join_parts(task, parts, name_split(split, similarity))
 
 
 def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
@@ -233,26 +210,24 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
         ):
             what = (
                 f"{task.name}: {part} has lengths {lengths.min():,} to {lengths.max():,}, "
-                f"the published data"
+                f"the published data {task.lengths[0]:,} to {task.lengths[1]:,}"
             )
-            what = f"{what} {task.lengths[0]:,} to {task.lengths[1]:,}"
             raise DataError(what, file=folder, fix="give the official data")
 
 
-def cut_notes(task: Task, parts: Parts) -> tuple[str, ...]:
-    """A note for each part with sequences that are cut.
+def join_parts(task: Task, parts: Parts, split: str) -> TaskData:
+    """A task with its parts, and a note for each part with sequences that are cut.
 
     Texts have none: their number of tokens depends on the network.
     """
-    notes: list[str] = []
-    for part, examples in (
-        (("train", parts.train), ("test", parts.test)) if task.domain == "dna" else ()
-    ):
+    notes = list(parts.notes)
+    for part, examples in (("train", parts.train), ("test", parts.test)):
         long = int((examples.lengths > task.max_length).sum())
-        if long:
+        if long and task.domain == "dna":
             share = f"{long:,} of {examples.n:,} {part} sequences ({long / examples.n:.1%})"
             notes.append(
                 f"{share} are longer than {task.max_length:,} and are cut to their first "
                 f"{task.max_length:,} bases"
             )
-    return tuple(notes)
+    index, groups = parts.valid_index, parts.groups
+    return TaskData(task, parts.train, parts.test, split, tuple(notes), index, groups)

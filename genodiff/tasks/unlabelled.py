@@ -68,15 +68,14 @@ def read_queries(given: Sequences | None, source: QuerySource = QuerySource()) -
     """
     seen: set[str] = set()
     for query in _queries(given, source):
-        if query.name in seen:
-            raise DataError(
+        name, file, line = query.name, query.file, query.line if query.file else None
+        if name in seen:
+            what, fix = (
                 "duplicate name: it stands more than once",
-                file=query.file,
-                line=query.line if query.file else None,
-                record=query.name,
-                fix="give each sequence its own name",
+                "give each sequence its own name",
             )
-        seen.add(query.name)
+            raise DataError(what, file=file, line=line, record=name, fix=fix)
+        seen.add(name)
         yield query
     if not seen:
         shown = name_input(given) if isinstance(given, str | Path) else None

@@ -15,7 +15,6 @@ the same in all of them.
 """
 
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -27,7 +26,7 @@ from genodiff.tasks.class_folders import PARTS, is_class_folders, read_class_fol
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.labelled_file import read_examples
 from genodiff.tasks.layouts.parts import find_part
-from genodiff.tasks.reference import ReferenceGenome, find_reference, read_sequences
+from genodiff.tasks.reference import read_sequences
 from genodiff.tasks.suite import LAYOUTS, TaskFiles
 from genodiff.tasks.table import read_table
 
@@ -37,54 +36,35 @@ LOCAL = "local_split.csv.gz"
 _COLUMNS = ["id", "region", "start", "end", "strand"]
 
 
-class Genomes(NamedTuple):
-    """The genomes of a task's coordinates.
-
-    `of_class` gives each class its reference, and `given` the user's files by reference name.
-    `offline` forbids fetching. Without `wanted`, coordinates stay without sequences.
-    """
-
-    of_class: dict[str, tuple[str, ReferenceGenome]]
-    given: dict[str, Path]
-    offline: bool = False
-    wanted: bool = True
-
-
 @LAYOUTS.register("genomic-benchmarks")
 def read_benchmark(files: TaskFiles) -> Parts:
     """The parts of a task: the official ones, or those of the split "local" or "partial"."""
-    task = files.task
     if files.split == "local":
-        return read_local(files.folder, task.name, task.classes)
+        return read_local(files)
     if files.split == "partial":
-        return read_partial(files.folder, task.name, task.classes)
-    of_class = {name: (ref, files.suite.references[ref]) for name, ref in task.references.items()}
-    genomes = Genomes(of_class, dict(files.references), files.offline, files.sequences)
-    return read_official(files.folder, task.name, task.classes, genomes)
+        return read_partial(files.folder, files.task.name, files.task.classes)
+    return read_official(files)
 
 
-def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Genomes) -> Parts:
-    """The official parts of a task from whichever layout `folder` has. Raises `DataError`."""
-    home = folder / name if (folder / name).is_dir() else folder
+def read_official(files: TaskFiles) -> Parts:
+    """The official parts of a task from whichever layout its folder has. Raises `DataError`."""
+    folder, home, name, classes = files.folder, files.home, files.task.name, files.task.classes
     archive = next((p for p in (folder, folder / f"{name}.zip") if p.is_file()), None)
     if archive is not None and archive.suffix.lower() == ".zip":
         return Parts(*read_class_folders(archive, classes)[:2])
     if home.is_dir() and is_class_folders(home):
         return Parts(*read_class_folders(home, classes)[:2])
-    table = read_coordinates(folder, name, classes)
+    table = read_coordinates(files)
     if table is not None:
-        if not genomes.wanted:
-            for reference in genomes.of_class.values() if is_planning() else ():
-                find_reference(*reference, genomes.given, offline=genomes.offline)
-            return Parts(*table)
-        train, test = (add_sequences(part, classes, genomes) for part in table)
-        return Parts(train, test)
+        if files.sequences:
+            return Parts(*(add_sequences(part, files) for part in table))
+        for reference in files.task.references.values() if is_planning() else ():
+            files.find_genome(reference)
+        return Parts(*table)
     paths = [find_part(home, part) for part in PARTS]
     if paths[0] is None and paths[1] is not None:
-        if (home / LOCAL).is_file():
-            fix = "use --split local, which re-splits the test part"
-        else:
-            fix = "give both parts"
+        local = "use --split local, which re-splits the test part"
+        fix = local if (home / LOCAL).is_file() else "give both parts"
         what = f"the official train part of {name} is not here, only its test part"
         raise DataError(what, file=home, fix=fix)
     if paths[0] is None or paths[1] is None:
@@ -95,25 +75,20 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
     return Parts(train, test)
 
 
-def read_local(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
+def read_local(files: TaskFiles) -> Parts:
     """The official test part, split again by `local_split.csv.gz`.
 
     Its train and valid rows make the train part.
     """
-    home = folder / name if (folder / name).is_dir() else folder
+    home = files.home
     path = find_part(home, "test")
     if path is None or not (home / LOCAL).is_file():
-        what = f"a local split of {name} needs test.csv.gz and {LOCAL}"
+        what = f"a local split of {files.task.name} needs test.csv.gz and {LOCAL}"
         raise DataError(what, file=home, fix="use --split official")
-    whole = read_examples(path, classes=classes)[0]
+    whole = read_examples(path, classes=files.task.classes)[0]
     rows = read_table(home / LOCAL)
-    part = dict(
-        zip(
-            rows.cells[rows.column("row", (), "row")],
-            rows.cells[rows.column("part", (), "part")],
-            strict=True,
-        )
-    )
+    columns = (rows.cells[rows.column(name, (), name)] for name in ("row", "part"))
+    part = dict(zip(*columns, strict=True))
     chosen = np.array([part.get(str(i), "") for i in range(whole.n)])
     if set(chosen) != {"train", "valid", "test"} or len(part) != whole.n:
         what = f"does not give each of the {whole.n:,} rows of {path.name} a part"
@@ -126,60 +101,45 @@ def read_local(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
 
 def read_partial(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
     """The few examples that pieces of a genome allow, from `from_coordinates_partial.parquet`."""
-    rows = _parquet(folder / PARTIAL).filter(pl.col("dataset") == name)
-    if rows.is_empty():
-        fix = "choose another task"
-        raise DataError(f"holds no rows of {name}", file=folder / PARTIAL, fix=fix)
+    rows = _rows_of(folder / PARTIAL, name)
     parts = []
     for part in PARTS:
         chosen = rows.filter(pl.col("split") == part)
-        parts.append(
-            _examples(chosen, classes)._replace(
-                sequences=[s.encode() for s in _sorted(chosen, classes)["seq"]]
-            )
-        )
+        sequences = [s.encode() for s in _sorted(chosen, classes)["seq"]]
+        parts.append(_examples(chosen, classes)._replace(sequences=sequences))
     note = (
         f"partial: {parts[0].n:,} train and {parts[1].n:,} test examples, not comparable "
         f"with published numbers"
     )
-    return Parts(parts[0], parts[1], (note,))
+    return Parts(*parts, notes=(note,))
 
 
-def read_coordinates(
-    folder: Path, name: str, classes: tuple[str, ...]
-) -> tuple[Examples, Examples] | None:
-    """(train, test) of a task without sequences; None if `folder` has no coordinates of it."""
+def read_coordinates(files: TaskFiles) -> list[Examples] | None:
+    """Train and test of a task without sequences; None if there are no coordinates of it."""
+    folder, home, classes = files.folder, files.home, files.task.classes
     file = folder if folder.is_file() else folder / COORDINATES
     if file.suffix == ".parquet" and file.is_file():
-        rows = _parquet(file).filter(pl.col("dataset") == name)
-        if rows.is_empty():
-            raise DataError(f"holds no rows of {name}", file=file, fix="choose another task")
-        train, test = (_examples(rows.filter(pl.col("split") == part), classes) for part in PARTS)
-        return train, test
-    home = folder / name if (folder / name).is_dir() else folder
+        rows = _rows_of(file, files.task.name)
+        return [_examples(rows.filter(pl.col("split") == part), classes) for part in PARTS]
     if not any((home / "train").glob("*.csv*")):
         return None
-    train, test = (
-        _examples(pl.concat([_upstream(home / part, c) for c in classes]), classes)
-        for part in PARTS
-    )
-    return train, test
+    tables = (pl.concat([_upstream(home / part, c) for c in classes]) for part in PARTS)
+    return [_examples(table, classes) for table in tables]
 
 
-def add_sequences(examples: Examples, classes: tuple[str, ...], genomes: Genomes) -> Examples:
+def add_sequences(examples: Examples, files: TaskFiles) -> Examples:
     """Examples known by coordinates, with their sequences read from the genomes.
 
     Raises `DataError` where a genome or a contig is missing.
     """
     assert examples.coordinates is not None
     sequences: list[bytes] = [b""] * examples.n
-    for label, name in enumerate(classes):
-        reference_name, reference = genomes.of_class[name]
-        path = find_reference(reference_name, reference, genomes.given, offline=genomes.offline)
+    for label, name in enumerate(files.task.classes):
+        reference = files.task.references[name]
+        path, genome = files.find_genome(reference), files.suite.references[reference]
         rows = np.flatnonzero(examples.labels == label)
-        for i, sequence in zip(
-            rows, read_sequences(path, reference, examples.coordinates.take(rows)), strict=True
-        ):
+        found = read_sequences(path, genome, examples.coordinates.take(rows))
+        for i, sequence in zip(rows, found, strict=True):
             sequences[i] = sequence
     return examples._replace(sequences=sequences)
 
@@ -230,9 +190,13 @@ def _upstream(folder: Path, name: str) -> pl.DataFrame:
         raise DataError("start and end must be whole numbers", file=path, fix=fix) from None
 
 
-def _parquet(path: Path) -> pl.DataFrame:
+def _rows_of(path: Path, name: str) -> pl.DataFrame:
+    """The rows of a task in a parquet file of all of them."""
     try:
-        return pl.read_parquet(find_plain_path(path))
+        rows = pl.read_parquet(find_plain_path(path)).filter(pl.col("dataset") == name)
     except (pl.exceptions.PolarsError, OSError) as fault:
         what = f"cannot be read ({str(fault).splitlines()[0][:120]})"
         raise DataError(what, file=path, fix="restore the file") from None
+    if rows.is_empty():
+        raise DataError(f"holds no rows of {name}", file=path, fix="choose another task")
+    return rows

@@ -23,13 +23,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genodiff.errors import DataError, did_you_mean
+from genodiff.errors import DataError, did_you_mean, format_count
 from genodiff.io.text_file import read_text_pieces
 from genodiff.tasks.examples import Examples, Parts, concatenate
 from genodiff.tasks.layouts.parts import find_part
 from genodiff.tasks.suite import LAYOUTS, TaskFiles
 
 TAB = b"\t"
+_ENDINGS = (".tsv",)
 _TEXTS = ("sentence", "sentence1", "sentence2")
 _FIX = "give the task's official files, unchanged"
 
@@ -68,7 +69,7 @@ def read_glue(folder: Path, name: str) -> Parts:
     Raises `DataError` for files that are missing, broken or not GLUE's.
     """
     home = _home(folder, name)
-    files = {part: _file(home, part) for part in ("train", "val", "dev", "test")}
+    files = {part: find_part(home, part, _ENDINGS) for part in ("train", "val", "dev", "test")}
     if files["train"] is None:
         what = f"holds no train.tsv of {name}"
         fix = f"give the folder that holds {COLUMNS[name].folder}, with --data"
@@ -85,12 +86,12 @@ def read_glue(folder: Path, name: str) -> Parts:
     for part in pieces[1:]:
         train = concatenate(train, found[part])
     whole = " + ".join(f"{part} ({found[part].n:,})" for part in pieces)
-    notes = [
+    notes = (
         f"the test part is GLUE's dev part ({found[test].n:,} examples): its own test part has "
-        f"no public labels"
-    ]
-    notes.append(f"validation: a tenth of train, drawn for each seed; train is {whole}")
-    return Parts(train, found[test], tuple(notes))
+        f"no public labels",
+        f"validation: a tenth of train, drawn for each seed; train is {whole}",
+    )
+    return Parts(train, found[test], notes)
 
 
 def read_part(path: Path, name: str) -> Examples:
@@ -113,14 +114,12 @@ def read_part(path: Path, name: str) -> Examples:
         if not all(words):
             fix = "remove the row, or give its sentence"
             raise DataError("empty sentence", file=path, line=number, fix=fix)
-        if fields[label].strip() not in columns.words:
-            what = (
-                f"unknown label '{fields[label].strip()[:40]}': {name} has "
-                f"{' and '.join(columns.words)}"
-            )
+        answer = fields[label].strip()
+        if answer not in columns.words:
+            what = f"unknown label '{answer[:40]}': {name} has {' and '.join(columns.words)}"
             raise DataError(what, file=path, line=number, fix=_FIX)
         sentences.append(TAB.join(w.encode() for w in words))
-        labels.append(columns.words.index(fields[label].strip()))
+        labels.append(columns.words.index(answer))
         names.append(f"{path.name.partition('.')[0]}{len(labels)}")
     if not labels:
         raise DataError("has no rows", file=path, fix=_FIX)
@@ -153,18 +152,15 @@ def _layout(
     columns = COLUMNS[name]
     if not _is_header(fields):
         if len(fields) != columns.fields:
-            what = (
-                f"no file of {name}: its first line has {len(fields)} "
-                f"field{'s' * (len(fields) != 1)}, not {columns.fields}"
-            )
+            n = format_count(len(fields), "field")
+            what = f"no file of {name}: its first line has {n}, not {columns.fields}"
             raise DataError(what, file=path, line=number, fix=_FIX)
         return columns.texts, columns.label, columns.fields
     wanted = ("sentence",) if len(columns.texts) == 1 else ("sentence1", "sentence2")
     have = _lower(fields)
     for word in (*wanted, "label"):
         if word not in have:
-            near = did_you_mean(word, have)
-            what = f"no column '{word}', which {name} has; {near}"
+            what = f"no column '{word}', which {name} has; {did_you_mean(word, have)}"
             raise DataError(what, file=path, line=number, fix=_FIX)
     return tuple(have.index(word) for word in wanted), have.index("label"), len(have)
 
@@ -180,7 +176,7 @@ def _lower(fields: Sequence[str]) -> list[str]:
 def _home(folder: Path, name: str) -> Path:
     """The task's folder, whether `folder` is it or holds it, however its name is written."""
     wanted = name.replace("-", "").lower()
-    if folder.is_dir() and _file(folder, "train") is None:
+    if folder.is_dir() and find_part(folder, "train", _ENDINGS) is None:
         for inside in sorted(folder.iterdir()):
             if inside.is_dir() and inside.name.replace("-", "").lower() == wanted:
                 return inside
@@ -191,7 +187,3 @@ def _home(folder: Path, name: str) -> Path:
         fix = f"give the folder that holds {COLUMNS[name].folder}"
         raise DataError("is no folder", file=folder, fix=fix)
     return folder
-
-
-def _file(home: Path, part: str) -> Path | None:
-    return find_part(home, part, (".tsv",))

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from genodiff.errors import DataError, UsageError
-from genodiff.tasks.examples import Examples, Parts, concatenate
+from genodiff.tasks.examples import Parts, concatenate
 from genodiff.tasks.labelled_file import TableColumns, read_examples
-from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, find_suite_file
+from genodiff.tasks.suite import LAYOUTS, TaskFiles, find_suite_file
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".fna", ".fa", ".fasta")
 VALID = ("dev", "valid", "val")
@@ -27,6 +27,11 @@ def find_part(folder: Path, part: str, endings: tuple[str, ...] = ENDINGS) -> Pa
     return found[0] if found else None
 
 
+def find_parts(folder: Path) -> dict[str, Path]:
+    """The files of train, test and validation parts in a folder, those that exist."""
+    return {p: file for p in ("train", "test", *VALID) if (file := find_part(folder, p))}
+
+
 @LAYOUTS.register("parts")
 def read_parts(files: TaskFiles) -> Parts:
     """`train`, `test` and, if it exists, `dev` of a task.
@@ -34,21 +39,21 @@ def read_parts(files: TaskFiles) -> Parts:
     They are in a folder named after the task, or in the given one. The dev part follows the train
     part, and `valid_index` holds its rows. Raises `DataError` where a part is missing.
     """
-    task, folder = files.task, files.folder
-    home = folder / task.name if (folder / task.name).is_dir() else folder
-    found = {part: find_part(home, part) for part in ("train", "test", *VALID)}
-    missing = [part for part in ("train", "test") if found[part] is None]
+    task, home = files.task, files.home
+    found = find_parts(home)
+    missing = [part for part in ("train", "test") if part not in found]
     if missing:
-        present = [part for part, file in found.items() if file is not None]
-        what = f"{task.name} has no {' and no '.join(missing)} part here" + (
-            f", only {' and '.join(present)}" if present else ""
-        )
+        what = f"{task.name} has no {' and no '.join(missing)} part here"
+        what += f", only {' and '.join(found)}" if found else ""
         fix = "give the folder with train.csv and test.csv (or .tsv, .parquet, .fna; plain or .gz)"
         raise DataError(what, file=home, fix=fix)
-    train, test = (_read(found[part], task) for part in ("train", "test"))
-    valid = next((_read(found[part], task) for part in VALID if found[part] is not None), None)
-    if valid is None:
+    paths = list(found.values())[:3]  # train, test, and the first dev part
+    train, test, *rest = (
+        read_examples(path, kind=task.kind, classes=task.classes)[0] for path in paths
+    )
+    if not rest:
         return Parts(train, test)
+    valid = rest[0]
     note = f"validation: the published dev part ({valid.n:,} examples) for every seed"
     return Parts(concatenate(train, valid), test, (note,), np.arange(train.n, train.n + valid.n))
 
@@ -65,8 +70,3 @@ def read_selection(files: TaskFiles) -> Parts:
         columns = TableColumns(where=rows.where_task(task.name))
         found.append(read_examples(path, columns, kind=task.kind, classes=task.classes)[0])
     return Parts(found[0], found[1])
-
-
-def _read(path: Path | None, task: Task) -> Examples:
-    assert path is not None
-    return read_examples(path, kind=task.kind, classes=task.classes)[0]
