@@ -70,10 +70,8 @@ def read_queries(given: Sequences | None, source: QuerySource = QuerySource()) -
     for query in _queries(given, source):
         name, file, line = query.name, query.file, query.line if query.file else None
         if name in seen:
-            what, fix = (
-                "duplicate name: it stands more than once",
-                "give each sequence its own name",
-            )
+            what = "duplicate name: it stands more than once"
+            fix = "give each sequence its own name"
             raise DataError(what, file=file, line=line, record=name, fix=fix)
         seen.add(name)
         yield query
