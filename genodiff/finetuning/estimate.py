@@ -8,6 +8,7 @@ used, and the files to fetch are listed.
 
 import math
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,14 +64,8 @@ def measure_task(request: DataRequest, name: str) -> TaskSize:
         if request.table is not None:
             raise
         task = find_task(request.suite, name)
-        count = {part: sum(task.counts.get(part, ())) for part in ("train", "dev", "test")}
-        return TaskSize(
-            task,
-            count["train"] + count["dev"],
-            count["test"],
-            task.max_length,
-            task.max_length,
-        )
+        train, dev, test = (sum(task.counts.get(part, ())) for part in ("train", "dev", "test"))
+        return TaskSize(task, train + dev, test, task.max_length, task.max_length)
     lengths = data.train.lengths.clip(max=data.task.max_length)
     n, typical = data.train.forecast, round(float(lengths.mean()))
     if request.max_train is not None:
@@ -97,37 +92,32 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
     rows = []
     paces: dict[tuple[str, str], float] = {}  # of each model and method, timed at the first task
     for size in sizes:
-        for model in plan.models:
-            for method in plan.methods if model.kind != "baseline" else ("baseline",):
-                row: dict[str, Any] = {
-                    "task": size.task.name,
-                    "model": model.name,
-                    "method": method,
-                    "units": plan.seeds,
-                }
-                row |= {
-                    "n_train": size.n_train or None,
-                    "n_test": size.n_test or None,
-                    "length": size.length,
-                    "data_here": size.here,
-                }
-                if model.kind != "baseline":
-                    _, settings = choose_settings(plan, size.task, model, method, size.n_train)
-                    if domain.unit != domain.size_unit:
-                        seen = count_in_tokens(size, model, settings)
-                    else:
-                        seen = size
-                    row |= {"length": seen.length}
-                    backbone, alphabet = model.network(1, device)
-                    n_out = count_outputs(size.task.kind, size.task.classes)
-                    classifier = Classifier(backbone, n_out, settings, alphabet.complement)
-                    classifier.to(device)
-                    key, tries = (model.name, method), _tries(plan, settings, seen)
-                    if key not in paces and seen.n_train:
-                        paces[key] = time_base(classifier, seen.task, seen.length, settings)
-                    row |= _of_network(classifier, seen, settings, tries, paces.get(key, 0.0))
-                row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
-                rows.append(row)
+        for model, method in plan.contenders():
+            row: dict[str, Any] = {
+                "task": size.task.name,
+                "model": model.name,
+                "method": method,
+                "units": plan.seeds,
+                "n_train": size.n_train or None,
+                "n_test": size.n_test or None,
+                "length": size.length,
+                "data_here": size.here,
+            }
+            if model.kind != "baseline":
+                _, settings = choose_settings(plan, size.task, model, method, size.n_train)
+                in_tokens = domain.unit != domain.size_unit
+                seen = count_in_tokens(size, model, settings) if in_tokens else size
+                row["length"] = seen.length
+                backbone, alphabet = model.network(1, device)
+                n_out = count_outputs(size.task.kind, size.task.classes)
+                classifier = Classifier(backbone, n_out, settings, alphabet.complement)
+                classifier.to(device)
+                key, tries = (model.name, method), _tries(plan, settings, seen)
+                if key not in paces and seen.n_train:
+                    paces[key] = time_base(classifier, seen.task, seen.length, settings)
+                row |= _of_network(classifier, seen, settings, tries, paces.get(key, 0.0))
+            row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
+            rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
     return {
         "suite": plan.request.suite, "domain": plan.request.domain,
@@ -161,8 +151,7 @@ def _tries(plan: SweepPlan, settings: FitSettings, size: TaskSize) -> float:
     if plan.choose_head and seeds * n_valid >= FEW:
         n_fit = max(1, size.n_train - n_valid)
         first, *later = find_shares(settings.steps(n_fit))
-        own = first * len(list_heads()) + FINALISTS * sum(later)
-        own *= seeds
+        own = seeds * (first * len(list_heads()) + FINALISTS * sum(later))
         own -= 1.0 in (first, *later)  # one whole fit is that of seed 1
     return 1.0 + (plan.search + own) / plan.seeds
 
@@ -170,46 +159,34 @@ def _tries(plan: SweepPlan, settings: FitSettings, size: TaskSize) -> float:
 def _of_network(
     classifier: Classifier, size: TaskSize, settings: FitSettings, tries: float, pace: float
 ) -> dict[str, Any]:
-    parameters = sum(p.numel() for p in classifier.parameters())
-    found: dict[str, Any] = {
-        "parameters": parameters,
-        "steps": None,
-        "seconds": None,
-        "choice_seconds": 0.0,
-        "memory_bytes": None,
-    }
+    parameters = {"parameters": sum(p.numel() for p in classifier.parameters())}
     if not size.n_train:
-        return found
+        return parameters | {
+            "steps": None, "seconds": None, "choice_seconds": 0.0, "memory_bytes": None
+        }  # fmt: skip
     n_fit = size.n_train - size.n_train // VALID_SHARE
     average = 2 if classifier.strands == "average" else 1
     ahead = _FORWARD * pace * average * size.length
-    found["memory_bytes"] = estimate_memory(classifier, size.task, size.longest, settings)
     steps = settings.steps(n_fit)
     epochs = steps / math.ceil(n_fit / settings.batch_size)
-    found["steps"] = steps
     each = pace * (1.0 if settings.method == "full" else _FORWARD)  # frozen: no pass back
     fit = epochs * (each * size.length * n_fit + ahead * (size.n_train - n_fit))
-    found["choice_seconds"] = fit * (tries - 1)
-    found["seconds"] = fit * tries + ahead * size.n_test
-    return found
+    return parameters | {
+        "steps": steps,
+        "seconds": fit * tries + ahead * size.n_test,
+        "choice_seconds": fit * (tries - 1),
+        "memory_bytes": estimate_memory(classifier, size.task, size.longest, settings),
+    }
 
 
 def _batch(rows: int, length: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    x0 = (
-        torch.arange(rows * length, device=device)
-        .remainder(7919)
-        .remainder(4)
-        .add(7)
-        .view(rows, length)
-    )
+    x0 = torch.arange(rows * length, device=device).view(rows, length) % 7919 % 4 + 7
     return x0, torch.full((rows,), length, device=device)
 
 
 def _targets(task: Task, rows: int, device: torch.device) -> torch.Tensor:
     shape = (rows, len(task.classes)) if task.kind == "multilabel" else (rows,)
-    return torch.zeros(
-        shape, device=device, dtype=torch.float32 if task.kind == "regression" else torch.int64
-    )
+    return torch.zeros(shape, device=device, dtype=torch.int64)
 
 
 def time_base(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> float:
@@ -246,19 +223,13 @@ def estimate_memory(classifier: Classifier, task: Task, length: int, settings: F
 
     some, read = min(rows, 2), min(length, _TIMED)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        loss = sum_loss(
-            task.kind,
-            classifier(*_batch(some, read, device)).float(),
-            _targets(task, some, device),
-        )
-    own = {
-        p.untyped_storage().data_ptr(): p.untyped_storage().nbytes()
-        for p in classifier.parameters()
-    }
+        scores = classifier(*_batch(some, read, device)).float()
+        loss = sum_loss(task.kind, scores, _targets(task, some, device))
+    weights = [p.untyped_storage() for p in classifier.parameters()]
+    own = {weight.data_ptr(): weight.nbytes() for weight in weights}
     del loss
-    return 5 * sum(own.values()) + sum(
-        size for at, size in kept.items() if at not in own
-    ) * rows * length // (some * read)
+    activations = sum(size for at, size in kept.items() if at not in own)
+    return 5 * sum(own.values()) + activations * rows * length // (some * read)
 
 
 def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str]]:
@@ -271,15 +242,9 @@ def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str
     for size in sizes:
         if size.here:
             continue
-        if suite.url:
-            found += [
-                {
-                    "what": f"{size.task.name} {part}",
-                    "url": suite.url.format(task=size.task.name, part=part, **{"class": name}),
-                }
-                for part in ("train", "test")
-                for name in size.task.classes
-            ]
+        for part, name in product(("train", "test"), size.task.classes if suite.url else ()):
+            url = suite.url.format(task=size.task.name, part=part, **{"class": name})
+            found.append({"what": f"{size.task.name} {part}", "url": url})
         for name in dict.fromkeys(size.task.references.values()):
             try:
                 find_reference(name, suite.references[name], given, offline=True)
@@ -304,11 +269,9 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         for row in (row for row in rows if row["method"] != "baseline"):
             what = f"{row['model']} ({row['method']}) × {row['units']}: {_size(row, domain.units)}"
             if row.get("seconds") is not None:
-                choice = row["choice_seconds"]
-                each, choosing, in_all = map(
-                    format_duration,
-                    (row["seconds"] - choice, choice * row["units"], row["seconds"] * row["units"]),
-                )
+                choice, n = row["choice_seconds"], row["units"]
+                times = row["seconds"] - choice, choice * n, row["seconds"] * n
+                each, choosing, in_all = map(format_duration, times)
                 steps = f"{row['steps']:,} steps, " if row["steps"] else ""
                 heads = f" and {choosing} for the choice of heads and settings" if choice else ""
                 what += f"; {steps}{each} each{heads}, {in_all} in all, "
@@ -317,10 +280,8 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         baselines = [row for row in rows if row["method"] == "baseline"]
         if baselines:
             names = ", ".join(row["model"] for row in baselines)
-            what = (
-                f"{names} (baselines) × {baselines[0]['units']}: "
-                f"{_size(baselines[0], domain.size_units)}"
-            )
+            first = baselines[0]
+            what = f"{names} (baselines) × {first['units']}: {_size(first, domain.size_units)}"
             out.append(f"  {task} · {what}; seconds to minutes each{absent}")
     out.append(
         f"time     about {format_duration(found['seconds'])}, baselines not counted "
@@ -333,14 +294,11 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
     out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB{what}")
     groups: dict[str, list[str]] = {}
     for row in found["downloads"]:
-        groups.setdefault(
-            row["what"] if row["what"].startswith("genome") else row["what"].split()[0], []
-        ).append(row["url"])
+        what = row["what"] if row["what"].startswith("genome") else row["what"].split()[0]
+        groups.setdefault(what, []).append(row["url"])
     for what, urls in groups.items():
-        out.append(
-            f"fetch    {what}: {urls[0]}"
-            + (f" and {len(urls) - 1} more files" if len(urls) > 1 else "")
-        )
+        more = f" and {len(urls) - 1} more files" if len(urls) > 1 else ""
+        out.append(f"fetch    {what}: {urls[0]}{more}")
     return out if groups else [*out, "fetch    nothing"]
 
 

@@ -18,7 +18,7 @@ on the answers alone.
 import json
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ from genodiff.tasks.metrics import HIGHER
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import seed_split
 
+_log = logging.getLogger("genodiff")
 FILE = "search.jsonl"
 _BATCHES = (32, 64, 128, 256)
 
@@ -57,28 +58,33 @@ class Search:
     def __init__(self, out: Path, task: Task, model: ModelSpec) -> None:
         self.path, self.task, self.model = out / FILE, task, model
 
-    def known(self) -> dict[str, float]:
-        """The validation value of every unit that was tried here, by key; NaN if it failed."""
-        return {
-            row["key"]: math.nan if row["valid"] is None else float(row["valid"])
-            for row in self._rows()
-        }
-
     def _rows(self) -> list[dict[str, Any]]:
         if self.path.exists():
             return [json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()]
         return []
 
-    def find(self, unit: Unit) -> tuple[float, float] | None:
-        """(validation value, seconds) of a unit that was tried here; None where it was not."""
-        for row in self._rows():
-            if row["key"] == unit.key and "seconds" in row:
-                valid = math.nan if row["valid"] is None else float(row["valid"])
-                return valid, float(row["seconds"])
-        return None
+    def try_unit(self, unit: Unit, place: Workers, *, timed: bool) -> tuple[float, float]:
+        """(validation value, seconds) of a fit, made now or noted here; NaN if it failed.
 
-    def add(self, unit: Unit, valid: float, seconds: float = 0.0) -> None:
-        """Note a unit's validation value, and how long its fit took."""
+        Where it is not `timed`, its seconds count as 0.
+        """
+        for row in self._rows():
+            if row["key"] == unit.key:
+                valid = math.nan if row["valid"] is None else float(row["valid"])
+                return valid, float(row.get("seconds", 0.0))
+        board = SweepProgress(1, {unit.key: 1.0}, set())
+        try:
+            (outcome,) = run_units([unit], place, board.tick)
+        finally:
+            board.close()
+        if outcome.fault is not None:
+            _log.warning("%s: %s", unit.model.name, outcome.fault)
+        valid = math.nan if outcome.valid is None else outcome.valid
+        seconds = outcome.seconds if timed else 0.0
+        self._add(unit, valid, seconds)
+        return valid, seconds
+
+    def _add(self, unit: Unit, valid: float, seconds: float) -> None:
         row = {
             "suite": unit.suite, "task": unit.task, "model": unit.model.name,
             "seed": unit.seed, "key": unit.key,
@@ -90,26 +96,19 @@ class Search:
             rows = [r for r in self._rows() if r["key"] != unit.key] + [row]
             atomic.write_text(self.path, "".join(json.dumps(r) + "\n" for r in rows))
 
-    def optimise(
-        self, start: FitSettings, trials: int, value: Callable[[FitSettings], float]
-    ) -> FitSettings:
-        """The best of `trials` settings around `start`, which is the first of them.
+    def optimise(self, unit: Unit, trials: int, place: Workers) -> FitSettings:
+        """The best of `trials` settings around those of the unit, which are the first of them.
 
         Raises `MachineError` without optuna.
         """
+        start, place = unit.settings, place._replace(final=False)
         optuna = _optuna()
         up = HIGHER.get(self.task.metrics[0], True)
         study = optuna.create_study(
             sampler=optuna.samplers.TPESampler(seed=1), direction="maximize" if up else "minimize"
         )
-        study.enqueue_trial(
-            {
-                "lr": start.lr,
-                "batch_size": start.batch_size,
-                "weight_decay": start.weight_decay,
-                "dropout": start.dropout,
-            }
-        )
+        names = ("lr", "batch_size", "weight_decay", "dropout")
+        study.enqueue_trial({name: getattr(start, name) for name in names})
         tried: list[FitSettings] = []
         values: list[float] = []
         sizes = sorted({*_BATCHES, start.batch_size})
@@ -122,13 +121,12 @@ class Search:
                 "dropout": trial.suggest_float("dropout", 0.0, 0.3),
             }
             tried.append(start.model_copy(update=change))
-            values.append(value(tried[-1]))
-            failed = not math.isfinite(values[-1])
-            study.tell(
-                trial,
-                None if failed else values[-1],
-                state=optuna.trial.TrialState.FAIL if failed else None,
-            )
+            one = unit.model_copy(update={"settings": tried[-1], "setting": "tried"})
+            values.append(self.try_unit(one, place, timed=False)[0])
+            if math.isfinite(values[-1]):
+                study.tell(trial, values[-1])
+            else:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
         return take_best(tried, values, self.task.metrics[0])
 
 
@@ -140,9 +138,6 @@ def _optuna() -> Any:
         raise MachineError("--search needs optuna, which is not installed", fix=fix) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
-
-
-_log = logging.getLogger("genodiff")
 
 
 class Candidate(NamedTuple):
@@ -204,7 +199,8 @@ class HeadSelector:
             """(mean validation value, seconds in all); the value is NaN where a fit failed."""
             change = {"settings": shorten(candidate.settings, share), "setting": "tried"}
             units = [self.unit.model_copy(update=change | {"seed": seed}) for seed in self.seeds]
-            tried = [self._try_seed(unit) for unit in units]
+            self.tried |= {unit.key: unit for unit in units}
+            tried = [self.log.try_unit(unit, self.place, timed=True) for unit in units]
             valid = float(np.mean([value for value, _ in tried]))
             what = f"{self.task.name} {self.unit.model.name}: {candidate.name}"
             _log.info("%s, %g of a fit: validation %.4f", what, share, valid)
@@ -212,23 +208,6 @@ class HeadSelector:
 
         shares = find_shares(self.unit.settings.steps(self.n_train))
         return choose_candidate(heads, evaluate, self.task.metrics[0], shares)
-
-    def _try_seed(self, unit: Unit) -> tuple[float, float]:
-        """(validation value, seconds) of a fit, made now or known already."""
-        self.tried[unit.key] = unit
-        known = self.log.find(unit)
-        if known is None:
-            board = SweepProgress(1, {unit.key: 1.0}, set())
-            try:
-                (outcome,) = run_units([unit], self.place, board.tick)
-            finally:
-                board.close()
-            if outcome.fault is not None:
-                _log.warning("%s: %s", unit.model.name, outcome.fault)
-            valid = float("nan") if outcome.valid is None else outcome.valid
-            self.log.add(unit, valid, outcome.seconds or 0.0)
-            known = valid, outcome.seconds or 0.0
-        return known
 
     def _describe(self, heads: Sequence[Candidate], found: Choice) -> dict[str, Any]:
         return {
@@ -262,8 +241,9 @@ def list_head_candidates(start: FitSettings) -> list[Candidate]:
     """A candidate for each head that can be fitted, the simplest first."""
     found = []
     for name in list_heads():
-        many = max(start.parts, 1) if start.parts > 1 else PARTS
-        parts = many if name == "parts" else 1
-        label = f"parts {parts}" if name == "parts" else name
+        label, parts = name, 1
+        if name == "parts":
+            parts = start.parts if start.parts > 1 else PARTS
+            label = f"parts {parts}"
         found.append(Candidate(label, start.model_copy(update={"head": name, "parts": parts})))
     return found

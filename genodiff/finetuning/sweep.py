@@ -13,8 +13,7 @@ only the chosen ones are scored on the test part.
 import json
 import logging
 import math
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -75,13 +74,17 @@ class SweepPlan(NamedTuple):
     exclude: Level | None = None
     choose_head: bool = False
 
+    def contenders(self) -> Iterator[tuple[ModelSpec, str]]:
+        """Each model with each of its methods; a baseline has one."""
+        for model in self.models:
+            for method in self.methods if model.kind != "baseline" else ("baseline",):
+                yield model, method
+
 
 class TaskSummary(NamedTuple):
     """A task as a sweep needs it without its examples."""
 
     task: Task
-    digest: str
-    split: str
     n_train: int
     bases: int
     about: dict[str, Any]
@@ -141,37 +144,12 @@ def summarise_task(request: DataRequest, name: str) -> TaskSummary:
         "audit": audit(data), "baselines": list(list_allowed_baselines(task, data.train)),
     }  # fmt: skip
     bases = int(data.train.lengths.clip(max=task.max_length).sum())
-    return TaskSummary(task, about["data"], data.split, data.train.n, bases, about)
-
-
-def make_units(
-    plan: SweepPlan,
-    known: TaskSummary,
-    model: ModelSpec,
-    method: str,
-    settings: FitSettings,
-    setting: str,
-) -> list[Unit]:
-    """One unit per seed, from 1."""
-    what: dict[str, Any] = {
-        "suite": plan.request.suite,
-        "task": known.task.name,
-        "split": known.split,
-        "data": known.digest,
-    }
-    return [
-        Unit(**what, model=model, settings=settings, setting=setting, seed=s)
-        for s in range(1, plan.seeds + 1)
-    ]
+    return TaskSummary(task, data.train.n, bases, about)
 
 
 def _session(out: Path, command: str, device: str) -> None:
     """Add this session to `sessions.json`, in place of one with the same command and code."""
     path = out / SESSIONS
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
-    except (ValueError, KeyError, TypeError):
-        before = []
     if device.startswith("cuda"):
         where = torch.cuda.get_device_name()
     else:
@@ -183,6 +161,7 @@ def _session(out: Path, command: str, device: str) -> None:
         "hardware": where,
         "threads": torch.get_num_threads(),
     }
+    before = _read_json(path).get("sessions", [])
     kept = [s for s in before if {k: s.get(k) for k in new} != new]
     atomic.write_json(path, {"sessions": [*kept, new | {"started": stamp_time("milliseconds")}]})
 
@@ -195,47 +174,35 @@ def sweep(
     Raises `GenodiffError` at the end where a unit failed.
     """
     first = load_cached(plan.request.model_dump_json(), plan.tasks[0]).task
-    for model, method in product(plan.models, plan.methods):  # faults come before any file
+    for model, method in plan.contenders():  # faults come before any file
         choose_settings(plan, first, model, method)
     out.mkdir(parents=True, exist_ok=True)
     with lock.hold_lock(out):
         atomic.clear_leftovers(out)
         _session(out, command, device)
-        units: list[Unit] = []
+        place = Workers(plan.request, out, device, jobs, keep=plan.keep)
+        chosen: dict[str, Unit] = {}
         cost: dict[str, float] = {}
         counts: dict[str, dict[str, int]] = {}
         faults: list[str] = []
         seen: dict[str, SeenTests] = {}
         for name in plan.tasks:
             request, seen[name] = measure_seen_tests(plan.request, name, plan.models, plan.exclude)
-            plan = plan._replace(request=request)
-            known = summarise_task(plan.request, name)
+            plan, place = plan._replace(request=request), place._replace(request=request)
+            known = summarise_task(request, name)
             _remember(out, known.about)
             counts[name] = known.about["classes_test"]
-            for model in plan.models:
+            for model, method in plan.contenders():
                 if model.kind == "baseline" and model.preset not in known.about["baselines"]:
                     _log.info("%s: no %s, which is not possible for these data", name, model.name)
                     continue
-                for method in plan.methods if model.kind != "baseline" else ("baseline",):
-                    setting, settings = choose_settings(
-                        plan, known.task, model, method, known.n_train
-                    )
-                    if plan.search:
-                        setting, settings = _searched(
-                            plan, known, model, settings, out, device, jobs, faults
-                        )
-                    some = make_units(plan, known, model, method, settings, setting)
-                    told = seen[name].tell(model.kind, model.digest)
-                    some = [unit.model_copy(update={"seen": told}) for unit in some]
-                    if model.kind != "baseline" and plan.choose_head:
-                        some = _select(known, some, Workers(plan.request, out, device, jobs))
-                    units += some
-                    cost |= {unit.key: _cost(unit, known) for unit in some}
-        units = _unique(units)
+                told = seen[name].tell(model.kind, model.digest)
+                for unit in _plan_units(plan, known, model, method, told, place):
+                    chosen[unit.key], cost[unit.key] = unit, _cost(unit, known)
+        units = list(chosen.values())
         rows = {row["key"] for row in read_results(out)}
         done = [unit for unit in units if unit.key in rows or (unit.folder(out) / RESULT).exists()]
         board = SweepProgress(len(units), cost, {unit.key for unit in done})
-        place = Workers(plan.request, out, device, jobs, keep=plan.keep)
         without = [u for u in done if can_keep(u) and not (u.folder(out) / PREDICTOR).exists()]
         if without and plan.keep == "new":
             _log.info(
@@ -245,23 +212,23 @@ def sweep(
                 len(units),
             )
         try:
-            for outcome in run_units(
-                [unit for unit in done if unit.key not in rows],
-                place._replace(jobs=1, keep="new"),
-            ):
+            no_row = [unit for unit in done if unit.key not in rows]
+            for outcome in run_units(no_row, place._replace(jobs=1, keep="new")):
                 add_rows(out, [outcome.row] if outcome.row is not None else [])
             if plan.keep == "all":
                 for outcome in run_units(without, place, board.tick):
                     _note_fault(outcome, faults)
             todo = [unit for unit in units if unit not in done]
             for outcome in run_units(todo, place, board.tick):
-                _take(outcome, out, board, faults, seen[outcome.unit.task])
+                _note_fault(outcome, faults)
+                if outcome.row is not None:
+                    add_rows(out, [seen[outcome.unit.task].add_to(outcome.row)])
+                board.done(outcome.unit, outcome.row)
         finally:
             board.close()
     if faults:
         what = f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}"
         raise GenodiffError(what, fix="the others are done and saved")
-    chosen = {unit.key: unit for unit in units}
     own = (row for row in read_results(out) if row["key"] in chosen)
     whole = [seen[row["task"]].add_to(row) | chosen[row["key"]].tell_choice() for row in own]
     add_rows(out, whole)  # rows of older sessions too, with the newest choice
@@ -288,13 +255,33 @@ def warn_of_guesses(rows: list[dict[str, Any]], counts: dict[str, dict[str, int]
             )  # fmt: skip
 
 
-def _select(known: TaskSummary, units: list[Unit], place: Workers) -> list[Unit]:
-    """The units of one model on one task, with the head that validation chooses for all."""
-    settings, choices, seconds = HeadSelector(units[0], known.task, place, len(units)).select()
-    change = {"settings": settings, "choices": choices, "choice_seconds": seconds}
-    if settings != units[0].settings:
-        change["setting"] = "chosen"
-    return [unit.model_copy(update=change) for unit in units]
+def _plan_units(
+    plan: SweepPlan,
+    known: TaskSummary,
+    model: ModelSpec,
+    method: str,
+    seen: dict[str, Any],
+    place: Workers,
+) -> list[Unit]:
+    """A unit per seed, from 1, of a model on a task, with the settings that are chosen for all."""
+    setting, settings = choose_settings(plan, known.task, model, method, known.n_train)
+    same = {name: known.about[name] for name in ("suite", "task", "split", "data")}
+    unit = Unit(**same, model=model, settings=settings, setting=setting, seed=1, seen=seen)
+    if plan.search:
+        settings = Search(place.out, known.task, model).optimise(unit, plan.search, place)
+        change = {"settings": settings, "setting": f"search-{plan.search}"}
+        unit = unit.model_copy(update=change)
+    if model.kind != "baseline" and plan.choose_head:
+        selection = HeadSelector(unit, known.task, place, plan.seeds).select()
+        setting = unit.setting if selection.settings == unit.settings else "chosen"
+        change = {
+            "settings": selection.settings,
+            "setting": setting,
+            "choices": selection.choices,
+            "choice_seconds": selection.seconds,
+        }
+        unit = unit.model_copy(update=change)
+    return [unit.model_copy(update={"seed": seed}) for seed in range(1, plan.seeds + 1)]
 
 
 def _note_fault(outcome: UnitOutcome, faults: list[str]) -> None:
@@ -302,19 +289,6 @@ def _note_fault(outcome: UnitOutcome, faults: list[str]) -> None:
         unit = outcome.unit
         faults.append(f"{unit.task} {unit.model.name} seed {unit.seed}: {outcome.fault}")
         _log.error("%s", faults[-1])
-
-
-def _take(
-    outcome: UnitOutcome, out: Path, board: SweepProgress, faults: list[str], seen: SeenTests
-) -> None:
-    _note_fault(outcome, faults)
-    if outcome.row is not None:
-        add_rows(out, [seen.add_to(outcome.row)])
-    board.done(outcome.unit, outcome.row)
-
-
-def _unique(units: Sequence[Unit]) -> list[Unit]:
-    return list({unit.key: unit for unit in units}.values())
 
 
 def _cost(unit: Unit, known: TaskSummary) -> float:
@@ -331,52 +305,21 @@ def _cost(unit: Unit, known: TaskSummary) -> float:
 
 def _remember(out: Path, about: dict[str, Any]) -> None:
     """Keep what is known of a task in `tasks.json`, by suite, task, split and data."""
-    path = out / TASKS
     known = read_tasks(out)
     name = f"{about['suite']} {about['task']} {about['split']} {about['data']}"
     if known.get(name) != about:
-        atomic.write_json(path, known | {name: about})
+        atomic.write_json(out / TASKS, known | {name: about})
 
 
 def read_tasks(out: Path) -> dict[str, dict[str, Any]]:
     """What `tasks.json` says, by "suite task split data"."""
-    path = out / TASKS
+    return _read_json(out / TASKS)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """What a file says; nothing where it is damaged or not there."""
     try:
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except ValueError:
         found = {}
     return found if isinstance(found, dict) else {}
-
-
-def _searched(
-    plan: SweepPlan,
-    known: TaskSummary,
-    model: ModelSpec,
-    start: FitSettings,
-    out: Path,
-    device: str,
-    jobs: int,
-    faults: list[str],
-) -> tuple[str, FitSettings]:
-    """The settings with the best validation of `search` trials on the first seed."""
-    place = Workers(plan.request, out, device, jobs, final=False)
-    log = Search(out, known.task, model)
-
-    def run(settings: FitSettings) -> float:
-        (unit,) = make_units(
-            plan._replace(seeds=1), known, model, settings.method, settings, "tried"
-        )
-        values = log.known()
-        if unit.key not in values:
-            board = SweepProgress(1, {unit.key: _cost(unit, known)}, set())
-            try:
-                (outcome,) = run_units([unit], place, board.tick)
-            finally:
-                board.close()
-            if outcome.fault is not None:
-                _log.warning("%s: %s", unit.model.name, outcome.fault)
-            values[unit.key] = math.nan if outcome.valid is None else outcome.valid
-            log.add(unit, values[unit.key])
-        return values[unit.key]
-
-    return f"search-{plan.search}", log.optimise(start, plan.search, run)

@@ -65,7 +65,7 @@ def find_published(suite: str, task: str, split: str) -> list[PublishedValue]:
             known = []
             for row in found.rows:
                 if value := row.values[at]:
-                    mean, width = (*value, None)[:2]
+                    mean, width = value[0], value[1] if len(value) > 1 else None
                     metric = "" if row.metric == found.metric else row.metric
                     known.append(
                         PublishedValue(

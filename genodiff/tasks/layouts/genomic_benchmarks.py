@@ -56,11 +56,12 @@ def read_official(files: TaskFiles) -> Parts:
         return Parts(*read_class_folders(home, classes)[:2])
     table = read_coordinates(files)
     if table is not None:
+        train, test = table
         if files.sequences:
-            return Parts(*(add_sequences(part, files) for part in table))
+            return Parts(add_sequences(train, files), add_sequences(test, files))
         for reference in files.task.references.values() if is_planning() else ():
             files.find_genome(reference)
-        return Parts(*table)
+        return Parts(train, test)
     paths = [find_part(home, part) for part in PARTS]
     if paths[0] is None and paths[1] is not None:
         local = "use --split local, which re-splits the test part"
@@ -111,7 +112,7 @@ def read_partial(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
         f"partial: {parts[0].n:,} train and {parts[1].n:,} test examples, not comparable "
         f"with published numbers"
     )
-    return Parts(*parts, notes=(note,))
+    return Parts(parts[0], parts[1], (note,))
 
 
 def read_coordinates(files: TaskFiles) -> list[Examples] | None:
