@@ -33,11 +33,7 @@ from genodiff.finetuning.model_spec import open_model, parse_models
 from genodiff.finetuning.model_words import SCRATCH
 from genodiff.finetuning.predictor_files import describe_network
 from genodiff.finetuning.protocol import FitSettings
-from genodiff.finetuning.related_features import (
-    KeptRelatives,
-    RelatedFeatures,
-    keep_relatives,
-)
+from genodiff.finetuning.related_features import KeptRelatives, RelatedFeatures, keep_relatives
 from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io import atomic
@@ -55,8 +51,6 @@ from genodiff.runs.related_model import relate_model
 from genodiff.runs.relatives_plan import describe_waiting
 
 _log = logging.getLogger("genodiff")
-
-
 _LONG = 1800.0  # seconds from which on a plan names what takes less
 
 
@@ -87,11 +81,8 @@ class BasesJob(Job[BasesRequest]):
             raise UsageError(what, fix="give --loss mse")
         self.task = BaseTask(self.labels.kind, self.labels.names, loss, asked.ends)
         backbone, alphabet = self.spec.network(asked.seed, self.device)
-        self.settings = FitSettings.parse({
-            "method": asked.method, "epochs": asked.epochs, "max_steps": asked.max_steps,
-            "batch_size": asked.batch_size, "lr": asked.lr, "patience": asked.patience,
-            "ema": asked.ema, "adapter": asked.adapter,
-        })  # fmt: skip
+        names = "method epochs max_steps batch_size lr patience ema adapter".split()
+        self.settings = FitSettings.parse({name: getattr(asked, name) for name in names})
         features, self.kept = self._relate(backbone)
         self.network = BaseLabeller(
             features,

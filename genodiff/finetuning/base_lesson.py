@@ -30,7 +30,7 @@ from genodiff.annotation.base_labels import NONE, Kind
 from genodiff.annotation.gene_grammar import N_STATES, UNKNOWN, CodingGene, list_genes
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_metrics import compare_genes, measure_classes, measure_tracks
-from genodiff.finetuning.base_windows import BaseWindows, Span
+from genodiff.finetuning.base_windows import BaseWindows, Scored, join_cores
 from genodiff.finetuning.fit_loop import Index, Lesson
 from genodiff.finetuning.protocol import FitSettings
 
@@ -183,9 +183,7 @@ class BaseLesson(Lesson):
 
 
 @torch.no_grad()
-def score_cores(
-    network: BaseLabeller, windows: BaseWindows
-) -> Iterator[tuple[Span, NDArray[np.float32]]]:
+def score_cores(network: BaseLabeller, windows: BaseWindows) -> Iterator[Scored]:
     """The core of each window in its order, and its scores."""
     network.eval()
     for some in network.split(np.full(len(windows), windows.core + 2 * windows.context)):
@@ -206,7 +204,7 @@ def measure_windows(
 def measure_bases(
     network: BaseLabeller,
     windows: BaseWindows,
-    scored: list[tuple[Span, NDArray[np.float32]]],
+    scored: list[Scored],
     task: BaseTask,
 ) -> dict[str, float]:
     """How good what was read of cores is, as `BaseTask.read` gives it."""
@@ -230,12 +228,12 @@ def choose(found: dict[str, float], task: BaseTask) -> float:
 def _measure_genes(
     network: BaseLabeller,
     windows: BaseWindows,
-    scored: list[tuple[Span, NDArray[np.float32]]],
+    scored: list[Scored],
     ends: str,
 ) -> dict[str, float]:
     labels, genome = windows.labels, windows.genome
     true, said, known = {}, {}, {}
-    for (contig, start, end), scores in _join(scored):
+    for (contig, start, end), scores in join_cores(scored):
         name, path = f"{contig}:{start}", labels.cut(contig, start, end)
         true[name] = [gene for gene in list_genes(path) if not _is_cut(gene, path)]
         letters = genome.fetch(contig, start, end) if ends == "codons" else None
@@ -255,20 +253,6 @@ def _is_cut(gene: CodingGene, path: NDArray[np.integer]) -> bool:
     return bool(
         (first > 0 and path[first - 1] == UNKNOWN) or (last < len(path) and path[last] == UNKNOWN)
     )
-
-
-def _join(
-    scored: list[tuple[Span, NDArray[np.float32]]],
-) -> Iterator[tuple[Span, NDArray[np.float32]]]:
-    """Cores that touch as one."""
-    run: list[tuple[Span, NDArray[np.float32]]] = []
-    for one in [*scored, None]:
-        if run and (one is None or one[0][:2] != (run[-1][0][0], run[-1][0][2])):
-            first, last = run[0][0], run[-1][0]
-            yield (first[0], first[1], last[2]), np.concatenate([scores for _, scores in run])
-            run = []
-        if one is not None:
-            run.append(one)
 
 
 def _read(task: BaseTask, scores: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -23,7 +23,7 @@ from genodiff.annotation.base_labels import NONE
 from genodiff.annotation.gene_files import format_bed12, format_gff3
 from genodiff.annotation.gene_grammar import CodingGene, list_genes
 from genodiff.errors import DataError, UsageError
-from genodiff.finetuning.base_windows import Span, tile_cores
+from genodiff.finetuning.base_windows import Scored, Span, join_cores, tile_cores
 from genodiff.finetuning.kept_labeller import KeptLabeller, batch, list_spans
 from genodiff.finetuning.predict_request import PredictRequest
 from genodiff.finetuning.prediction_format import LABELS
@@ -59,8 +59,7 @@ class BasePredictJob(Job[PredictRequest]):
         asked = self.request
         if asked.part is not None or Path(asked.out).suffix:
             return super().list_files()
-        kind = self.model.card.kind
-        names = [f"labels{ending}" for ending in list_names(kind, asked.out)]
+        names = [f"labels{ending}" for ending in TEXT_FORMS[self.model.card.kind]]
         names += [f"{name}{SUFFIX}" for name in list_values(self.model)]
         return [f"{str(asked.out).rstrip('/')}/{name}" for name in names]
 
@@ -109,7 +108,7 @@ class BasePredictJob(Job[PredictRequest]):
             return super().finish(told)
         return write_folder(asked.out, self.model, self.genome, self._blocks, told)
 
-    def _blocks(self) -> Iterator[tuple[Span, NDArray[Any]]]:
+    def _blocks(self) -> Iterator[Scored]:
         arrays = (np.frombuffer(entry, self.model.dtype) for entry in self.rows())
         cores = [span for some in self.batches for span in some]
         yield from deal(cores, arrays, len(self.model.labels))
@@ -143,9 +142,7 @@ def merge_spans(contigs: dict[str, int], region: Sequence[str]) -> list[Span]:
     return found
 
 
-def deal(
-    cores: Sequence[Span], arrays: Iterable[NDArray[Any]], columns: int
-) -> Iterator[tuple[Span, NDArray[Any]]]:
+def deal(cores: Sequence[Span], arrays: Iterable[NDArray[Any]], columns: int) -> Iterator[Scored]:
     """The cores with their scores, of arrays that hold several each."""
     rest = iter(cores)
     for array in arrays:
@@ -186,7 +183,7 @@ def merge_bases(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, A
         spans = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
         cores = list(tile_cores(spans, model.card.core))
 
-        def blocks() -> Iterator[tuple[Span, NDArray[Any]]]:
+        def blocks() -> Iterator[Scored]:
             arrays = (np.load(one.path, mmap_mode="r") for one in parts)
             yield from deal(cores, arrays, len(model.labels))
 
@@ -202,7 +199,9 @@ def merge_bases(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, A
 
 
 SIDECAR = "labels.json"
-Blocks = Callable[[], Iterable[tuple[Span, NDArray[Any]]]]
+TEXT_FORMS = {"genes": (".gff3", ".bed"), "classes": (".bed",), "values": ()}
+"""The endings of a folder's files that are not bigWig, by the kind of labels."""
+Blocks = Callable[[], Iterable[Scored]]
 """Cores and their scores, in the order of the intervals."""
 
 
@@ -211,17 +210,10 @@ def check_kind(out: str | Path, kind: str) -> None:
     ending = Path(out).suffix
     if (ending == ".gff3" and kind != "genes") or (ending == ".bed" and kind == "values"):
         what = f"'{Path(out).name}' cannot hold {kind}"
-        raise UsageError(what, fix="give a folder, for bigWig files" if kind == "values" else
-                         "give x.bed, or a folder")  # fmt: skip
+        fix = "give a folder, for bigWig files" if kind == "values" else "give x.bed, or a folder"
+        raise UsageError(what, fix=fix)
     if not ending:
         import_bigwig()
-
-
-def list_names(kind: str, out: str | Path) -> list[str]:
-    """The files of one output that are not bigWig, by their endings."""
-    if Path(out).suffix:
-        return [Path(out).suffix]
-    return {"genes": [".gff3", ".bed"], "classes": [".bed"], "values": []}[kind]
 
 
 def write_text_form(
@@ -229,7 +221,7 @@ def write_text_form(
 ) -> None:
     """Write one file of genes or classes."""
     if model.card.kind == "genes":
-        joined = join_blocks(blocks())
+        joined = join_cores(blocks())
         genes = ((one[0], find_genes(model, genome.fetch(*one), one, rows)) for one, rows in joined)
         lines = format_gff3(genes, genome.contigs) if ending == ".gff3" else format_bed12(genes)
     else:
@@ -249,7 +241,7 @@ def write_folder(
     """Write all files of a folder that is complete or not there; what its sidecar says."""
     own = is_own_folder(out, SIDECAR)
     with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
-        for ending in list_names(model.card.kind, out):
+        for ending in TEXT_FORMS[model.card.kind]:
             write_text_form(folder / f"labels{ending}", ending, model, genome, blocks)
         _write_values(folder, model, genome.contigs, blocks)
         files = sorted(one.name for one in folder.iterdir())
@@ -268,29 +260,10 @@ def find_genes(
     ]
 
 
-def join_blocks(
-    blocks: Iterable[tuple[Span, NDArray[Any]]],
-) -> Iterator[tuple[Span, NDArray[Any]]]:
-    """Cores that touch as one, held in memory until they end."""
-    first: Span | None = None
-    end, held = 0, list[NDArray[Any]]()
-    for (contig, start, last), scores in blocks:
-        if first is None or (contig, start) != (first[0], end):
-            if first is not None:
-                yield (first[0], first[1], end), np.concatenate(held)
-            first, held = (contig, start, last), []
-        held.append(scores)
-        end = last
-    if first is not None:
-        yield (first[0], first[1], end), np.concatenate(held)
-
-
-def _list_stretches(
-    model: KeptLabeller, blocks: Iterable[tuple[Span, NDArray[Any]]]
-) -> Iterator[str]:
+def _list_stretches(model: KeptLabeller, blocks: Iterable[Scored]) -> Iterator[str]:
     """Lines of BED: stretches of one class, the likeliest at each base, which is not `none`."""
     names = model.card.names
-    for (contig, begin, _), scores in join_blocks(blocks):
+    for (contig, begin, _), scores in join_cores(blocks):
         best = scores.argmax(1)
         edges = np.flatnonzero(np.diff(best)) + 1
         for first, last in zip([0, *edges.tolist()], [*edges.tolist(), len(best)], strict=True):
@@ -323,7 +296,7 @@ def _write_values(
     columns = list_values(model)
     with write_bigwigs(folder, columns, contigs) as add:
         whole = model.network.chain is not None
-        for (contig, start, _), scores in join_blocks(blocks()) if whole else blocks():
+        for (contig, start, _), scores in join_cores(blocks()) if whole else blocks():
             values = model.read(scores)
             for name, some in columns.items():
                 add(name, contig, start, values[:, some].sum(1))

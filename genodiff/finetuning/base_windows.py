@@ -20,6 +20,8 @@ from genodiff.io.faidx import Genome
 
 Span = tuple[str, int, int]
 """(contig, start, end)"""
+Scored = tuple[Span, NDArray[Any]]
+"""A core, and the scores of its bases."""
 
 
 class BaseBatch(NamedTuple):
@@ -70,9 +72,7 @@ class BaseWindows:
         ids, labels = (np.stack(some) for some in zip(*pairs, strict=True))
         return BaseBatch(ids.astype(np.int64), labels)
 
-    def stitch(
-        self, numbers: NDArray[np.integer], scores: NDArray[Any]
-    ) -> Iterator[tuple[Span, NDArray[Any]]]:
+    def stitch(self, numbers: NDArray[np.integer], scores: NDArray[Any]) -> Iterator[Scored]:
         """The core of each window and its scores, of scores (B, L, outputs) of unturned windows."""
         for row, number in enumerate(numbers.tolist()):
             _, start, end = span = self.cores[number]
@@ -94,6 +94,21 @@ def subtract(intervals: Iterable[Span], others: Iterable[Span]) -> list[Span]:
         if start < end:
             found.append((contig, start, end))
     return found
+
+
+def join_cores(blocks: Iterable[Scored]) -> Iterator[Scored]:
+    """Cores that touch as one, held in memory until they end."""
+    first: Span | None = None
+    end, held = 0, list[NDArray[Any]]()
+    for (contig, start, last), scores in blocks:
+        if first is None or (contig, start) != (first[0], end):
+            if first is not None:
+                yield (first[0], first[1], end), np.concatenate(held)
+            first, held = (contig, start, last), []
+        held.append(scores)
+        end = last
+    if first is not None:
+        yield (first[0], first[1], end), np.concatenate(held)
 
 
 def tile_cores(intervals: Iterable[Span], core: int) -> Iterator[Span]:

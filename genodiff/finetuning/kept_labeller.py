@@ -6,8 +6,9 @@ bits: so the bits of an array, of a file and of shards are the same.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -156,23 +157,11 @@ def list_spans(contigs: dict[str, int], region: Sequence[str]) -> list[tuple[str
     return [(name, (name, 0, length)) for name, length in contigs.items() if length]
 
 
-class _open:
+@contextmanager
+def _open(given: Any) -> Iterator[Any]:
     """A genome in a file or in memory, for a block."""
-
-    def __init__(self, given: Any) -> None:
-        if is_file(given):
-            self.genome: Any = Genome(given)
-        else:
-            held = {one.name: _as_bytes(one.sequence) for one in read_sequences(given)}
-            self.genome = Held(held)
-
-    def __enter__(self) -> Any:
-        return self.genome
-
-    def __exit__(self, *_: object) -> None:
-        if isinstance(self.genome, Genome):
-            self.genome.close()
-
-
-def _as_bytes(text: Any) -> bytes:
-    return text.encode() if isinstance(text, str) else cast("bytes", text)
+    if is_file(given):
+        with Genome(given) as genome:
+            yield genome
+    else:
+        yield Held({one.name: one.sequence for one in read_sequences(given)})
