@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from genodiff.conservation.align_request import ALIGNED
 from genodiff.conservation.request import HOLDS as CONSTRAINT
 from genodiff.errors import UsageError
-from genodiff.finetuning.prediction_format import LABELS
+from genodiff.finetuning.predict_request import LABELS
 from genodiff.io.target import (
     check_target,
     describe_file,

@@ -202,7 +202,7 @@ class BasesJob(Job[BasesRequest]):
         own = is_own_folder(asked.out, LABELLER)
         values = {
             "kind": self.task.kind, "names": self.task.names, "loss": self.task.loss,
-            "head": asked.head, "head_options": network.head.describe(), "chain": asked.chain,
+            "head": asked.head, "head_options": network.head.sizes, "chain": asked.chain,
             "introns": self._find_introns(), "ends": asked.ends, "core": asked.core,
             "context": asked.context,
             "settings": self.settings.model_dump(mode="json"),

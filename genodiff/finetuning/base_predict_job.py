@@ -25,8 +25,7 @@ from genodiff.annotation.gene_grammar import CodingGene, list_genes
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.base_windows import Scored, Span, join_cores, tile_cores
 from genodiff.finetuning.kept_labeller import KeptLabeller, batch, list_spans
-from genodiff.finetuning.predict_request import PredictRequest
-from genodiff.finetuning.prediction_format import LABELS
+from genodiff.finetuning.predict_request import LABELS, PredictRequest
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.target import check_target, describe_file, is_own_folder

@@ -50,13 +50,7 @@ class BaselineData(NamedTuple):
         return max(1, len(self.task.classes))
 
 
-def fit_baseline(
-    name: str,
-    task: Task,
-    train: Examples,
-    valid: Examples,
-    seed: int,
-) -> Predict:
+def fit_baseline(name: str, task: Task, train: Examples, valid: Examples, seed: int) -> Predict:
     """A baseline fitted on `train`, its choices made on `valid`, as a function of examples.
 
     Sequences are cut to the task's `max_length` as they are for networks; lengths and places are
@@ -104,15 +98,9 @@ def fit_length_tree(given: BaselineData) -> Predict:
     answers = _one_hot(given.train.labels, given)
     answers = answers[:, None] if answers.ndim == 1 else answers
     mean = np.stack([np.bincount(group, column) for column in answers.T], axis=1) / weight[:, None]
-    if given.task.kind == "regression":
-        tree = DecisionTreeRegressor(random_state=0).fit(
-            lengths[:, None], mean[:, 0], sample_weight=weight
-        )
-        return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64)
     tree = DecisionTreeRegressor(random_state=0).fit(lengths[:, None], mean, sample_weight=weight)
-    return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64).reshape(
-        examples.n, -1
-    )
+    shape = (-1,) if given.task.kind == "regression" else (-1, given.n_out)
+    return lambda examples: np.reshape(tree.predict(examples.lengths[:, None]), shape)
 
 
 def fit_kmer_lr(given: BaselineData) -> Predict:
@@ -131,13 +119,11 @@ def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
     """
     if kind == "regression":
         return float(np.square(labels - predicted).mean())
-    right = (
-        predicted if kind == "multilabel" else predicted[np.arange(len(labels)), labels][:, None]
-    )
-    right = np.where(labels > 0, right, 1 - right) if kind == "multilabel" else right
     if kind == "multilabel":
+        right = np.where(labels > 0, predicted, 1 - predicted)
         errors = (right < 0.5).mean()
     else:
+        right = predicted[np.arange(len(labels)), labels]
         errors = (predicted.argmax(axis=1) != labels).mean()
     return float(errors + 1e-6 * -np.log(np.maximum(right, 1e-12)).mean())
 

@@ -68,7 +68,7 @@ class FittedModel:
     @property
     def alphabet(self) -> Alphabet | None:
         """Tokens and their ids; None where no language model is in it."""
-        return None if self.card.network is None else self.card.read_alphabet
+        return None if self.card.network is None else self.card.network.read_alphabet()
 
     @property
     def digest(self) -> str:
@@ -158,7 +158,7 @@ def _build(
         return None, lambda sequences, _: kmers.predict(sequences)
     if card.network is None or card.settings is None:
         raise CheckpointError("has no network in its description", fix=AGAIN)
-    alphabet = card.read_alphabet
+    alphabet = card.network.read_alphabet()
     classifier = Classifier(
         card.network.settings.build(alphabet.padded_size, alphabet.complement),
         count_outputs(card.kind, card.classes),

@@ -174,7 +174,7 @@ def _fit_network(
         return KeptFit(
             "network",
             collect_tensors(classifier),
-            {"head": classifier.pooling.describe()},
+            {"head": classifier.pooling.sizes},
             scale=scale,
             max_length=max_length,
             n_texts=count_texts(data.train.sequences) if task.domain == TEXT.name else 1,

@@ -18,7 +18,6 @@ from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
 from genodiff.finetuning.base_windows import Span, read_window, tile_cores
 from genodiff.finetuning.labeller_files import read_labeller
-from genodiff.finetuning.predictor_files import read_alphabet
 from genodiff.io.faidx import Genome
 from genodiff.io.input_file import is_file
 from genodiff.io.places import list_places
@@ -65,7 +64,7 @@ class KeptLabeller:
     @property
     def alphabet(self) -> Alphabet:
         """Tokens and their ids."""
-        return read_alphabet(self.card.network)
+        return self.card.network.read_alphabet()
 
     @property
     def digest(self) -> str:

@@ -20,7 +20,7 @@ from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseTask
 from genodiff.finetuning.base_request import Ends
-from genodiff.finetuning.predictor_files import NetworkShape, read_alphabet
+from genodiff.finetuning.predictor_files import NetworkShape
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.related_features import KeptRelatives, RelatedFeatures
 from genodiff.finetuning.unit import MODEL
@@ -72,7 +72,7 @@ class LabellerCard(Settings):
 
     def build(self) -> BaseLabeller:
         """The network, without its weights."""
-        alphabet = read_alphabet(self.network)
+        alphabet = self.network.read_alphabet()
         backbone = self.network.settings.build(alphabet.padded_size, alphabet.complement)
         return BaseLabeller(
             backbone if self.relatives is None else RelatedFeatures(backbone),

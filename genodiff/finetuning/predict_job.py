@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -33,8 +33,7 @@ from genodiff.finetuning.fitted_model import (
     read_fitted,
     score_queries,
 )
-from genodiff.finetuning.predict_request import PredictRequest
-from genodiff.finetuning.prediction_format import STDOUT, Format
+from genodiff.finetuning.predict_request import STDOUT, Format, PredictRequest
 from genodiff.finetuning.predictions import Floats, make_frame, make_rows
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io import atomic
@@ -56,38 +55,25 @@ def write_predictions(
     if form == "parquet":
         return write_parquet(Path(path), frames)
     if str(path) == STDOUT:
-        return _write_text(frames, card, form, _print)
-    with atomic.open_atomic(path) as file:
-        return _write_text(frames, card, form, _writer(file))
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-def _writer(file: IO[bytes]) -> Callable[[str], None]:
-    def write(text: str) -> None:
-        file.write(text.encode())
-
-    return write
+        return _write_text(frames, card, form, sys.stdout)
+    with atomic.open_atomic(path, "w") as file:
+        return _write_text(frames, card, form, file)
 
 
 def _write_text(
-    frames: Iterable[pl.DataFrame], card: PredictorCard, form: Format, write: Callable[[str], None]
+    frames: Iterable[pl.DataFrame], card: PredictorCard, form: Format, file: IO[str]
 ) -> int:
     n = 0
     for frame in frames:
         if form == "jsonl":
-            rows: Iterator[str] = (
-                json.dumps(row, ensure_ascii=False) for row in make_rows(frame, card)
-            )
-            write("".join(f"{row}\n" for row in rows))
+            rows = (json.dumps(row, ensure_ascii=False) for row in make_rows(frame, card))
+            file.write("".join(f"{row}\n" for row in rows))
         else:
             if card.kind == "multilabel":
                 frame = frame.with_columns(pl.col("prediction").list.join(";"))
             separator = "," if form == "csv" else "\t"
-            write(frame.write_csv(separator=separator, include_header=n == 0))
+            file.write(frame.write_csv(separator=separator, include_header=n == 0))
+        file.flush()
         n += frame.height
     return n
 

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
 from genodiff.errors import UsageError, format_count
-from genodiff.finetuning.prediction_format import Format, find_format
 from genodiff.finetuning.unit_files import check_fitted, labels_bases
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_new_folder, is_own_folder
@@ -17,6 +16,29 @@ from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import locate
+
+Format = Literal["csv", "tsv", "jsonl", "parquet"]
+FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
+STDOUT = "-"
+LABELS = "labels at each base"
+"""What a shard of a model that labels bases holds."""
+
+
+def find_format(path: str | Path, wanted: Format | None = None) -> Format:
+    """The format of an output: `wanted`, or what its name says; CSV on stdout.
+
+    Raises `UsageError`.
+    """
+    if str(path) == STDOUT:
+        if wanted == "parquet":
+            raise UsageError("parquet cannot be streamed to stdout", fix="give --out FILE.parquet")
+        return wanted or "csv"
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        known = ", ".join(f".{name}" for name in FORMATS)
+        fix = "name the output after its format"
+        raise UsageError(f"'{Path(path).name}' ends in none of {known}", fix=fix)
+    return ending
 
 
 @verb(

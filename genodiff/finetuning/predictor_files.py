@@ -196,6 +196,13 @@ class NetworkShape(Settings):
     alphabet: dict[str, Any]
     alphabet_sha256: str
 
+    def read_alphabet(self) -> Alphabet:
+        """Tokens and their ids. Raises `CheckpointError` where they are not whole."""
+        alphabet = alphabet_from_json(self.alphabet)
+        if alphabet.fingerprint() != self.alphabet_sha256:
+            raise CheckpointError("the vocabulary differs from its fingerprint", fix=AGAIN)
+        return alphabet
+
 
 class PredictorCard(Settings):
     """The content of `predictor.json`.
@@ -232,20 +239,6 @@ class PredictorCard(Settings):
     source: str = ""
     created: str = ""
     weights_sha256: str
-
-    @property
-    def read_alphabet(self) -> Alphabet:
-        """The alphabet of the network. Raises `CheckpointError` for one that is not whole."""
-        assert self.network is not None
-        return read_alphabet(self.network)
-
-
-def read_alphabet(network: NetworkShape) -> Alphabet:
-    """The alphabet of a network. Raises `CheckpointError` for one that is not whole."""
-    alphabet = alphabet_from_json(network.alphabet)
-    if alphabet.fingerprint() != network.alphabet_sha256:
-        raise CheckpointError("the vocabulary differs from its fingerprint", fix=AGAIN)
-    return alphabet
 
 
 def can_keep(unit: Unit) -> bool:

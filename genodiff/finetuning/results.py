@@ -29,7 +29,6 @@ from genodiff.errors import DataError
 from genodiff.finetuning.unit_files import ROWS as FILE
 from genodiff.io import atomic
 from genodiff.io.file_lock import hold_file
-from genodiff.tasks.examples import Examples
 from genodiff.tasks.task import TaskData
 
 TIMES = ("seconds", "choice_seconds", "created", "device", "threads", "git", "genodiff")
@@ -47,10 +46,8 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             row = json.loads(line)
-            if (
-                not isinstance(row, dict)
-                or not {"task", "model", "seed", "key", "value"} <= row.keys()
-            ):
+            needed = {"task", "model", "seed", "key", "value"}
+            if not (isinstance(row, dict) and needed <= row.keys()):
                 raise ValueError("no row of results")
         except ValueError as fault:
             what = f"is no row of results ({fault})"
@@ -90,18 +87,14 @@ def hash_data(data: TaskData) -> str:
     """sha256 of a task's sequences and labels with the validation part, 12 hex digits."""
     found = hashlib.sha256()
     for part in (data.train, data.test):
-        _feed(found, part)
+        found.update(f"{part.n} {part.labels.dtype} {part.labels.shape}".encode())
+        for sequence in part.sequences:
+            found.update(sequence)
+            found.update(b"\n")
+        found.update(part.labels.tobytes())
     if data.valid_index is not None:
         found.update(data.valid_index.tobytes())
     return found.hexdigest()[:12]
-
-
-def _feed(found: Any, part: Examples) -> None:
-    found.update(f"{part.n} {part.labels.dtype} {part.labels.shape}".encode())
-    for sequence in part.sequences:
-        found.update(sequence)
-        found.update(b"\n")
-    found.update(part.labels.tobytes())
 
 
 def null_nonfinite(values: dict[str, float]) -> dict[str, float | None]:

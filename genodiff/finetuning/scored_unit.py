@@ -93,11 +93,12 @@ def try_unit(
 
 
 def _encode_predictions(predicted: Floats, examples: Examples) -> bytes:
+    truth = np.float32 if examples.labels.dtype.kind == "f" else np.int64
     tensors = {
         "predicted": torch.from_numpy(np.ascontiguousarray(predicted, np.float32)),
-        "truth": _truth(examples.labels),
+        "truth": torch.from_numpy(np.ascontiguousarray(examples.labels, truth)),
+        "lengths": torch.from_numpy(examples.lengths.astype(np.int64)),
     }
-    tensors["lengths"] = torch.from_numpy(examples.lengths.astype(np.int64))
     return encode_tensors(tensors)
 
 
@@ -137,22 +138,17 @@ def score_unit(
     """
     test = sealed.open()
     predicted = fitted.predict(test)
-    values: dict[str, float] = {
-        name: measure(name, task.kind, test.labels, predicted) for name in task.metrics
-    }
-    interval = measure_spread(
-        task.metrics[0], task.kind, test.labels, [predicted], seed=unit.seed
-    ).ci95
-    found = {
-        k: v for k, v in fitted.found.items() if k not in ("history", "sha256", "scale", "tried")
-    }
+    metric, kind, truth = task.metrics[0], task.kind, test.labels
+    values = {name: measure(name, kind, truth, predicted) for name in map(str, task.metrics)}
+    interval = measure_spread(metric, kind, truth, [predicted], seed=unit.seed).ci95
+    found = {k: v for k, v in fitted.found.items() if k not in ("history", "sha256", "scale")}
     row: dict[str, Any] = {
         "suite": unit.suite, "task": unit.task, "split": unit.split, "model": unit.model.name,
         "kind": unit.model.kind,
         "method": unit.method, "setting": unit.setting, "seed": unit.seed, "key": unit.key,
-        "metric": task.metrics[0], "value": values[task.metrics[0]], "ci95": interval,
+        "metric": metric, "value": values[metric], "ci95": interval,
         "metrics": null_nonfinite(values),
-        "valid_metric": task.metrics[0], "digest": unit.model.digest, **unit.model.describe(),
+        "valid_metric": metric, "digest": unit.model.digest, **unit.model.describe(),
         **null_nonfinite_key(found, "valid"), "n_test": test.n,
         "cut_test": fitted.count_cut(test), "data": unit.data,
         "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
@@ -163,18 +159,11 @@ def score_unit(
     row |= unit.tell_choice()
     folder.mkdir(parents=True, exist_ok=True)
     atomic.write_bytes(folder / TEST, _encode_predictions(predicted, test))
-    history: dict[str, Any] = {
-        k: fitted.found[k] for k in ("history", "tried") if k in fitted.found
-    }
+    history = {k: v for k, v in fitted.found.items() if k == "history"}
     if keep and fitted.keep is not None:
         write_predictor(unit, task, fitted.keep(), row, folder)
     atomic.write_json(folder / RESULT, {"row": null_nonfinite_key(row, "value"), **history})
     return row
-
-
-def _truth(labels: NDArray[Any]) -> torch.Tensor:
-    kind = np.float32 if labels.dtype.kind == "f" else np.int64
-    return torch.from_numpy(np.ascontiguousarray(labels, kind))
 
 
 def _device() -> str:

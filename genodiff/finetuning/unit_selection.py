@@ -14,6 +14,13 @@ from genodiff.finetuning.predictor_files import (
 from genodiff.finetuning.results import read_results
 from genodiff.finetuning.unit_files import PREDICTOR, RESULT, RESUME, UNITS, check_fitted
 
+_OPTIONS = {
+    "task": "--task NAME",
+    "model": "--model NAME",
+    "method": "--method NAME",
+    "setting": "--setting NAME",
+    "seed": "--seed N, or --ensemble for the mean of the seeds",
+}
 _AGAIN = "give the same `genodiff finetune` command with --keep-weights"
 
 
@@ -47,18 +54,18 @@ def find_units(
         wanted = getattr(choice, name)
         if wanted is None:
             continue
-        known = sorted({str(_value(card, name)) for card in chosen.values()})
-        chosen = {p: card for p, card in chosen.items() if _value(card, name) == wanted}
+        known = sorted({str(getattr(card.unit, name)) for card in chosen.values()})
+        chosen = {p: card for p, card in chosen.items() if getattr(card.unit, name) == wanted}
         if not chosen:
-            listed = (
-                f"known: {', '.join(known)}" if name == "seed" else did_you_mean(str(wanted), known)
-            )
+            near = did_you_mean(str(wanted), known)
+            listed = f"known: {', '.join(known)}" if name == "seed" else near
             raise UsageError(f"no {name} '{wanted}' is saved here", file=path, fix=listed)
     missing = _find_missing([card.unit for card in chosen.values()], all_seeds)
     if missing:
         units = _list_units(chosen.values(), with_setting="setting" in missing)
         what = f"holds {len(chosen)} fitted models: {units}"
-        raise UsageError(what, file=path, fix=_ask(missing))
+        fix = f"give {' and '.join(_OPTIONS[name] for name in missing)}"
+        raise UsageError(what, file=path, fix=fix)
     return [p for p, card in sorted(chosen.items(), key=lambda item: item[1].unit.seed)]
 
 
@@ -73,10 +80,6 @@ def _find_missing(units: list[UnitName], all_seeds: bool) -> list[str]:
         if any(len(values) > 1 for values in groups.values()):
             found.append(name)
     return [name for name in found if not (all_seeds and name == "seed")]
-
-
-def _value(card: PredictorCard, name: str) -> str | int:
-    return getattr(card.unit, name)  # type: ignore[no-any-return]
 
 
 def _read_saved(path: Path) -> dict[Path, PredictorCard]:
@@ -108,15 +111,3 @@ def _list_units(cards: Iterable[PredictorCard], *, with_setting: bool) -> str:
         for name, numbers in sorted(seeds.items())
     ]
     return "; ".join(named[:8]) + (f"; and {len(named) - 8} more" if len(named) > 8 else "")
-
-
-def _ask(names: list[str]) -> str:
-    """Return the advice to give these options."""
-    words = {
-        "task": "--task NAME",
-        "model": "--model NAME",
-        "method": "--method NAME",
-        "setting": "--setting NAME",
-        "seed": "--seed N, or --ensemble for the mean of the seeds",
-    }
-    return f"give {' and '.join(words[name] for name in names)}"

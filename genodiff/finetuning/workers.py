@@ -64,12 +64,8 @@ def run_units(
     Raises `Interrupted` after a signal, with every unit's state saved.
     """
     with Signals() as signals:
-        alone = place.jobs == 1 or len(units) <= 1
-        yield from (
-            _one_by_one(units, place, report, signals)
-            if alone
-            else _side_by_side(units, place, report, signals)
-        )
+        run = _one_by_one if place.jobs == 1 or len(units) <= 1 else _side_by_side
+        yield from run(units, place, report, signals)
 
 
 def _one_by_one(
@@ -97,12 +93,8 @@ def _outcome(unit: Unit, place: Workers, device: str, watch: Callable[[Tick], No
     data = load_cached(place.request.to_json(), unit.task)
     try:
         if place.final:
-            return UnitOutcome(
-                unit,
-                run_unit(unit, data, place.out, device=device, keep=place.keep, watch=watch),
-                None,
-                None,
-            )
+            row = run_unit(unit, data, place.out, device=device, keep=place.keep, watch=watch)
+            return UnitOutcome(unit, row, None, None)
         valid, seconds = try_unit(unit, data, place.out, device=device, watch=watch)
         return UnitOutcome(unit, None, valid, None, seconds)
     except Interrupted:
@@ -165,13 +157,8 @@ def _begin(
     with index.get_lock():
         mine = index.value
         index.value += 1
-    _worker.update(
-        ticks=ticks,
-        stop=stop,
-        parent=parent,
-        device=f"cuda:{mine % gpus}" if gpus else "cpu",
-        last=0.0,
-    )
+    device = f"cuda:{mine % gpus}" if gpus else "cpu"
+    _worker.update(ticks=ticks, stop=stop, parent=parent, device=device, last=0.0)
 
 
 def _work(unit: Unit, place: Workers) -> UnitOutcome | None:

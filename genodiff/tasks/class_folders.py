@@ -30,6 +30,7 @@ ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tbz2", ".txz", "
 _ENDING = ".txt"
 _LARGEST = 1 << 26
 _LEFT_BY_FILE_MANAGERS = {".ds_store", "thumbs.db", "ehthumbs.db", "desktop.ini"}
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)  # what zipfile raises
 _BOM = b"\xef\xbb\xbf"
 _LAYOUT = "the layout is train/CLASS/*.txt and test/CLASS/*.txt"
 
@@ -219,7 +220,7 @@ def _zip(path: Path) -> _Tree:
     fix = "download it again"
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError):
+    except _BROKEN:
         what = "is no whole zip archive (corrupt or truncated)"
         raise DataError(what, file=path, fix=fix) from None
     files: dict[str, dict[str, list[str]]] = {}
@@ -251,14 +252,7 @@ def _zip(path: Path) -> _Tree:
     def read(name: str) -> bytes:
         try:
             return archive.read(places[name])
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            OSError,
-            RuntimeError,
-            NotImplementedError,
-        ) as fault:
+        except _BROKEN as fault:
             what = f"'{name}' cannot be unpacked: the zip is corrupt ({fault})"
             raise DataError(what, file=path, fix=fix) from None
 

@@ -60,10 +60,8 @@ def read_sequences(
     Raises `DataError` for a contig or an interval that the file does not have.
     """
     with Genome(path) as genome:
-        if reference.versioned:
-            known = {name.rsplit(".", 1)[0]: name for name in genome.contigs}
-        else:
-            known = {c: c for c in genome.contigs}
+        cut = reference.versioned
+        known = {name.rsplit(".", 1)[0] if cut else name: name for name in genome.contigs}
         names: dict[str, str] = {}
         for wanted, start, end, strand in zip(
             *(values.tolist() for values in coordinates), strict=True

@@ -4,8 +4,6 @@ Features h (B, L, D) become scores (B, L, outputs), of each strand in its own di
 What lies behind `lengths` is padding: a head sees zeros there, as beyond the ends of a window.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -19,10 +17,7 @@ class BaseHead(nn.Module):
     """Features of positions (B, L, D) as scores at each (B, L, outputs)."""
 
     sizes: dict[str, int] = {}  # noqa: RUF012
-
-    def describe(self) -> dict[str, Any]:
-        """Its options, as its class takes them again."""
-        return self.sizes
+    """Its options, as its class takes them again."""
 
     def forward(
         self, h: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]

@@ -6,8 +6,6 @@ w(i) are waves of the relative place (`place_waves`). The p_q begin at 0, so tha
 where training finds that they do. Source: Yang et al., 2016 (hierarchical attention networks).
 """
 
-from typing import Any
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -26,13 +24,10 @@ class AttentionPooling(Pooling):
     def __init__(self, width: int, draws: InitialValues, queries: int = 4, waves: int = 8) -> None:
         super().__init__()
         self.groups, self.channels = queries, width
+        self.sizes = {"queries": queries, "waves": waves}
         bound = width**-0.5
         self.keys = nn.Parameter(draws.uniform(queries, width, low=-bound, high=bound).float())
         self.places = nn.Parameter(torch.zeros(queries, waves))
-
-    def describe(self) -> dict[str, Any]:
-        """Its queries and waves."""
-        return {"queries": self.groups, "waves": self.places.shape[1]}
 
     def forward(
         self, h: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]

@@ -6,8 +6,6 @@ The means over stretches of z say where something stands to within a few bases, 
 all says whether it stands anywhere. The convolution sees zeros beyond both ends of a sequence.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -41,21 +39,15 @@ class ConvPooling(Pooling):
         super().__init__()
         self.groups, self.channels = stretches + 1, channels
         self.stride, self.waves = stride, waves
+        self.sizes = {
+            "channels": channels, "kernel": kernel, "stride": stride, "stretches": stretches,
+            "waves": waves,
+        }  # fmt: skip
         inputs = width + waves
         bound = (inputs * kernel) ** -0.5
         shape = (channels, inputs, kernel)
         self.filters = nn.Parameter(draws.uniform(*shape, low=-bound, high=bound).float())
         self.offsets = nn.Parameter(torch.zeros(channels))
-
-    def describe(self) -> dict[str, Any]:
-        """Its sizes."""
-        return {
-            "channels": self.channels,
-            "kernel": self.filters.shape[2],
-            "stride": self.stride,
-            "stretches": self.groups - 1,
-            "waves": self.waves,
-        }
 
     def forward(
         self, h: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]

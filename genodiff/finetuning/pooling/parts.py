@@ -1,7 +1,5 @@
 """The means of P stretches of a sequence, as equal as can be: where a motif stands then counts."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -33,11 +31,7 @@ class PartsPooling(Pooling):
 
     def __init__(self, width: int, draws: InitialValues, parts: int) -> None:
         super().__init__()
-        self.groups, self.channels = parts, width
-
-    def describe(self) -> dict[str, Any]:
-        """How many stretches."""
-        return {"parts": self.groups}
+        self.groups, self.channels, self.sizes = parts, width, {"parts": parts}
 
     def forward(
         self, h: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
