@@ -26,8 +26,7 @@ from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, count_steps, measure_windows
 from genodiff.finetuning.base_request import BasesRequest
 from genodiff.finetuning.base_windows import BaseWindows, Span, subtract
-from genodiff.finetuning.fit_loop import FitLoop, Tick
-from genodiff.finetuning.fit_state import drop_foreign_state
+from genodiff.finetuning.fit_loop import FitLoop, Tick, drop_foreign_state
 from genodiff.finetuning.labeller_files import write_labeller
 from genodiff.finetuning.model_spec import open_model, parse_models
 from genodiff.finetuning.model_words import SCRATCH

@@ -132,7 +132,6 @@ class BaseLesson(Lesson):
             self.weights = torch.from_numpy(balance_classes(counts, class_power)).to(network.device)
 
     def learn(self, rows: Index, epoch: int, turned: NDArray[np.bool_] | None) -> float:
-        """See `Lesson`."""
         batch = self.train.collate(rows, None if turned is None else turned[rows])
         whole, total = self._weigh(torch.from_numpy(batch.labels)), 0.0
         device = self.network.device
@@ -151,7 +150,6 @@ class BaseLesson(Lesson):
 
     @torch.no_grad()
     def judge(self, network: BaseLabeller) -> tuple[float, float]:
-        """See `Lesson`."""
         scored = list(score_cores(network, self.valid))
         cost = weight = 0.0
         for span, scores in scored:

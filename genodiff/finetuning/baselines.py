@@ -28,10 +28,10 @@ from genodiff.finetuning.model_words import BASELINES, list_baselines
 from genodiff.finetuning.text_baselines import fit_text
 from genodiff.jobs.request import find_named
 from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import Floats
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
 
-Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
 
 

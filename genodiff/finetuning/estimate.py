@@ -50,11 +50,6 @@ class TaskSize(NamedTuple):
     longest: int
     data: TaskData | None = None
 
-    @property
-    def here(self) -> bool:
-        """Whether the data are here."""
-        return self.data is not None
-
 
 def measure_task(request: DataRequest, name: str) -> TaskSize:
     """The size of a task, from its data if they are here, otherwise from the published counts."""
@@ -101,7 +96,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                 "n_train": size.n_train or None,
                 "n_test": size.n_test or None,
                 "length": size.length,
-                "data_here": size.here,
+                "data_here": size.data is not None,
             }
             if model.kind != "baseline":
                 _, settings = choose_settings(plan, size.task, model, method, size.n_train)
@@ -179,14 +174,13 @@ def _of_network(
     }
 
 
-def _batch(rows: int, length: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+def _lose(classifier: Classifier, task: Task, rows: int, length: int) -> torch.Tensor:
+    """The loss of a pass on sequences that stand for those of the task."""
+    device = classifier.device
     x0 = torch.arange(rows * length, device=device).view(rows, length) % 7919 % 4 + 7
-    return x0, torch.full((rows,), length, device=device)
-
-
-def _targets(task: Task, rows: int, device: torch.device) -> torch.Tensor:
+    scores = classifier(x0, torch.full((rows,), length, device=device))
     shape = (rows, len(task.classes)) if task.kind == "multilabel" else (rows,)
-    return torch.zeros(shape, device=device, dtype=torch.int64)
+    return sum_loss(task.kind, scores.float(), torch.zeros(shape, dtype=torch.int64, device=device))
 
 
 def time_base(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> float:
@@ -197,10 +191,9 @@ def time_base(classifier: Classifier, task: Task, length: int, settings: FitSett
     took = []
     for _ in range(2):
         began = time.perf_counter()
-        x0, lengths = _batch(rows, length, device)
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
-            scores = classifier(x0, lengths)
-        sum_loss(task.kind, scores.float(), _targets(task, rows, device)).backward()
+            loss = _lose(classifier, task, rows, length)
+        loss.backward()
         if device.type == "cuda":
             torch.cuda.synchronize()
         took.append(time.perf_counter() - began)
@@ -212,7 +205,6 @@ def estimate_memory(classifier: Classifier, task: Task, length: int, settings: F
 
     Activations are what autograd keeps of the largest pass, in proportion to its bases.
     """
-    device = classifier.device
     rows = classifier.split(np.full(settings.batch_size, length))[0].stop
     kept: dict[int, int] = {}
 
@@ -223,8 +215,7 @@ def estimate_memory(classifier: Classifier, task: Task, length: int, settings: F
 
     some, read = min(rows, 2), min(length, _TIMED)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        scores = classifier(*_batch(some, read, device)).float()
-        loss = sum_loss(task.kind, scores, _targets(task, some, device))
+        loss = _lose(classifier, task, some, read)
     weights = [p.untyped_storage() for p in classifier.parameters()]
     own = {weight.data_ptr(): weight.nbytes() for weight in weights}
     del loss
@@ -240,7 +231,7 @@ def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str
     given = {name: Path(path) for name, path in plan.request.references.items()}
     found: list[dict[str, str]] = []
     for size in sizes:
-        if size.here:
+        if size.data is not None:
             continue
         for part, name in product(("train", "test"), size.task.classes if suite.url else ()):
             url = suite.url.format(task=size.task.name, part=part, **{"class": name})

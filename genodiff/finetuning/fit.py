@@ -134,7 +134,6 @@ class _SequenceLesson(Lesson):
         self.shown = self.train.crop(self.seed, epoch, shift) if shift else self.train
 
     def learn(self, rows: Index, epoch: int, turned: NDArray[np.bool_] | None) -> float:
-        """See `Lesson`."""
         settings, classifier, train = self.settings, self.network, self.shown
         total, device = 0.0, classifier.device
         for some in classifier.split(train.lengths[rows]):
@@ -163,7 +162,6 @@ class _SequenceLesson(Lesson):
         return total
 
     def judge(self, network: Classifier) -> tuple[float, float]:
-        """See `Lesson`."""
         valid, scale = self.valid, self.scale
         raw = raw_scores(network, valid, bf16=self.settings.precision == "bf16")
         found = probabilities(self.kind, raw, scale)

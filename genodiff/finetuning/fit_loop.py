@@ -7,9 +7,16 @@ What is learned is a `Lesson`: examples, what a batch of them costs, and a measu
 part. There is no test part here: a fit cannot see one. Every draw is a function of (seed, epoch,
 example). So the state of a fit is the weights, AdamW's moments and a few numbers. It is one file,
 written atomically at the end of every epoch and every minute. A fit that is killed goes on to the
-same bits on the same machine.
+same bits on the same machine. A state is believed where its hash and its identity agree.
+
+Seconds are those of work. On a busy machine a fit that has a core for half of the time takes twice
+as long, and budgets and tables should not depend on that. So time on a CPU is the smaller of wall
+time and of the processor time of the process. On a GPU, where the processor waits, it is wall time.
 """
 
+import hashlib
+import json
+import logging
 import math
 import time
 from abc import ABC, abstractmethod
@@ -21,19 +28,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import save as to_safetensors
 from torch import Tensor
 from torch.optim import AdamW
 
-from genodiff.errors import GenodiffError, Interrupted
-from genodiff.finetuning.batches import draw_turned, shuffle_batches
-from genodiff.finetuning.fit_state import SAVE_SECONDS, FitState, WorkClock, read_state, write_state
+from genodiff.errors import CheckpointError, GenodiffError, Interrupted
+from genodiff.finetuning.batches import Index, draw_turned, shuffle_batches
 from genodiff.finetuning.head import FeatureReader
 from genodiff.finetuning.protocol import FitSettings
+from genodiff.io import atomic
 from genodiff.runs.model import collect_tensors, fill_module
+from genodiff.runs.sealed_files import read_tensors
 from genodiff.tasks.metrics import is_better
 from genodiff.training.optimizer import WeightAverage, has_weight_decay, read_moments, set_moments
 
-Index = NDArray[np.int64]
+_log = logging.getLogger("genodiff")
+
+_COUNTERS = ("epoch", "batch", "step", "loss", "seconds", "best_epoch")  # of a state
+STATE = "state.safetensors"
+SAVE_SECONDS = 60.0
+"""A state is written as often as this."""
 
 
 class Epoch(NamedTuple):
@@ -220,12 +234,9 @@ class FitLoop:
         }
         if self.average is not None:
             groups["average"] = collect_tensors(self.average.module)
-        counters = {
-            "epoch": self.epoch, "batch": self.batch, "step": self.step, "loss": self.loss,
-            "seconds": self.seconds,
-            "best_epoch": self.best_epoch, "history": [list(e) for e in self.history],
-        }  # fmt: skip
-        write_state(path, FitState(groups, counters), identity)
+        counters = {name: getattr(self, name) for name in _COUNTERS}
+        counters["history"] = [list(epoch) for epoch in self.history]
+        write_state(path, groups, counters, identity)
 
     def load(self, path: Path, identity: str) -> None:
         """Go on from what `save` wrote. Raises `CheckpointError` for a foreign or corrupt file."""
@@ -235,10 +246,77 @@ class FitLoop:
         fill_module(network, groups["now"])
         set_moments(self.optimizer, network, groups["adam"])
         self.best = {k: v.to(network.device) for k, v in groups["best"].items()}
-        self.epoch, self.batch, self.step = counters["epoch"], counters["batch"], counters["step"]
-        self.loss, self.seconds = counters["loss"], counters["seconds"]
-        self.best_epoch = counters["best_epoch"]
+        for name in _COUNTERS:
+            setattr(self, name, counters[name])
         if self.average is not None:
             fill_module(self.average.module, groups["average"])
             self.average.updates = self.step
         self.history = [Epoch(*row) for row in counters["history"]]
+
+
+def write_state(
+    path: Path, groups: dict[str, dict[str, Tensor]], counters: dict[str, Any], identity: str
+) -> None:
+    """Write groups of tensors and plain counters, atomically. `identity` names the fit."""
+    tensors = {f"{group}.{k}": v for group, of in groups.items() for k, v in of.items()}
+    body = {k: v.detach().cpu().contiguous() for k, v in sorted(tensors.items())}
+    digest = _digest(body, counters, identity)
+    about = {"counters": json.dumps(counters), "identity": identity, "sha256": digest}
+    atomic.write_bytes(path, to_safetensors(body, about))
+
+
+def read_state(
+    path: Path, identity: str, groups: tuple[str, ...]
+) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    """The groups and counters of a file. Raises `CheckpointError` for a foreign or corrupt one."""
+    fix = "remove it; the unit begins again"
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        try:
+            about = json.loads(file.read(size))["__metadata__"]
+            counters = json.loads(about["counters"])
+        except (ValueError, KeyError, TypeError, MemoryError, OverflowError):
+            raise CheckpointError("is no state of a fit: corrupt", file=path, fix=fix) from None
+    tensors = read_tensors(path)
+    own = {"identity": identity, "sha256": _digest(tensors, counters, identity)}
+    if {name: about.get(name) for name in own} != own:
+        raise CheckpointError("is the state of another fit, or corrupt", file=path, fix=fix)
+    parts = {
+        group: {k[len(group) + 1 :]: v for k, v in tensors.items() if k.startswith(f"{group}.")}
+        for group in groups
+    }
+    return parts, counters
+
+
+def drop_foreign_state(path: Path, identity: str) -> None:
+    """Remove a state of another fit, or a corrupt one, with a warning: the fit begins again."""
+    try:
+        if path.exists():
+            read_state(path, identity, ())
+    except CheckpointError as fault:
+        _log.warning("%s: starting again", fault)
+        path.unlink()
+
+
+def _digest(tensors: dict[str, Tensor], counters: dict[str, Any], identity: str) -> str:
+    found = hashlib.sha256(f"{identity}{json.dumps(counters)}".encode())
+    for name in sorted(tensors):
+        found.update(name.encode())
+        found.update(tensors[name].detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
+class WorkClock:
+    """Counts seconds of work from now on, on top of `spent` ones; `device` is a device's type."""
+
+    def __init__(self, spent: float = 0.0, device: str = "cpu") -> None:
+        self._spent, self._on_cpu = spent, device == "cpu"
+        self._wall, self._cpu = time.monotonic(), time.process_time()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of work so far."""
+        wall = time.monotonic() - self._wall
+        if self._on_cpu:
+            wall = min(wall, time.process_time() - self._cpu)
+        return self._spent + wall

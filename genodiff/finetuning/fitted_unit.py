@@ -26,7 +26,7 @@ from genodiff.finetuning.fit import (
     probabilities,
     raw_scores,
 )
-from genodiff.finetuning.fit_state import STATE, WorkClock, drop_foreign_state
+from genodiff.finetuning.fit_loop import STATE, WorkClock, drop_foreign_state
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
 from genodiff.finetuning.model_words import BASELINES

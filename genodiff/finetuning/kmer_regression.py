@@ -8,6 +8,7 @@ model0.classes                   the numbers of its classes; without it, it give
 model0.constant                  the one class that its train part had, in place of a regression
 """
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal, Self
@@ -24,10 +25,8 @@ from genodiff.alphabet import LETTER_CODES
 from genodiff.errors import CheckpointError
 from genodiff.finetuning.text_baselines import STRENGTHS
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.metrics import align_columns
+from genodiff.tasks.metrics import Floats, align_columns
 from genodiff.words import pack_words, turn_words
-
-Floats = NDArray[np.float64]
 
 _KS = (3, 6)
 N_FEATURES = 1 + sum(4**k for k in _KS)
@@ -169,14 +168,11 @@ def regression_tensors(models: list[Any]) -> dict[str, Tensor]:
 
 def read_regressions(tensors: dict[str, Tensor]) -> list[Any]:
     """The regressions that `regression_tensors` wrote. Raises `CheckpointError` where one lacks."""
-    numbers = sorted({int(name[5:].partition(".")[0]) for name in tensors if _is_ours(name)})
+    found = (re.match(r"model([0-9]+)\.", name) for name in tensors)
+    numbers = sorted({int(match[1]) for match in found if match})
     if numbers != list(range(len(numbers))) or not numbers:
         raise CheckpointError("holds no whole regression", fix="use an undamaged folder")
     return [_regression(i, tensors) for i in numbers]
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith("model") and name[5:].partition(".")[0].isdecimal()
 
 
 def _regression(i: int, tensors: dict[str, Tensor]) -> Any:

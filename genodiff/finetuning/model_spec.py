@@ -27,10 +27,7 @@ from genodiff.errors import CheckpointError, UsageError, did_you_mean, printable
 from genodiff.finetuning.batches import Encoder, SentenceEncoder
 from genodiff.finetuning.model_words import SCRATCH, is_path, split_words
 from genodiff.io.identity import canonical_json
-from genodiff.runs.model import (
-    TrainedModel,
-    load_model,
-)
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.run_paths import NO_FEATURES, is_no_network, locate
 from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
 from genodiff.settings import Settings
@@ -75,9 +72,8 @@ class ModelSpec(Settings):
         if self.kind == "checkpoint":
             assert self.path is not None
             return load_model(self.path, device).backbone, alphabet
-        return settings.build(alphabet.padded_size, alphabet.complement, seed=seed).to(
-            device
-        ), alphabet
+        network = settings.build(alphabet.padded_size, alphabet.complement, seed=seed)
+        return network.to(device), alphabet
 
     def describe(self) -> dict[str, Any]:
         """What a row says of the network: kind, parameters, training; nothing for a baseline."""
@@ -90,21 +86,17 @@ class ModelSpec(Settings):
         }
         if self.kind == "checkpoint":
             model = open_model(str(self.path))
-            found |= {
-                "checkpoint": model.digest,
-                "step": model.step,
-                "pretrained_on": model.config.recipe,
-            }
+            found |= {"checkpoint": model.digest, "step": model.step}
+            found["pretrained_on"] = model.config.recipe
         return found
 
 
 @lru_cache(maxsize=4)
 def _sentences(path: str | None) -> SentenceEncoder:
-    return SentenceEncoder(
-        ByteTokenizer()
-        if path is None
-        else open_model_tokenizer(open_model(path).run, open_model(path).alphabet)
-    )
+    if path is None:
+        return SentenceEncoder(ByteTokenizer())
+    model = open_model(path)
+    return SentenceEncoder(open_model_tokenizer(model.run, model.alphabet))
 
 
 @lru_cache(maxsize=4)
@@ -121,8 +113,7 @@ def parse_models(
     Raises `UsageError` or `CheckpointError`.
     """
     named = split_words(words, baselines)
-    paths = (word for _, word in named if is_path(word, baselines))
-    first = next(paths, None)
+    first = next((word for _, word in named if is_path(word, baselines)), None)
     found: list[ModelSpec] = []
     for called, word in named:
         one = _parse_model(called, word, first, baselines, domain)
@@ -139,24 +130,20 @@ def _parse_model(
 ) -> ModelSpec:
     if word in baselines:
         return ModelSpec(name=alias or word, kind="baseline", preset=word, domain=domain)
-    if word == SCRATCH:
-        path = None if first is None else str(locate(first, there=False).absolute())
-        if path is not None:
-            _check(path, domain)
-        usual = None if path else DOMAINS[domain].preset
-        found = ModelSpec(
-            name=alias or SCRATCH, kind="scratch", path=path, preset=usual, domain=domain
-        )
-        return found.model_copy(update={"digest": _digest(found)})
-    if word.startswith(f"{SCRATCH}:"):
-        preset = word.partition(":")[2]
+    if word == SCRATCH and first is not None:
+        path = str(locate(first, there=False).absolute())
+        _check(path, domain)
+        return _add_digest(ModelSpec(name=alias or word, kind="scratch", path=path, domain=domain))
+    if word == SCRATCH or word.startswith(f"{SCRATCH}:"):
+        usual = DOMAINS[domain].preset
+        preset = usual if word == SCRATCH else word.partition(":")[2]
         if preset not in PRESETS:
             raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
         if PRESETS[preset].paired and not DOMAINS[domain].has_two_strands:
             what = f"preset '{preset}' reads both strands of DNA, and {domain} has one"
-            raise UsageError(what, fix=f"give {SCRATCH}:{DOMAINS[domain].preset}")
+            raise UsageError(what, fix=f"give {SCRATCH}:{usual}")
         found = ModelSpec(name=alias or word, kind="scratch", preset=preset, domain=domain)
-        return found.model_copy(update={"digest": _digest(found)})
+        return _add_digest(found)
     path = str(locate(word, there=False).absolute())
     model = _check(path, domain, word)
     return ModelSpec(
@@ -183,7 +170,9 @@ def _check(path: str, domain: DomainName, shown: str | None = None) -> TrainedMo
     return model
 
 
-def _digest(model: ModelSpec) -> str:
+def _add_digest(model: ModelSpec) -> ModelSpec:
+    """The model with the digest of its network's shape."""
     settings, alphabet = model.shape()
     shape = canonical_json(settings.model_dump(mode="json")) + alphabet.fingerprint()
-    return hashlib.sha256(shape.encode()).hexdigest()[:12]
+    digest = hashlib.sha256(shape.encode()).hexdigest()[:12]
+    return model.model_copy(update={"digest": digest})

@@ -29,12 +29,13 @@ from genodiff.finetuning.fitted_model import (
     CHUNK,
     FittedModel,
     check_ensemble,
+    make_frame,
+    make_rows,
     predict_queries,
     read_fitted,
     score_queries,
 )
 from genodiff.finetuning.predict_request import STDOUT, Format, PredictRequest
-from genodiff.finetuning.predictions import Floats, make_frame, make_rows
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io import atomic
 from genodiff.io.input_file import is_file, name_input
@@ -42,6 +43,7 @@ from genodiff.io.planning import find_share
 from genodiff.io.tables import write_parquet
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
+from genodiff.tasks.metrics import Floats
 from genodiff.tasks.unlabelled import Query, read_queries
 
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ that the fit began from either. Nothing in it is a pickle.
 
 Forms: `network` (network and head), `cnn`, `kmer-lr`. Other baselines are not kept: a tree, a
 dictionary of words and a table of intervals have no safe format.
-
-The model card (README.md) of a fine-tuned model that is kept.
 """
 
 from __future__ import annotations
@@ -61,13 +59,10 @@ _STRANDS = {
 
 def format_card(card: PredictorCard) -> str:
     """The text of the card, in Markdown."""
-    parts = [_front(card), _what(card), _use(card), _data(card), _metrics(card), _limits(card)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _front(card: PredictorCard) -> str:
     tags = [f"- {tag}" for tag in (*_TAGS[card.domain], "sequence-classification")]
-    return "\n".join(["---", "license: other", "tags:", *tags, "---"])
+    front = "\n".join(["---", "license: other", "tags:", *tags, "---"])
+    parts = [front, _what(card), _use(card), _data(card), _metrics(card), _limits(card)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _what(card: PredictorCard) -> str:
@@ -79,13 +74,10 @@ def _what(card: PredictorCard) -> str:
         "model": f"{unit.model} ({unit.method}), seed {unit.seed}",
         "sequences": f"the first {card.max_length:,} {unit_of_length} are read",
     }
-    if card.settings is not None:
+    if card.settings is not None and card.network is not None:
+        net, parts = card.network.settings, card.settings.parts
         rows["strands"] = _STRANDS.get(card.settings.rc, card.settings.rc)
-    if card.network is not None:
-        net = card.network.settings
         rows["network"] = f"{net.kind}, {net.d_model} wide, {net.n_layer} layers"
-    if card.settings is not None:
-        parts = card.settings.parts
         rows["head"] = card.settings.head + (f" ({parts} stretches)" if parts > 1 else "")
     rows |= {f"choice of {c['of']}": describe_choice(c) for c in card.choices}
     if card.pretraining.get("pretrained_on"):
@@ -131,18 +123,13 @@ def _metrics(card: PredictorCard) -> str:
     if card.ci95 is not None:
         low, high = card.ci95
         text += f"\n\n95 % interval of the test {card.metric}: {low:.4f} to {high:.4f}."
-    text += "".join(f"\n\n{printable(line[0].upper() + line[1:])}." for line in _tell_seen(card))
-    return text if card.test else f"{text}\n\nThese weights were not scored on the test part."
-
-
-def _tell_seen(card: PredictorCard) -> list[str]:
-    """What pretraining saw of the test part, and what was left out of it: a sentence each."""
-    found = []
+    seen = []
     if "left_out" in card.seen:
-        found.append(describe_left_out(card.seen["left_out"]))
+        seen.append(describe_left_out(card.seen["left_out"]))
     if "pretraining" in card.seen:
-        found.append(describe_contamination(card.unit.model, card.seen["pretraining"]))
-    return found
+        seen.append(describe_contamination(card.unit.model, card.seen["pretraining"]))
+    text += "".join(f"\n\n{printable(line[0].upper() + line[1:])}." for line in seen)
+    return text if card.test else f"{text}\n\nThese weights were not scored on the test part."
 
 
 def _number(value: float | None) -> str:

@@ -139,7 +139,7 @@ def score_unit(
     test = sealed.open()
     predicted = fitted.predict(test)
     metric, kind, truth = task.metrics[0], task.kind, test.labels
-    values = {name: measure(name, kind, truth, predicted) for name in map(str, task.metrics)}
+    values: dict[str, float] = {m: measure(m, kind, truth, predicted) for m in task.metrics}
     interval = measure_spread(metric, kind, truth, [predicted], seed=unit.seed).ci95
     found = {k: v for k, v in fitted.found.items() if k not in ("history", "sha256", "scale")}
     row: dict[str, Any] = {

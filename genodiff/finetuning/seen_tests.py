@@ -76,12 +76,9 @@ def measure_seen_tests(
 
 def describe_seen_tests(rows: Sequence[dict[str, Any]]) -> list[str]:
     """What a task's rows tell of pretraining and of examples left out: a sentence each."""
-    lines: dict[str, None] = {}
-    for row in rows:
-        if row.get("left_out") is not None:
-            lines[describe_left_out(row["left_out"])] = None
+    lines = [describe_left_out(row["left_out"]) for row in rows if row.get("left_out") is not None]
     for row in rows:
         if row["kind"] == "checkpoint":
             told = row.get("pretraining", {"not_known": "not looked for"})
-            lines[describe_contamination(row["model"], told)] = None
-    return list(lines)
+            lines.append(describe_contamination(row["model"], told))
+    return list(dict.fromkeys(lines))

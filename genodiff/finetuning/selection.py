@@ -1,18 +1,14 @@
-"""The head chosen by validation.
+"""The head and the settings chosen by validation: fits that never see a test part.
 
 Heads are fitted with seed 1 on its train rows and judged on its validation rows; where these are
 few, more seeds are asked, and means are compared (`choosing`). Each head is tried for a tenth of
-the epochs and the best two for a third, of at least 500 and 2,000 steps, or whole.
+the epochs and the best two for a third, of at least 500 and 2,000 steps, or whole. A search for
+settings asks optuna's TPE sampler, an optional extra.
 
-What is chosen is frozen for all seeds. The fits are units that never see a test part.
-`search.jsonl` keeps what they found, so a sweep that was stopped makes the same choice. A whole fit
-of the chosen settings is the fit of seed 1: it is made once.
-
-The search for settings by validation alone: optuna's TPE sampler. Optuna is an optional extra.
-
-`search.jsonl` keeps what every trial found, so a search that is killed asks the same questions
-again and is told the answers that are known: the sampler is seeded, and its next question depends
-on the answers alone.
+What is chosen is frozen for all seeds. `search.jsonl` keeps what every trial found: a sweep that
+was stopped makes the same choice, and a search asks the same questions again, for the sampler is
+seeded and its next question depends on the answers alone. A whole fit of the chosen settings is the
+fit of seed 1: it is made once.
 """
 
 import json
@@ -36,10 +32,9 @@ from genodiff.finetuning.choosing import (
 )
 from genodiff.finetuning.head import list_heads
 from genodiff.finetuning.model_spec import ModelSpec
-from genodiff.finetuning.progress import SweepProgress
 from genodiff.finetuning.protocol import PARTS, FitSettings
 from genodiff.finetuning.unit import FITTED, MODEL, RESULT, Unit
-from genodiff.finetuning.workers import Workers, run_units
+from genodiff.finetuning.workers import SweepProgress, Workers, run_units
 from genodiff.io import atomic
 from genodiff.io.file_lock import hold_file
 from genodiff.tasks.data_request import load_cached

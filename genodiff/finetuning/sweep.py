@@ -25,18 +25,13 @@ from genodiff.finetuning.baselines import list_allowed_baselines
 from genodiff.finetuning.head import choose_strands
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.predictor_files import can_keep
-from genodiff.finetuning.progress import SweepProgress
-from genodiff.finetuning.protocol import (
-    FitSettings,
-    Strands,
-    list_protocol_settings,
-)
+from genodiff.finetuning.protocol import FitSettings, Strands, list_protocol_settings
 from genodiff.finetuning.results import add_rows, hash_data, read_results
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.seen_tests import SeenTests, measure_seen_tests
 from genodiff.finetuning.selection import HeadSelector, Search
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
-from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
+from genodiff.finetuning.workers import SweepProgress, UnitOutcome, Workers, run_units
 from genodiff.io import atomic
 from genodiff.io.identity import stamp_time
 from genodiff.io.process import count_usable_cores, read_processor
@@ -103,16 +98,11 @@ def choose_settings(
         return "", FitSettings()
     shape, alphabet = model.shape()
     wanted: Strands = plan.over.get("rc", "auto")
-    rc = choose_strands(
-        shape,
-        "none" if wanted == "auto" and task.oriented else wanted,
-        alphabet.complement is not None,
-    )
-    own = list_protocol_settings(plan.request.suite, task.name, rc, n_train) | {
-        "method": method,
-        "rc": rc,
-        "parts": task.parts,
-    }
+    if wanted == "auto" and task.oriented:
+        wanted = "none"
+    rc = choose_strands(shape, wanted, alphabet.complement is not None)
+    own = list_protocol_settings(plan.request.suite, task.name, rc, n_train)
+    own |= {"method": method, "rc": rc, "parts": task.parts}
     left_out = {"rc"}
     if method != "full" or model.kind != "checkpoint":
         left_out.add("adapter")  # it is for the weights of a trained network
@@ -296,9 +286,8 @@ def _cost(unit: Unit, known: TaskSummary) -> float:
     if unit.model.kind == "baseline":
         return 0.0
     settings, alphabet = unit.model.shape()
-    epochs = unit.settings.steps(known.n_train) / math.ceil(
-        known.n_train / unit.settings.batch_size
-    )
+    per_epoch = math.ceil(known.n_train / unit.settings.batch_size)
+    epochs = unit.settings.steps(known.n_train) / per_epoch
     share = 1.0 if unit.method == "full" else 0.4  # a pass forward alone
     return float(known.bases * epochs * share * settings.n_parameters(alphabet.padded_size) ** 0.5)
 

@@ -13,16 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse  # type: ignore[import-untyped]
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.layouts.glue import TAB
-from genodiff.tasks.metrics import align_columns, measure, pick_best
+from genodiff.tasks.metrics import Floats, align_columns, measure, pick_best
 
-Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
 
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)
@@ -49,13 +47,10 @@ class _Features:
     def __init__(self, shape: dict[str, Any], train: list[bytes]) -> None:
         self.n = max(sentence.count(TAB) for sentence in train) + 1
         columns = self._columns(train)
-        rare = min(shape.get("min_df", 1), len(train))
-        self.blocks = [TfidfVectorizer(**shape | {"min_df": rare}) for _ in range(self.n)]
-        self.common = TfidfVectorizer(**shape | {"min_df": rare}).fit(
-            [" ".join(row) for row in zip(*columns, strict=True)]
-        )
-        for block, texts in zip(self.blocks, columns, strict=True):
-            block.fit(texts)
+        shape = shape | {"min_df": min(shape.get("min_df", 1), len(train))}
+        self.blocks = [TfidfVectorizer(**shape).fit(texts) for texts in columns]
+        whole = [" ".join(row) for row in zip(*columns, strict=True)]
+        self.common = TfidfVectorizer(**shape).fit(whole)
 
     def of(self, sentences: list[bytes]) -> Any:
         columns = self._columns(sentences)

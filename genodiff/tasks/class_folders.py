@@ -151,13 +151,10 @@ def _root(path: Path) -> Path | None:
     inside = [p for p in sorted(path.iterdir()) if p.is_dir() and not p.name.startswith(".")]
     for folder in [path, *inside] if len(inside) == 1 else [path]:
         parts = [folder / part for part in PARTS]
-        if any(p.is_dir() and not _has_tables(p) for p in parts):
+        tables = (".csv", ".csv.gz")
+        if any(p.is_dir() and not any(q.name.endswith(tables) for q in p.iterdir()) for p in parts):
             return folder
     return None
-
-
-def _has_tables(folder: Path) -> bool:
-    return any(p.name.endswith((".csv", ".csv.gz")) for p in folder.iterdir())
 
 
 def _folder(path: Path) -> _Tree:
@@ -201,11 +198,7 @@ def _listed(folder: str | Path, left: list[str]) -> list[os.DirEntry[str]]:
         what = f"cannot be listed ({fault.strerror})"
         raise DataError(what, file=folder, fix="check its permissions") from None
     left += [entry.path for entry in found if entry.name.lower() in _LEFT_BY_FILE_MANAGERS]
-    return [entry for entry in found if not _is_passed_over(entry.name)]
-
-
-def _is_passed_over(name: str) -> bool:
-    return name.startswith(".") or name.lower() in _LEFT_BY_FILE_MANAGERS
+    return [one for one in found if not one.name.startswith(".") and one.path not in left]
 
 
 def _bytes(path: Path) -> bytes:

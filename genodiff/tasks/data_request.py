@@ -138,9 +138,7 @@ class DataRequest(Settings):
             similarity=self.similarity,
             sequences=not is_planning(),
         )
-        if is_planning():
-            return data
-        if not data.train.sequences or not data.test.sequences:
+        if not (is_planning() or (data.train.sequences and data.test.sequences)):
             what = f"task {name} has coordinates but no sequences"
             raise DataError(what, fix="give the genome with --reference NAME=FASTA")
         return data

@@ -121,7 +121,9 @@ def _find_labels(kmers: _Kmers, some: _Slice, threshold: float) -> Rows:
     size = np.bincount(some.owner, minlength=kmers.n)
     share = shared / np.maximum(np.minimum(size[first], size[second]), 1)
     sure = (share >= threshold) & (kmers.slices == 1)
-    label = _connect(kmers.n, first[sure], second[sure])
+    edges = np.ones(sure.sum(), bool), (first[sure], second[sure])
+    graph = coo_array(edges, (kmers.n, kmers.n))
+    label = connected_components(graph, directed=False)[1].astype(np.int64)
     maybe = ~sure & (share >= threshold / 2)
     return _compare_exactly(label, first[maybe], second[maybe], share[maybe], kmers, threshold)
 
@@ -176,12 +178,6 @@ class _Counter:
         self._codes, where = np.unique(codes, return_inverse=True)
         self._counts = np.bincount(where, counts, len(self._codes)).astype(np.int64)
         self._waiting, self._size = [], 0
-
-
-def _connect(n: int, first: Rows, second: Rows) -> Rows:
-    """The number of each one's component, from 0 in order of appearance."""
-    graph = coo_array((np.ones(len(first), bool), (first, second)), (n, n))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
 def _compare_exactly(

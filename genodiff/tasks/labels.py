@@ -2,9 +2,6 @@
 
 The labels of the train part decide between two classes, several classes and values, unless the user
 says which. The decision is always reported, since `0, 1, 2` may be classes or counts.
-
-A column of numbers as programs write them, with decimal points or commas, and whether a column
-that also holds something else is one.
 """
 
 import logging

@@ -73,7 +73,7 @@ def load_own_data(
     metrics = tuple(dict.fromkeys(([metric] if metric else []) + list(METRICS[kind])))
     task = Task(
         suite=SUITE,
-        name=name or _stem(path),
+        name=name or printable(path.name.split(".")[0] or path.resolve().name or "own"),
         kind=kind,
         classes=classes,
         metrics=metrics,
@@ -148,7 +148,3 @@ def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, .
         if alone:
             what = f"the class '{alone[0]}' has one example only"
             raise DataError(what, file=path, fix="correct the label, or give more examples")
-
-
-def _stem(path: Path) -> str:
-    return printable(path.name.split(".")[0] or path.resolve().name or "own")

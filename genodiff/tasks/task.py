@@ -3,8 +3,6 @@
 Protocol: the test part is fixed. For each seed the train part is split 90/10 at random, as in the
 Caduceus paper (Schiff et al. 2024, App. D.2), unless the benchmark publishes a validation part of
 its own, which then serves every seed.
-
-Fetches a benchmark's own files into the cache, in the layout that its reader expects.
 """
 
 from collections.abc import Mapping

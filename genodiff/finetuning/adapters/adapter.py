@@ -72,17 +72,14 @@ def parse_adapter(word: str) -> AdapterChoice:
             fix = "write for example lora:r=8,on=in_proj+out_proj"
             raise UsageError(f"--adapter {word}: '{part}' is no KEY=VALUE of its own", fix=fix)
         values[key] = tuple(value.split("+")) if key == "on" else value
+    fix = None
     try:
-        return AdapterChoice(name, ADAPTERS[name].options.parse(values))
+        options = ADAPTERS[name].options
+        known = ", ".join(f"{k} ({f.description})" for k, f in options.model_fields.items())
+        fix = f"its options are {known}"
+        return AdapterChoice(name, options.parse(values))
     except UsageError as fault:
-        raise UsageError(f"--adapter {word}: {fault.what}", fix=_list_options(name)) from None
-
-
-def _list_options(name: str) -> str | None:
-    if name not in ADAPTERS:
-        return None
-    fields = ADAPTERS[name].options.model_fields
-    return "its options are " + ", ".join(f"{k} ({f.description})" for k, f in fields.items())
+        raise UsageError(f"--adapter {word}: {fault.what}", fix=fix) from None
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def read_pooled(files: TaskFiles) -> Parts:
             value = RowReader(file, line).read_number(cell, "value")
             negative += pool.log and value < 0
             key = read if task.oriented else min(read, bytes(reverse_complement(read)))  # type: ignore[arg-type]
-            values.setdefault(key, []).append(_log(value) if pool.log else value)
+            values.setdefault(key, []).append(np.log1p(max(value, 0.0)) if pool.log else value)
             names.setdefault(key, f"{Path(file).name.split('.')[0]}:{line}")
     sequences = list(values)
     labels = np.array([np.mean(values[s]) for s in sequences])
@@ -58,10 +58,6 @@ def read_pooled(files: TaskFiles) -> Parts:
     rows = np.arange(whole.n)
     parts = Parts(whole.take(rows[n_test:]), whole.take(rows[:n_test]), tuple(notes))
     return split_by_homology(parts)
-
-
-def _log(value: float) -> float:
-    return float(np.log1p(max(value, 0.0)))
 
 
 def _read(path: Path, pool: Pool) -> list[tuple[int, str, str]]:
