@@ -27,7 +27,7 @@ from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, count_steps, m
 from genodiff.finetuning.base_request import BasesRequest
 from genodiff.finetuning.base_windows import BaseWindows, Span, subtract
 from genodiff.finetuning.fit_loop import FitLoop, Tick, drop_foreign_state
-from genodiff.finetuning.labeller_files import write_labeller
+from genodiff.finetuning.kept_labeller import write_labeller
 from genodiff.finetuning.model_spec import open_model, parse_models
 from genodiff.finetuning.model_words import SCRATCH
 from genodiff.finetuning.predictor_files import describe_network

@@ -52,10 +52,8 @@ def sum_loss(kind: str, scores: Tensor, labels: Tensor) -> Tensor:
     if kind == "regression":
         return F.mse_loss(scores[:, 0], labels.float(), reduction="sum")
     if kind == "multilabel":
-        return (
-            F.binary_cross_entropy_with_logits(scores, labels.float(), reduction="sum")
-            / scores.shape[1]
-        )
+        found = F.binary_cross_entropy_with_logits(scores, labels.float(), reduction="sum")
+        return found / scores.shape[1]
     return F.cross_entropy(scores, labels, reduction="sum")
 
 
@@ -140,19 +138,15 @@ class _SequenceLesson(Lesson):
             here = rows[some]
             x0, lengths = (t.to(device) for t in train.collate(here))
             if turned is not None:
-                x0 = torch.where(
-                    torch.from_numpy(turned[here]).to(device)[:, None],
-                    classifier.other_strand(x0, lengths),
-                    x0,
-                )
+                chosen = torch.from_numpy(turned[here]).to(device)[:, None]
+                x0 = torch.where(chosen, classifier.other_strand(x0, lengths), x0)
             if settings.mask_share:
                 hidden = draw_hidden(self.seed, epoch, here, x0.shape[1], settings.mask_share)
                 x0 = x0.masked_fill(hidden.to(device) & (x0 != train.pad_id), train.mask_id)
-            dropped = (
-                dropout_draws(self.seed, epoch, here, classifier.weight.shape[1]).to(device)
-                if settings.dropout
-                else None
-            )
+            dropped = None
+            if settings.dropout:
+                width = classifier.weight.shape[1]
+                dropped = dropout_draws(self.seed, epoch, here, width).to(device)
             with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
                 scores = classifier(x0, lengths, dropped)
             targets = _targets(self.kind, train.labels[here], self.scale).to(device)
@@ -188,18 +182,13 @@ def fit(
     lesson = _SequenceLesson(classifier, train, valid, options)
     loop = FitLoop(lesson)
     history = list(loop.run(state=state, identity=identity, watch=watch))
+    best = loop.best_epoch
     return FitResult(
-        classifier,
-        loop.best_epoch,
-        history[loop.best_epoch].valid,
-        history,
-        loop.seconds,
-        lesson.scale,
-        loop.trained,
+        classifier, best, history[best].valid, history, loop.seconds, lesson.scale, loop.trained
     )
 
 
 def _targets(kind: str, labels: NDArray[Any], scale: tuple[float, float]) -> Tensor:
-    return torch.from_numpy(
-        (labels - scale[0]) / scale[1] if kind == "regression" else np.ascontiguousarray(labels)
-    )
+    if kind == "regression":
+        labels = (labels - scale[0]) / scale[1]
+    return torch.from_numpy(np.ascontiguousarray(labels))

@@ -171,12 +171,6 @@ class Classifier(FeatureReader):
                 strands.append(self.pooling(other.flip(-1), lengths))
         return torch.stack(strands).flatten(2)
 
-    def pooled(
-        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "strands B D"]:
-        """`pool` of the features of each row."""
-        return self.pool(self.features(x0, lengths), lengths)
-
     def forward(
         self,
         x0: Int[Tensor, "B L"],
@@ -184,7 +178,7 @@ class Classifier(FeatureReader):
         dropped: Float[Tensor, "B D"] | None = None,
     ) -> Float[Tensor, "B n_out"]:
         """Scores in training; `dropped` are uniforms that say which pooled features drop out."""
-        pooled = self.pooled(x0, lengths)
+        pooled = self.pool(self.features(x0, lengths), lengths)
         if dropped is not None and self.dropout:
             pooled = pooled * (dropped >= self.dropout) / (1 - self.dropout)
         return F.linear(pooled, self.weight, self.bias).mean(0)
@@ -198,20 +192,10 @@ class Classifier(FeatureReader):
             return scores
         return (scores + self(self.other_strand(x0, lengths), lengths)) / 2
 
-    def embedding(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        """The pooled features.
-
-        Under `conjoin` and `average` they are the average of both strands.
-        """
-        mean = self.pooled(x0, lengths).mean(0)
-        if self.strands != "average":
-            return mean
-        return (mean + self.pooled(self.other_strand(x0, lengths), lengths).mean(0)) / 2
-
     def pooled_rows(
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
     ) -> list[Float[Tensor, "passes strands 1 D"]]:
-        """`pooled` of each row by itself, without its padding, for each strand that is read.
+        """The pooled features of each row by itself, unpadded, of each strand that is read.
 
         Only the features are computed together. So a row's bits do not depend on its neighbours
         where those of its features do not.

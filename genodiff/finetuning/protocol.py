@@ -15,12 +15,7 @@ its own are --lr 3e-5 --epochs 3.
 import math
 from typing import Any, Literal
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from genodiff.errors import did_you_mean
 from genodiff.finetuning.pooling import HEADS
@@ -83,7 +78,7 @@ class FitSettings(Settings):
         return values
 
     @model_validator(mode="after")
-    def _head_is_known(self) -> "FitSettings":
+    def _settings_agree(self) -> "FitSettings":
         if self.head not in HEADS.list_names():
             what = f"no head '{self.head}'; {did_you_mean(self.head, HEADS.list_names())}"
             raise ValueError(what)
@@ -91,10 +86,6 @@ class FitSettings(Settings):
             raise ValueError("head parts with 1 part is the head mean")
         if self.head != "parts" and self.parts > 1:
             raise ValueError(f"{self.parts} parts are of the head parts, and this is {self.head}")
-        return self
-
-    @model_validator(mode="after")
-    def _adapter_has_a_network(self) -> "FitSettings":
         if self.adapter is not None and self.method != "full":
             raise ValueError(f"method {self.method} trains no network that could be adapted")
         return self

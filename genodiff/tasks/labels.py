@@ -114,9 +114,7 @@ def list_few(names: Sequence[str], most: int = 8) -> str:
 
 def choose_label_columns(table: TextTable, columns: tuple[str, ...]) -> list[str]:
     """The columns that are named, or the one with a usual name. Raises as `TextTable.column`."""
-    return [table.column(name, LABEL, "label") for name in columns] or [
-        table.column(None, LABEL, "label")
-    ]
+    return [table.column(name, LABEL, "label") for name in columns or (None,)]
 
 
 def find_unlabelled(table: TextTable, chosen: list[str], kind: Kind | None) -> set[int]:

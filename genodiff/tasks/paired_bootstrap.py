@@ -15,7 +15,7 @@ both to each other. Here a metric of ranks is sorted once, and every resample is
 sorted weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -226,9 +226,8 @@ def resample_scores(
         return ResampledScores(values, cov, 0.0, where)
     counted = metric in DECISIONS and kind != "multilabel"
     wanted = draws or (DRAWS if counted else FEWER_DRAWS)
-    found = (_by_counts if counted else _by_ranks)(
-        _Question(metric, kind, truth, stacked, number), _Draw(len(sizes), wanted, seed)
-    )
+    asked = _Resampling(metric, kind, truth, stacked, number, wanted, seed)
+    found = _by_counts(asked) if counted else _by_ranks(asked)
     found = found[:, np.isfinite(found).all(0)]
     if found.shape[1] < wanted / 2:
         return ResampledScores(values, cov, 0.0, where)
@@ -236,44 +235,37 @@ def resample_scores(
     return ResampledScores(values, np.atleast_2d(np.cov(found)) * groups / (groups - 1), df, where)
 
 
-class _Question(NamedTuple):
-    """What is measured of a resample."""
+class _Resampling(NamedTuple):
+    """What is measured of resamples of clusters, drawn with replacement."""
 
     metric: str
     kind: str
     truth: NDArray[Any]
     predicted: list[Floats]
     number: Numbers  # (n,) of each example's cluster
-
-
-class _Draw(NamedTuple):
-    """Resamples of clusters with replacement."""
-
-    n_clusters: int
     draws: int
     seed: int
 
-    def chunks(self, width: int) -> Any:
+    def chunks(self, width: int) -> Iterator[Numbers]:
         """How often each cluster was drawn, (clusters, some of the draws) at a time."""
         draw = generator(self.seed, Purpose.BOOTSTRAP, _STREAM)
-        n, step = self.n_clusters, max(1, _CELLS // max(width, 1))
+        n, step = int(self.number.max()) + 1, max(1, _CELLS // max(width, 1))
         for first in range(0, self.draws, step):
             rows = min(step, self.draws - first)
             drawn = draw.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-            counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
-            yield counts.T
+            yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).T
 
 
-def _by_counts(asked: _Question, draw: _Draw) -> Floats:
+def _by_counts(asked: _Resampling) -> Floats:
     """Metrics of decisions, (models and seeds, draws): counts of classes in each cluster decide."""
     n = asked.predicted[0].shape[-1]
     true = np.eye(n, dtype=np.float32)[asked.truth.astype(int)]
     said = [np.eye(n, dtype=np.float32)[decide(asked.kind, p)] for p in asked.predicted]
     of_examples = np.concatenate([true, *(x for s in said for x in (true * s, s))], 1)
-    table = np.zeros((draw.n_clusters, of_examples.shape[1]), np.float32)
+    table = np.zeros((asked.number.max() + 1, of_examples.shape[1]), np.float32)
     np.add.at(table, asked.number, of_examples)
     found = []
-    for drawn in draw.chunks(draw.n_clusters):
+    for drawn in asked.chunks(len(table)):
         counts = (table.T @ drawn.astype(np.float32)).astype(np.float64)
         parts = counts.reshape(-1, n, counts.shape[1]).transpose(0, 2, 1)
         each = zip(parts[1::2], parts[2::2], strict=True)
@@ -281,15 +273,11 @@ def _by_counts(asked: _Question, draw: _Draw) -> Floats:
     return np.concatenate(found, 1)
 
 
-def _by_ranks(asked: _Question, draw: _Draw) -> Floats:
+def _by_ranks(asked: _Resampling) -> Floats:
     """Other metrics, (models and seeds, draws)."""
     found = []
-    for drawn in draw.chunks(len(asked.truth)):
+    for drawn in asked.chunks(len(asked.truth)):
         weights = drawn.astype(np.float64)[asked.number]
-        found.append(
-            [
-                measure_weighted(asked.metric, asked.kind, asked.truth, predicted, weights)
-                for predicted in asked.predicted
-            ]
-        )
+        what = asked.metric, asked.kind, asked.truth
+        found.append([measure_weighted(*what, one, weights) for one in asked.predicted])
     return np.concatenate(found, 1)

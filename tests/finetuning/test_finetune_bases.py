@@ -15,7 +15,7 @@ from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseLesson
 from genodiff.finetuning.base_request import BasesRequest
 from genodiff.finetuning.base_windows import subtract
-from genodiff.finetuning.labeller_files import read_labeller
+from genodiff.finetuning.kept_labeller import read_labeller
 from genodiff.io.faidx import Genome
 from genodiff.jobs.journal import Journal
 from genodiff.runs.model import load_model
