@@ -134,13 +134,11 @@ class BaseLesson(Lesson):
     def learn(self, rows: Index, epoch: int, turned: NDArray[np.bool_] | None) -> float:
         batch = self.train.collate(rows, None if turned is None else turned[rows])
         whole, total = self._weigh(torch.from_numpy(batch.labels)), 0.0
-        device = self.network.device
+        device, bf16 = self.network.device, self.settings.precision == "bf16"
         for some in self.network.split(self.lengths[rows]):
             ids, labels = (torch.from_numpy(part[some]).to(device) for part in batch)
             lengths = torch.full((len(ids),), ids.shape[1], device=device)
-            with torch.autocast(
-                device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
-            ):
+            with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
                 scores = self.network(ids, lengths)
             share = self._weigh(labels) / max(whole, 1e-30)
             cost = self._cost(scores.float(), labels) * share

@@ -62,7 +62,8 @@ def compare_genes(true: Genes, said: Genes, known: Mapping[str, NDArray[np.bool_
     for contig, judged in known.items():
         some = [list(of.get(contig, ())) for of in (true, said)]
         coding = [_mark_bases(genes, judged) for genes in some]
-        exons = [_keep_known(_list_exons(genes), judged) for genes in some]
+        parts = [[(gene.strand, (one,)) for gene in genes for one in gene.parts] for genes in some]
+        exons = [_keep_known(of, judged) for of in parts]
         whole = [_keep_known(((g.strand, g.parts) for g in genes), judged) for genes in some]
         right = np.count_nonzero(coding[0] & coding[1])
         levels += np.array(
@@ -76,10 +77,6 @@ def compare_genes(true: Genes, said: Genes, known: Mapping[str, NDArray[np.bool_
 
 
 Span = tuple[int, tuple[tuple[int, int], ...]]
-
-
-def _list_exons(genes: Iterable[CodingGene]) -> Iterable[Span]:
-    return ((gene.strand, (part,)) for gene in genes for part in gene.parts)
 
 
 def _keep_known(spans: Iterable[Span], judged: NDArray[np.bool_]) -> set[Span]:

@@ -140,10 +140,8 @@ def fit_network(given: BaselineData) -> Predict:
 def fit_lookup(given: BaselineData) -> Predict:
     """The labels of train intervals: of the same one, or of those that share a base."""
     if given.task.kind not in ("binary", "multiclass"):
-        raise DataError(
-            f"task {given.task.name}: a lookup answers with classes, and this is a "
-            f"{given.task.kind} task"
-        )
+        kind = f"this is a {given.task.kind} task"
+        raise DataError(f"task {given.task.name}: a lookup answers with classes, and {kind}")
     what = f"task {given.task.name}: a lookup needs coordinates, which these data lack"
     if given.train.coordinates is None:
         raise DataError(what, fix="leave it out")

@@ -48,10 +48,9 @@ class SentenceEncoder:
         found, cut = [], 0
         for of in fields:
             parts = [next(flat) for _ in of]
-            sizes = shorten(
-                [len(part) for part in parts], max(len(of), max_length - len(start) - len(of))
-            )
-            cut += sizes != [len(part) for part in parts]
+            whole, room = [len(part) for part in parts], max_length - len(start) - len(of)
+            sizes = shorten(whole, max(len(of), room))
+            cut += sizes != whole
             row = [np.array(start, kind)]
             for part, size in zip(parts, sizes, strict=True):
                 row += [part[:size].astype(kind), np.array([self.vocabulary.end_id], kind)]
@@ -141,15 +140,8 @@ def encode(examples: Examples, encoder: Encoder, max_length: int) -> EncodedPart
         rows = [encoder.encode(s[:max_length]) for s in examples.sequences]
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
-    return EncodedPart(
-        np.concatenate(rows) if rows else np.zeros(0, np.uint8),
-        starts,
-        lengths,
-        examples.labels,
-        encoder.pad_id,
-        cut,
-        encoder.mask_id,
-    )
+    ids, labels = np.concatenate(rows) if rows else np.zeros(0, np.uint8), examples.labels
+    return EncodedPart(ids, starts, lengths, labels, encoder.pad_id, cut, encoder.mask_id)
 
 
 def shuffle_batches(lengths: Index, batch_size: int, seed: int, epoch: int) -> list[Index]:

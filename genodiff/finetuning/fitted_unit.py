@@ -9,9 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from genodiff.domain import TEXT
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.adapters.adapter import adapted_weights
@@ -42,7 +39,6 @@ from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, seed_split
 
 Predict = Callable[[Examples], Floats]
-Rows = NDArray[np.int64]
 
 
 class FittedUnit(NamedTuple):
@@ -68,10 +64,9 @@ def fit_unit(
     folder = unit.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
     atomic.clear_leftovers(folder)
-    rows, valid_rows = seed_split(data, unit.seed)
     if unit.model.kind == "baseline":
-        return _fit_baseline_once(unit, data, rows, valid_rows, out)
-    return _fit_network(unit, data, (rows, valid_rows), folder, device, watch)
+        return _fit_baseline_once(unit, data, out)
+    return _fit_network(unit, data, folder, device, watch)
 
 
 def null_nonfinite_key(values: dict[str, Any], key: str) -> dict[str, Any]:
@@ -82,10 +77,9 @@ def null_nonfinite_key(values: dict[str, Any], key: str) -> dict[str, Any]:
 _undrawn: dict[tuple[object, ...], FittedUnit] = {}  # the last such fit, and no other
 
 
-def _fit_baseline_once(
-    unit: Unit, data: TaskData, rows: Rows, valid_rows: Rows, out: Path
-) -> FittedUnit:
+def _fit_baseline_once(unit: Unit, data: TaskData, out: Path) -> FittedUnit:
     """The fit of a baseline. One that draws nothing is the same for all seeds with these rows."""
+    rows, valid_rows = seed_split(data, unit.seed)
     key = (unit.model_copy(update={"seed": 0}).key, rows.tobytes(), valid_rows.tobytes(), out)
     if key not in _undrawn:
         _undrawn.clear()
@@ -103,14 +97,9 @@ def _fit_baseline(unit: Unit, task: Task, train: Examples, valid: Examples) -> F
         raise GenodiffError(f"no baseline '{unit.model.name}' here")
     clock = WorkClock()
     predict = fit_baseline(unit.model.preset, task, train, valid, unit.seed)
-    found: dict[str, Any] = {
-        "valid": measure(task.metrics[0], task.kind, valid.labels, predict(valid)),
-        "seconds": clock.seconds,
-        "n_train": train.n,
-        "n_valid": valid.n,
-        "cut_train": 0,
-        "max_length": None,
-    }
+    value = measure(task.metrics[0], task.kind, valid.labels, predict(valid))
+    found: dict[str, Any] = {"valid": value, "seconds": clock.seconds}
+    found |= {"n_train": train.n, "n_valid": valid.n, "cut_train": 0, "max_length": None}
     if not isinstance(predict, CnnPredictor | KmerPredictor):
         return FittedUnit(predict, found)
     kept = KeptFit(predict.form, predict.tensors(), predict.about(), max_length=predict.longest)
@@ -118,12 +107,7 @@ def _fit_baseline(unit: Unit, task: Task, train: Examples, valid: Examples) -> F
 
 
 def _fit_network(
-    unit: Unit,
-    data: TaskData,
-    rows: tuple[Rows, Rows],
-    folder: Path,
-    device: str,
-    watch: Watch | None,
+    unit: Unit, data: TaskData, folder: Path, device: str, watch: Watch | None
 ) -> FittedUnit:
     task, settings = data.task, unit.settings
     max_length = min(task.max_length, settings.max_length or task.max_length)
@@ -138,7 +122,7 @@ def _fit_network(
         fill_module(classifier, {k: v.to(classifier.device) for k, v in tensors.items()})
     else:
         whole, state = encode(data.train, encoder, max_length), folder / STATE
-        train, valid = (whole.take(some) for some in rows)
+        train, valid = (whole.take(rows) for rows in seed_split(data, unit.seed))
         options = FitOptions(task.kind, task.metrics[0], settings, unit.seed)
         drop_foreign_state(state, unit.key)
         with adapted_weights(backbone, settings.adapter, unit.seed):

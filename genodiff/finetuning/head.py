@@ -203,11 +203,10 @@ class Classifier(FeatureReader):
         passes = [self.features(x0, lengths)]
         if self.strands == "average":
             passes.append(self.features(self.other_strand(x0, lengths), lengths))
-        found = []
-        for i, n in enumerate(lengths.tolist()):
-            rows = [self.pool(h[i : i + 1, :n].contiguous(), lengths[i : i + 1]) for h in passes]
-            found.append(torch.stack(rows))
-        return found
+        return [
+            torch.stack([self.pool(h[i, None, :n].contiguous(), lengths[i, None]) for h in passes])
+            for i, n in enumerate(lengths.tolist())
+        ]
 
     def scores_of(self, row: Float[Tensor, "passes strands 1 D"]) -> Float[Tensor, "1 n_out"]:
         """The scores of a row of `pooled_rows`, as `predict` gives them."""

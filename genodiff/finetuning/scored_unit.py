@@ -111,14 +111,9 @@ def _keep_again(
     same = valid == row["valid"]
     if not same:
         _log.warning(
-            "%s %s seed %d: the fit is not the recorded one (validation %s, then %s); its card has "
-            "no test values",
-            unit.task,
-            unit.model.name,
-            unit.seed,
-            valid,
-            row["valid"],
-        )
+            "%s: the fit is not the recorded one (validation %s, then %s); its card has no test "
+            "values", unit.title, valid, row["valid"],
+        )  # fmt: skip
     write_predictor(unit, task, fitted.keep(), row | {"valid": valid}, folder, scored=same)
 
 
@@ -175,8 +170,5 @@ def read_predictions(
 ) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
     """(predicted, truth, lengths) of a unit that is done (or tried). Raises `CheckpointError`."""
     tensors = read_tensors(folder / name)
-    return (
-        tensors["predicted"].double().numpy(),
-        tensors["truth"].numpy(),
-        tensors["lengths"].numpy(),
-    )
+    predicted = tensors["predicted"].double().numpy()
+    return predicted, tensors["truth"].numpy(), tensors["lengths"].numpy()

@@ -276,8 +276,7 @@ def _plan_units(
 
 def _note_fault(outcome: UnitOutcome, faults: list[str]) -> None:
     if outcome.fault is not None:
-        unit = outcome.unit
-        faults.append(f"{unit.task} {unit.model.name} seed {unit.seed}: {outcome.fault}")
+        faults.append(f"{outcome.unit.title}: {outcome.fault}")
         _log.error("%s", faults[-1])
 
 

@@ -26,19 +26,15 @@ Predict = Callable[[Examples], Floats]
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)
 """Inverse strengths of regularisation that are tried on the validation part."""
 
-_WORDS: dict[str, Any] = {
-    "analyzer": "word",
-    "ngram_range": (1, 2),
-    "token_pattern": r"(?u)\b\w+\b|[^\w\s]",
-    "sublinear_tf": True,
+SHAPES: dict[str, dict[str, Any]] = {
+    "bow-lr": {
+        "analyzer": "word",
+        "ngram_range": (1, 2),
+        "token_pattern": r"(?u)\b\w+\b|[^\w\s]",
+        "sublinear_tf": True,
+    },
+    "char-lr": {"analyzer": "char_wb", "ngram_range": (1, 5), "sublinear_tf": True, "min_df": 2},
 }
-_CHARACTERS: dict[str, Any] = {
-    "analyzer": "char_wb",
-    "ngram_range": (1, 5),
-    "sublinear_tf": True,
-    "min_df": 2,
-}
-SHAPES = {"bow-lr": _WORDS, "char-lr": _CHARACTERS}
 
 
 class _Features:

@@ -47,15 +47,9 @@ class Unit(Settings):
     @property
     def key(self) -> str:
         """16 hex digits: the hash of everything that decides the unit's value."""
-        what: dict[str, Any] = {
-            "suite": self.suite,
-            "task": self.task,
-            "split": self.split,
-            "data": self.data,
-            "seed": self.seed,
-            "kind": self.model.kind,
-            "digest": self.model.digest,
-        }
+        names = ("suite", "task", "split", "data", "seed")
+        what: dict[str, Any] = {name: getattr(self, name) for name in names}
+        what |= {"kind": self.model.kind, "digest": self.model.digest}
         if self.model.kind == "baseline":
             what["baseline"] = self.model.preset
         else:
@@ -74,6 +68,11 @@ class Unit(Settings):
         if not self.choices:
             return {}
         return {"choices": self.choices, "choice_seconds": self.choice_seconds}
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"{self.task} {self.model.name} seed {self.seed}"
 
     @property
     def method(self) -> str:

@@ -76,7 +76,7 @@ class SweepProgress:
         if new and tick.step > 1:
             self._before += self._share[unit.key] * self._cost.get(unit.key, 0.0)
         valid = "" if tick.valid is None else f", validation {tick.valid:.3f}"
-        self._show(f"{_name(unit)}: epoch {tick.epoch + 1}/{tick.epochs}{valid}")
+        self._show(f"{unit.title}: epoch {tick.epoch + 1}/{tick.epochs}{valid}")
 
     def done(self, unit: Unit, row: dict[str, Any] | None) -> None:
         """After a unit."""
@@ -84,8 +84,8 @@ class SweepProgress:
         self._done.add(unit.key)
         if row is not None and row["value"] is not None:
             value = f"{row['metric']} {row['value']:.4f} on {row['n_test']} test examples"
-            _log.info("%s: %s (%s)", _name(unit), value, self._left())
-        self._show(_name(unit))
+            _log.info("%s: %s (%s)", unit.title, value, self._left())
+        self._show(unit.title)
 
     def _share_done(self) -> tuple[float, float]:
         """(cost that is done, cost of all)."""
@@ -109,10 +109,6 @@ class SweepProgress:
     def close(self) -> None:
         """Take the bar away."""
         self._display.close()
-
-
-def _name(unit: Unit) -> str:
-    return f"{unit.task} {unit.model.name} seed {unit.seed}"
 
 
 def run_units(

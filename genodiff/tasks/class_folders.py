@@ -1,11 +1,9 @@
 """The layout `train/CLASS/ID.txt` and `test/CLASS/ID.txt`, one bare sequence a file.
 
-Genomic Benchmarks use it.
-
-It is read from a folder or straight from its zip archive. Classes and files are put in order by
-name, so that labels and seed splits do not depend on the order in which a file system lists them.
-Hidden files, and those that file managers leave (Thumbs.db), are passed over; everything else that
-is not a sequence is an error.
+Genomic Benchmarks use it. It is read from a folder or straight from its zip archive. Classes and
+files are put in order by name, so that labels and seed splits do not depend on the order in which a
+file system lists them. Hidden files, and those that file managers leave (Thumbs.db), are passed
+over; everything else that is not a sequence is an error.
 """
 
 import logging

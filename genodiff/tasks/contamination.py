@@ -96,13 +96,11 @@ def describe_left_out(found: dict[str, Any]) -> str:
 def describe_contamination(name: str, found: dict[str, Any]) -> str:
     """What `Contamination.to_json` says of the model `name`, as a sentence."""
     if NOT_KNOWN in found:
-        return (
-            f"it is not known what pretraining of {name} saw of the test part: {found[NOT_KNOWN]}"
-        )
-    some, half, whole = (
-        f"{found[level] / found['of']:.1%}" if found["of"] else "none" for level in LEVELS
-    )
+        why = found[NOT_KNOWN]
+        return f"it is not known what pretraining of {name} saw of the test part: {why}"
+    n = found["of"]
+    some, half, whole = (f"{found[level] / n:.1%}" if n else "none" for level in LEVELS)
     return (
-        f"of {found['of']:,} test sequences, {some} share at least one {K}-mer with the "
+        f"of {n:,} test sequences, {some} share at least one {K}-mer with the "
         f"pretraining data of {name}, {half} at least half of their {K}-mers, {whole} all"
     )

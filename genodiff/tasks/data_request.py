@@ -61,11 +61,9 @@ class Exclusion(Settings):
         left = count_classes(test.labels, classes) if classes else {"": test.n}
         for name, n in left.items():
             if not n:
-                raise DataError(
-                    f"task {data.task.name}: pretraining saw {self.level} of every test sequence"
-                    + (f" of class '{name}'" if name else ""),
-                    fix="leave --exclude-overlap out, or give another level",
-                )
+                what = f"task {data.task.name}: pretraining saw {self.level} of every test sequence"
+                what += f" of class '{name}'" if name else ""
+                raise DataError(what, fix="leave --exclude-overlap out, or give another level")
         note = (
             f"test: {len(self.rows):,} of {data.test.n:,} examples left out for all models: "
             f"{self.level} of their {K}-mers occur in pretraining data"
@@ -127,13 +125,12 @@ class DataRequest(Settings):
             split = "official" if self.split == "own" else self.split
             rest = t.model_dump(exclude={"sequence", "labels", "drop_missing"})
             return load_own_data(**rest, layout=layout, split=split, similarity=self.similarity)
-        references = {name: Path(path) for name, path in self.references.items()}
         data = load_task(
             self.suite,
             name,
             source=self.data,
             split=self.split,
-            references=references,
+            references={name: Path(path) for name, path in self.references.items()},
             offline=self.offline,
             similarity=self.similarity,
             sequences=not is_planning(),

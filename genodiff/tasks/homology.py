@@ -15,8 +15,7 @@ have a 24-mer, or, of one that more than `_MANY` have, the pairs with the first 
 are lower bounds, so a pair that reaches the threshold is certain; the others are compared exactly.
 Of large sets the first step counts a sixteenth of the 24-mers, and the last goes by sixteenths.
 
-300,000 sequences of 250 to 500 bases (112 million 24-mers) take 40 s of one core
-and 2.5 GB.
+300,000 sequences of 250 to 500 bases (112 million 24-mers) take 40 s of one core and 2.5 GB.
 
 Test examples that are nearly the same sequence, so that they count as one test.
 

@@ -101,9 +101,9 @@ def measure(metric: str, kind: str, truth: NDArray[Any], predicted: Floats) -> f
     if found is None:
         what = f"metric {metric} is none of a {kind} task"
         raise DataError(what, fix=f"choose one of {', '.join((*DECISIONS, 'auroc', 'auprc'))}")
-    yes = (
-        truth if kind == "multilabel" else (truth[:, None] == np.arange(n_classes)).astype(np.int64)
-    )
+    yes = truth
+    if kind != "multilabel":
+        yes = (truth[:, None] == np.arange(n_classes)).astype(np.int64)
     if kind == "binary":
         yes, predicted = yes[:, 1:], predicted[:, 1:]
     each = [
@@ -125,9 +125,8 @@ def _of_values(metric: str, truth: Floats, predicted: Floats) -> float:
         raise DataError(what, fix="choose one of pearson, spearman, r2, mse")
     if np.ptp(predicted) == 0:
         return 0.0
-    return float(
-        (stats.pearsonr if metric == "pearson" else stats.spearmanr)(truth, predicted).statistic
-    )
+    correlate = stats.pearsonr if metric == "pearson" else stats.spearmanr
+    return float(correlate(truth, predicted).statistic)
 
 
 def _of_decisions(

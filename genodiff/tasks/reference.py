@@ -63,9 +63,8 @@ def read_sequences(
         cut = reference.versioned
         known = {name.rsplit(".", 1)[0] if cut else name: name for name in genome.contigs}
         names: dict[str, str] = {}
-        for wanted, start, end, strand in zip(
-            *(values.tolist() for values in coordinates), strict=True
-        ):
+        places = zip(*(values.tolist() for values in coordinates), strict=True)
+        for wanted, start, end, strand in places:
             if wanted not in names:
                 found = reference.contig(wanted, known)
                 if found is None:

@@ -54,9 +54,8 @@ def resplit(
         counts = count_classes(examples.labels, classes) if classes else {}
         empty = [name for name, n in counts.items() if not n]
         if empty or not examples.n:
-            what = f"split {split}: no {part} example is left" + (
-                f" of class '{empty[0]}'" if empty else ""
-            )
+            what = f"split {split}: no {part} example is left"
+            what += f" of class '{empty[0]}'" if empty else ""
             raise DataError(what, fix="use another split")
     return again
 

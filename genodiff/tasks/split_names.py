@@ -43,11 +43,9 @@ def choose_split(split: str, test_share: float | None) -> str:
     if test_share is None or split == HOMOLOGY:
         return split
     if split not in ("official", "own"):
-        fix = (
-            "leave --split out: similar sequences are already kept on one side "
-            f"(--split {HOMOLOGY})"
-        )
-        raise UsageError(f"--test-share does not go with --split {split}", fix=fix)
+        kept = f"similar sequences are already kept on one side (--split {HOMOLOGY})"
+        what = f"--test-share does not go with --split {split}"
+        raise UsageError(what, fix=f"leave --split out: {kept}")
     return HOMOLOGY
 
 

@@ -20,12 +20,11 @@ from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.io.planning import was_cut
+from genodiff.tasks.class_folders import PARTS
 from genodiff.tasks.examples import Examples, Parts, count_classes
 from genodiff.tasks.resplit import draw_groups, resplit
 from genodiff.tasks.split_names import RESPLITS, SPLITS, THRESHOLD, check_similarity, name_split
 from genodiff.tasks.suite import LAYOUTS, Suite, Task, TaskFiles, load_suite
-
-PARTS = ("train", "test")
 
 
 def fetch_task(suite: Suite, task: Task, *, offline: bool) -> Path:

@@ -72,14 +72,14 @@ def parse_adapter(word: str) -> AdapterChoice:
             fix = "write for example lora:r=8,on=in_proj+out_proj"
             raise UsageError(f"--adapter {word}: '{part}' is no KEY=VALUE of its own", fix=fix)
         values[key] = tuple(value.split("+")) if key == "on" else value
-    fix = None
+    known = None
     try:
         options = ADAPTERS[name].options
         known = ", ".join(f"{k} ({f.description})" for k, f in options.model_fields.items())
-        fix = f"its options are {known}"
         return AdapterChoice(name, options.parse(values))
     except UsageError as fault:
-        raise UsageError(f"--adapter {word}: {fault.what}", fix=fix) from None
+        advice = None if known is None else f"its options are {known}"
+        raise UsageError(f"--adapter {word}: {fault.what}", fix=advice) from None
 
 
 @contextmanager

@@ -164,12 +164,8 @@ def _examples(rows: pl.DataFrame, classes: tuple[str, ...]) -> Examples:
     contig, strand = (
         rows[column].fill_null("").to_numpy().astype(np.str_) for column in ("region", "strand")
     )
-    return Examples(
-        [],
-        rows["_label"].to_numpy(),
-        rows["_id"].to_list(),
-        Coordinates(contig, start, end, strand),
-    )
+    places = Coordinates(contig, start, end, strand)
+    return Examples([], rows["_label"].to_numpy(), rows["_id"].to_list(), places)
 
 
 def _upstream(folder: Path, name: str) -> pl.DataFrame:
