@@ -23,7 +23,7 @@ from typing import IO, Any, Literal
 
 from genodiff.errors import MachineError
 from genodiff.io.file_kinds import ERRORS, encode_text
-from genodiff.io.target import refuse_elsewhere, set_aside
+from genodiff.io.target import find_existing, refuse_elsewhere, set_aside
 
 try:
     import fcntl
@@ -53,9 +53,8 @@ def write_error(path: str | Path, fault: OSError) -> MachineError:
     if fault.errno in _NO_ROOM:
         with suppress(OSError):
             what += f" ({shutil.disk_usage(find_existing(Path(path).parent)).free:,} bytes free)"
-        return MachineError(
-            what, file=path, fix="free some disk space (or quota), or write to another folder"
-        )
+        fix = "free some disk space (or quota), or write to another folder"
+        return MachineError(what, file=path, fix=fix)
     fix = "choose a path that you may write to"
     cache = os.environ.get("GENODIFF_CACHE")
     if cache and Path(path).is_relative_to(Path(cache).expanduser()):
@@ -111,11 +110,9 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
         raise write_error(path, fault) from None
     _lock(raw.fileno())
     buffered = io.BufferedWriter(raw, _CHUNK)
-    file: IO[Any] = (
-        buffered
-        if mode == "wb"
-        else io.TextIOWrapper(buffered, encoding="utf-8", errors=ERRORS, newline="\n")
-    )
+    file: IO[Any] = buffered
+    if mode == "w":
+        file = io.TextIOWrapper(buffered, encoding="utf-8", errors=ERRORS, newline="\n")
     try:
         yield file
         file.flush()
@@ -250,22 +247,15 @@ class _Raw(io.FileIO):
         crash_point()
         try:
             return super().write(data)
+        except BrokenPipeError:  # nobody reads it: an ending of its own (128 + SIGPIPE)
+            raise
         except OSError as fault:
-            # A pipe that nobody reads is an ending of its own (128 + SIGPIPE), not a broken
-            # machine.
-            if isinstance(fault, BrokenPipeError):
-                raise
             raise write_error(self.shown, fault) from None
 
 
 def _temporary(target: Path) -> Path:
     # Not built from the target's name: that may have the 255 bytes that a name may have.
     return target.parent / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}"
-
-
-def find_existing(folder: Path) -> Path:
-    """The folder, or the nearest above it that there is."""
-    return folder if folder.exists() or folder == folder.parent else find_existing(folder.parent)
 
 
 def _mode_of(path: Path) -> int | None:

@@ -58,9 +58,8 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
         else:
             rows.append(row)
     if not rows:
-        what = (
-            f"holds no interval with any base ({empty} empty)" if empty else "is empty: no interval"
-        )
+        some = f"holds no interval with any base ({empty} empty)"
+        what = some if empty else "is empty: no interval"
         fix = "give rows of CONTIG, START and END, separated by tabs"
         raise DataError(what, file=name_input(path), fix=fix)
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")

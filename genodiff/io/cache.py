@@ -13,6 +13,7 @@ from platformdirs import user_cache_path, user_config_path
 from genodiff.errors import MachineError
 from genodiff.io.atomic import write_error
 from genodiff.io.file_lock import hold_file
+from genodiff.io.target import find_existing
 
 log = logging.getLogger("genodiff")
 _told: set[Path] = set()
@@ -38,10 +39,8 @@ def cache_dir() -> Path:
 
 def can_be_written(path: Path) -> bool:
     """Whether this user may make or fill the folder `path`."""
-    there = path
     try:
-        while not there.exists() and there != there.parent:
-            there = there.parent
+        there = find_existing(path)
         return path.is_absolute() and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
     except PermissionError:  # a folder above it may not be entered
         return False

@@ -41,24 +41,24 @@ class CodingReport(NamedTuple):
 
 def judge_coding(record: FlatRecord) -> CodingReport:
     """The findings about every CDS of a record."""
-    report = CodingReport(0, [], [], [], [])
-    n = 0
-    for feature in record.parsed.features:
-        if feature.type == "CDS":
-            n += 1
-            _judge(feature, record.sequence, report)
-    return report._replace(n=n)
+    features = [one for one in record.parsed.features if one.type == "CDS"]
+    report = CodingReport(len(features), [], [], [], [])
+    for feature in features:
+        _judge(feature, record.sequence, report)
+    return report
 
 
 def _judge(feature: SeqRecord, sequence: bytes, report: CodingReport) -> None:
     given = feature.qualifiers
     name = next((given[key][0] for key in _NAMES if given.get(key)), str(feature.location))
     letters = _extract(feature, sequence)
-    skip = _codon_start(given)
-    table = _table_of(given)
-    if letters is None or skip is None or table is None or any(key in given for key in _EXCEPTIONS):
+    start, code = (given.get(key, ["1"])[0] for key in ("codon_start", "transl_table"))
+    table = int(code) if code.isdecimal() else 0
+    known = start in ("1", "2", "3") and table in unambiguous_dna_by_id
+    if letters is None or not known or any(key in given for key in _EXCEPTIONS):
         report.not_judged.append(name)
         return
+    skip = int(start) - 1
     letters = letters[skip:]
     first, last = feature.location.parts[0], feature.location.parts[-1]
     begins = isinstance(first.end if first.strand == -1 else first.start, _OPEN)
@@ -102,18 +102,6 @@ def _translate(codons: str, table: int) -> str:
     with warnings.catch_warnings():  # it warns of each codon that is a stop and an amino acid
         warnings.simplefilter("ignore", BiopythonWarning)
         return str(Seq(codons).translate(table=table))
-
-
-def _codon_start(given: dict[str, list[str]]) -> int | None:
-    """The number of bases before the first codon, or None where it is not 0, 1 or 2."""
-    text = given.get("codon_start", ["1"])[0]
-    return int(text) - 1 if text in ("1", "2", "3") else None
-
-
-def _table_of(given: dict[str, list[str]]) -> int | None:
-    """The codon table's number, or None where Biopython has no such table."""
-    text = given.get("transl_table", ["1"])[0]
-    return int(text) if text.isdecimal() and int(text) in unambiguous_dna_by_id else None
 
 
 def _agree(ours: str, theirs: str) -> bool:

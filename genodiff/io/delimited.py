@@ -267,10 +267,8 @@ def _rows(
                 continue
             if len(fields) != width:
                 what = f"{len(fields)} field{'s' * (len(fields) != 1)}, but the header has {width}"
-                fix = (
-                    f"correct the row (a quote or a separator too many or too few? the file is "
-                    f"read as separated by {SEPARATORS.get(separator, separator)})"
-                )
+                read = f"the file is read as separated by {SEPARATORS.get(separator, separator)}"
+                fix = f"correct the row (a quote or a separator too many or too few? {read})"
                 raise DataError(what, file=shown, line=number, fix=fix)
             if cut:
                 fields.pop()

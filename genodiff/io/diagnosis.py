@@ -14,12 +14,14 @@ _IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PROTEIN_ONLY = b"EFILPQZJOefilpqzjo"
 _DNA_FASTA = "give a DNA FASTA file"
 _OWN = ""  # nothing better to say than to give the right kind of file
+_TWO_BIT = (b"\x43\x27\x41\x1a", b"\x1a\x41\x27\x43")
+BIGWIG = (b"\x26\xfc\x8f\x88", b"\x88\x8f\xfc\x26")
+BIGBED = (b"\xeb\xf2\x89\x87", b"\x87\x89\xf2\xeb")
 
-_BINARY: tuple[tuple[bytes, str, str], ...] = (
-    (b"\xff\xfe\x00\x00", "UTF-32 text", "save it as UTF-8 or ASCII"),
-    (b"\x00\x00\xfe\xff", "UTF-32 text", "save it as UTF-8 or ASCII"),
-    (b"\xff\xfe", "UTF-16 text", "convert the encoding: iconv -f UTF-16 -t UTF-8"),
-    (b"\xfe\xff", "UTF-16 text", "convert the encoding: iconv -f UTF-16 -t UTF-8"),
+_Begins = bytes | tuple[bytes, ...]
+_BINARY: tuple[tuple[_Begins, str, str], ...] = (
+    ((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"), "UTF-32 text", "save it as UTF-8 or ASCII"),
+    ((b"\xff\xfe", b"\xfe\xff"), "UTF-16 text", "convert the encoding: iconv -f UTF-16 -t UTF-8"),
     (b"\x1f\x8b", "gzip data inside gzip data", "decompress it once: gunzip"),
     (b"BZh", "bzip2 data", "decompress it: bunzip2"),
     (b"\xfd7zXZ\x00", "xz data", "decompress it: unxz"),
@@ -30,17 +32,18 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"BAM\x01", "BAM (binary alignments)", "extract the sequence: samtools fasta"),
     (b"CRAM", "CRAM (binary alignments)", "extract the sequence: samtools fasta"),
     (b"BCF", "BCF (binary variants)", "convert it: bcftools view"),
-    (b"\x43\x27\x41\x1a", "2bit (binary sequence)", "convert it: twoBitToFa"),
-    (b"\x1a\x41\x27\x43", "2bit (binary sequence)", "convert it: twoBitToFa"),
+    (
+        (b"\x43\x27\x41\x1a", b"\x1a\x41\x27\x43"),
+        "2bit (binary sequence)",
+        "convert it: twoBitToFa",
+    ),
     (b"\x3a\x3d\xe9\x6b", "nib (binary sequence)", "convert it: nibFrag"),
     (b"TBI\x01", "an index of tabix (.tbi)", "give the file that it is of"),
     (b"CSI\x01", "an index of htslib (.csi)", "give the file that it is of"),
     (b"BAI\x01", "an index of a BAM (.bai)", "give the file that it is of"),
     (b"MMI\x02", "an index of minimap2", "give the FASTA itself"),
-    (b"\x26\xfc\x8f\x88", "bigWig (values)", "convert it: bigWigToBedGraph"),
-    (b"\x88\x8f\xfc\x26", "bigWig (values)", "convert it: bigWigToBedGraph"),
-    (b"\xeb\xf2\x89\x87", "bigBed (intervals)", "convert it: bigBedToBed"),
-    (b"\x87\x89\xf2\xeb", "bigBed (intervals)", "convert it: bigBedToBed"),
+    (BIGWIG, "bigWig (values)", "convert it: bigWigToBedGraph"),
+    (BIGBED, "bigBed (intervals)", "convert it: bigBedToBed"),
     (b"ABIF", "a trace of a sequencer (ABI)", "export its sequence as FASTA"),
     (b"\t\x00\x00\x00\x0eSnapGene", "a file of SnapGene", "export it as GenBank"),
     (b"l\x1b\x01", "genotypes of PLINK (binary data)", "convert it: plink --recode vcf"),
@@ -48,8 +51,7 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"ARROW1", "Arrow (Feather)", "save it as Parquet or CSV"),
     (b"Obj\x01", "Avro (binary data)", "save it as Parquet or CSV"),
     (b"ORC", "ORC (binary data)", "save it as Parquet or CSV"),
-    (b"RDX", "data of R (.rda)", "write it as a table: write.csv"),
-    (b"RDA", "data of R (.rda)", "write it as a table: write.csv"),
+    ((b"RDX", b"RDA"), "data of R (.rda)", "write it as a table: write.csv"),
     (b"X\n\x00\x00\x00", "data of R (.rds)", "write it as a table: write.csv"),
     (b"MATLAB 5", "data of MATLAB", _OWN),
     (b"CDF\x01", "netCDF (binary data)", _OWN),
@@ -77,14 +79,12 @@ _ZIPPED: tuple[tuple[bytes, str, str], ...] = (
 )
 """What stands in the head of an archive, and what it then is."""
 _PAGE = "HTML or XML (a web page saved in place of the file?)", "download the file again"
-_TEXT: tuple[tuple[bytes, str, str], ...] = (
+_TEXT: tuple[tuple[_Begins, str, str], ...] = (
     (b"##fileformat=VCF", "VCF (variants)", "name it .vcf"),
     (b"##gff-version", "GFF (annotation)", _OWN),
-    (b"@HD\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
-    (b"@SQ\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
+    ((b"@HD\t", b"@SQ\t"), "SAM (alignments)", "extract the sequence: samtools fasta"),
     (b"<", *_PAGE),
-    (b"{", "JSON", _OWN),
-    (b"[", "JSON", _OWN),
+    ((b"{", b"["), "JSON", _OWN),
     (b"@", "FASTQ (reads), not FASTA", "convert it: seqtk seq -A"),
     (b";", "a ';' comment line (Pearson's old FASTA) before the first header", "remove such lines"),
     (b"#", "a '#' comment line before the first header", "remove the comment lines"),
@@ -110,14 +110,14 @@ def find_page(head: bytes) -> Diagnosis | None:
 
 def find_binary_format(head: bytes) -> Diagnosis | None:
     """What a file that starts with `head` is, if it is no UTF-8 text; the remedy may be empty."""
-    known = find_stand_in(head)  # of a stream, which is not looked at beforehand
-    if known:
+    if known := find_stand_in(head):  # of a stream, which is not looked at beforehand
         return known
     for magic, what, fix in _BINARY:
         if head.startswith(magic):
             return what, fix
     if head.startswith(b"PK\x03\x04"):
-        return _name_zip(head)
+        zips = ((what, fix) for mark, what, fix in _ZIPPED if mark in head)
+        return next(zips, ("a ZIP archive", "unpack it and give the file inside"))
     if is_pickle(head):
         return "a pickle of Python, which may run code: it is not read", "save the data as a table"
     if head[6:10] == b'\0\0{"':
@@ -143,17 +143,9 @@ def is_pickle(head: bytes) -> bool:
     return _PICKLE.match(head) is not None
 
 
-def _name_zip(head: bytes) -> Diagnosis:
-    for mark, what, fix in _ZIPPED:
-        if mark in head:
-            return what, fix
-    return "a ZIP archive", "unpack it and give the file inside"
-
-
 def find_file_format(head: bytes) -> Diagnosis | None:
     """What a file that starts with `head` probably is if it is no FASTA, or None."""
-    known = find_binary_format(head)
-    if known:
+    if known := find_binary_format(head):
         return known
     if b"\x00" in head:
         return "binary data (NUL bytes)", _OWN
@@ -230,8 +222,7 @@ def _shown(tail: bytes) -> str:
         if ord(character) < 0x20 or ord(character) == 0x7F:
             return f"0x{ord(character):02X}"
         if ord(character) < 0x80:
-            name = ""
-        else:
-            name = f" (U+{ord(character):04X} {unicodedata.name(character, '')})"
-        return f"'{character}'{re.sub(r' [)]$', ')', name)}"
+            return f"'{character}'"
+        name = f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip()
+        return f"'{character}' ({name})"
     return f"byte 0x{tail[0]:02X}"

@@ -132,7 +132,7 @@ def read_digests(
                     yield digest()
                 head, sha, counts = event, hashlib.sha256(), Composition()
             elif sha is not None:
-                letters = event.data.translate(None, b"\r\n")
+                letters = event.letters()
                 counts.add(letters)
                 sha.update(letters.translate(_UPPER_N))
     if sha is not None:
@@ -172,10 +172,7 @@ class _Scanner:
     """The state of a reader: line, column, the open record and what it has so far."""
 
     def __init__(
-        self,
-        source: InputFile,
-        extra: bytes = b"",
-        visit: Callable[[FlatRecord], None] | None = None,
+        self, source: InputFile, extra: bytes, visit: Callable[[FlatRecord], None] | None
     ) -> None:
         self.source, self.visit = source, visit
         self.plain, self.letters_known = _PLAIN + extra, IUPAC + extra
@@ -359,26 +356,20 @@ class _Scanner:
     def _finish_record(self, *, last: bool) -> None:
         if self.record is None:
             if last:
-                if self.source.size:
-                    blank = "holds no record, only blank lines"
-                else:
-                    blank = "is empty (0 bytes, no sequence)"
-                raise DataError(blank, file=self.source.shown, fix=_NOTHING)
+                only = "holds no record, only blank lines"
+                what = only if self.source.size else "is empty (0 bytes, no sequence)"
+                raise DataError(what, file=self.source.shown, fix=_NOTHING)
             return
         if self.ambiguous > _AMBIGUOUS_COUNT and self.ambiguous > self.letters * _AMBIGUOUS_SHARE:
-            what = (
-                f"{self.ambiguous:,} of {self.letters:,} letters are ambiguity codes: is "
-                f"this protein, not DNA?"
-            )
+            some = f"{self.ambiguous:,} of {self.letters:,} letters"
+            what = f"{some} are ambiguity codes: is this protein, not DNA?"
             fix = "give DNA (write unknown bases as N)"
             raise self._fault(what, fix, line=self.first_ambiguous)
         self.total += self.letters
         if last and not self.letters:
-            if not self.total:
-                every = "no sequence: all records are empty"
-            else:
-                every = "the last record is empty (no sequence)"
-            raise self._fault(f"{every}; the file may be cut short", _NOTHING, line=self.opened)
+            every = "no sequence: all records are empty"
+            what = "the last record is empty (no sequence)" if self.total else every
+            raise self._fault(f"{what}; the file may be cut short", _NOTHING, line=self.opened)
         self.letters = self.ambiguous = self.column = 0
 
     def _fault(

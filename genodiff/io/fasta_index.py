@@ -163,10 +163,8 @@ def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[s
             index["places"], index["copy_stamp"] = _write_copy(path, copy, sha)
         except MachineError as fault:
             log.warning("%s; the copy goes to a temporary folder", fault)
-            copy = (
-                Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="genodiff-")))
-                / "genome.fa"
-            )
+            folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="genodiff-"))
+            copy = Path(folder) / "genome.fa"
             index["places"], index["copy_stamp"] = _write_copy(path, copy, sha)
         index["copy"] = copy.name
     else:
@@ -249,13 +247,8 @@ class LineLayout:
         stride = self.letters + self.end
         ends = body[stride - 1 - self.column :: stride]
         even = ends.count(b"\n") == len(ends) == body.count(b"\n")
-        returns = body.count(b"\r")
-        if self.end == 2:
-            even = even and body[stride - 2 - self.column :: stride].count(b"\r") == returns == len(
-                ends
-            )
-        elif returns:
-            even = False
+        returns = body[stride - 2 - self.column :: stride] if self.end == 2 else b""
+        even = even and returns.count(b"\r") == body.count(b"\r") == len(ends) * (self.end == 2)
         self.column = (self.column + len(body)) % stride
         if tail:
             if self.end == 2 and self.column == self.letters and not tail.startswith(b"\r\n"):
@@ -288,10 +281,8 @@ def _sha256_of(descriptor: int) -> str:
 
 def _check_of(index: dict[str, Any]) -> str:
     """A checksum over the index itself, which shows damage to its file."""
-    content = {k: v for k, v in index.items() if k != "check"}
-    return sha256_json(content)
+    return sha256_json({k: v for k, v in index.items() if k != "check"})
 
 
 def _write_index(home: Path, index: dict[str, Any]) -> None:
-    whole = {k: v for k, v in index.items() if k != "check"}
-    atomic.write_text(home / "index.json", json.dumps({**whole, "check": _check_of(whole)}))
+    atomic.write_text(home / "index.json", json.dumps({**index, "check": _check_of(index)}))

@@ -27,8 +27,8 @@ def write_fasta(
     """Write records as FASTA to an open file, or atomically to a path.
 
     A path that ends in .gz is written as BGZF, and so is an open file with `zipped`; "-" is stdout.
-    Raises `MachineError` where the path
-    cannot be written and `UsageError` for a name that FASTA cannot hold.
+    Raises `MachineError` where the path cannot be written, `UsageError` for a name that FASTA
+    cannot hold.
     """
     with ExitStack() as stack:
         if not isinstance(target, str | Path):
@@ -41,9 +41,7 @@ def write_fasta(
         sink = bgzf.BgzfWriter(fileobj=StaysOpen(out)) if zipped else out
         for record in records:
             text = format_fasta(record, line_width)
-            for at in range(
-                0, len(text), _STEP
-            ):  # Bio's writer copies all that it is given once per 64 KiB
+            for at in range(0, len(text), _STEP):  # Bio's writer copies it all once per 64 KiB
                 sink.write(text[at : at + _STEP])
         if zipped:
             sink.close()
@@ -87,12 +85,8 @@ def write_long_records(
 def format_fasta(record: Record, line_width: int = 60) -> bytes:
     """One record as FASTA bytes. Raises `UsageError` for a name or description that breaks it."""
     name, description, sequence = record.name, record.description, record.sequence
-    if (
-        not name
-        or not name.isprintable()
-        or len(name.split()) != 1
-        or {"\n", "\r"} & set(description)
-    ):
+    is_word = name.isprintable() and len(name.split()) == 1
+    if not is_word or {"\n", "\r"} & set(description):
         fix = "give one printable word"
         raise UsageError(f"{name!r} cannot be the name of a FASTA record", fix=fix)
     header = f">{name} {description}".rstrip().encode("utf-8", "surrogateescape")

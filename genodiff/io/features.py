@@ -74,14 +74,12 @@ def read_features(
                 read = _read(record, feature, name, shown or None)
                 if read is not None:
                     yield read
-    for text, (kind, name) in pending.items():
-        if text not in found:
-            known = seen.get(kind, set()) if kind in seen else set(seen)
-            what = (
-                f"no {kind} is called '{name}'" if kind in seen else f"no feature of type '{kind}'"
-            )
-            fix = did_you_mean(name if kind in seen else kind, sorted(known))
-            raise UsageError(f"{shown or 'the records'}: {what}", fix=fix)
+    for kind, name in (wish for text, wish in pending.items() if text not in found):
+        what, sought = f"no feature of type '{kind}'", kind
+        if kind in seen:
+            what, sought = f"no {kind} is called '{name}'", name
+        fix = did_you_mean(sought, seen.get(kind, seen))
+        raise UsageError(f"{shown or 'the records'}: {what}", fix=fix)
 
 
 def _records(given: str | Path | SeqRecord | Sequence[SeqRecord]) -> Iterator[FlatRecord]:

@@ -12,6 +12,7 @@ import shutil
 import stat
 import tempfile
 import zlib
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -129,13 +130,10 @@ def find_raw_format(head: bytes, wanted: str) -> Diagnosis | None:
     """As `find_format`, of the bytes of a file as they stand: within gzip, what is in it."""
     if not head.startswith(b"\x1f\x8b"):
         return find_format(head, wanted)
-    try:
-        known = find_format(zlib.decompressobj(31).decompress(head, HEAD), wanted)
-    except zlib.error:
-        known = None
-    return (
-        (f"{known[0]}, compressed", known[1]) if known else ("gzip data", "decompress it: gunzip")
-    )
+    with suppress(zlib.error):
+        if known := find_format(zlib.decompressobj(31).decompress(head, HEAD), wanted):
+            return f"{known[0]}, compressed", known[1]
+    return "gzip data", "decompress it: gunzip"
 
 
 def name_archive(head: bytes) -> Diagnosis | None:

@@ -212,13 +212,8 @@ def _read_clock(folder: Path) -> float:
 
 def _describe_process() -> dict[str, Any]:
     pid = os.getpid()
-    return {
-        "pid": pid,
-        "host": socket.gethostname(),
-        "started": stamp_time(),
-        "system": _find_system(),
-        "born": _find_birth(pid),
-    }
+    known = {"pid": pid, "host": socket.gethostname(), "started": stamp_time()}
+    return known | {"system": _find_system(), "born": _find_birth(pid)}
 
 
 def _is_gone(about: dict[str, Any]) -> bool | None:

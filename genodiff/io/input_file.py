@@ -37,6 +37,10 @@ BLOCK = 1 << 22
 STDIN = "-"
 _GZIP = b"\x1f\x8b"
 _AGAIN = "copy or download the file again (`gzip -t FILE` tests it)"
+_REASONS = {
+    "incorrect data check": "CRC checksum mismatch",
+    "incorrect length check": "wrong length",
+}
 
 
 class InputFile:
@@ -62,15 +66,12 @@ class InputFile:
             yield head
             yield from raw
         else:
-            self.compression = "bgzf" if _bgzf_size(head, 0) else "gzip"
-            yield from _joined(
-                self._bgzf(head, raw) if self.compression == "bgzf" else self._gzip(head, raw)
-            )
+            is_bgzf = bool(_bgzf_size(head, 0))
+            self.compression = "bgzf" if is_bgzf else "gzip"
+            yield from _joined((self._bgzf if is_bgzf else self._gzip)(head, raw))
         now = os.fstat(self.descriptor)
-        if (now.st_size, now.st_mtime_ns) != (
-            self.stat.st_size,
-            self.stat.st_mtime_ns,
-        ) and stat.S_ISREG(now.st_mode):
+        before = self.stat.st_size, self.stat.st_mtime_ns
+        if (now.st_size, now.st_mtime_ns) != before and stat.S_ISREG(now.st_mode):
             fix = "wait until it is complete"
             raise DataError("changed while it was being read", file=self.shown, fix=fix)
 
@@ -147,32 +148,23 @@ class InputFile:
         if data[at : at + 2] == _GZIP and _bgzf_size(data, at) == 0:
             yield from self._gzip(data[at:], raw)
         elif at < len(data):
-            raise (
-                self._truncated("the compressed data stop in the middle")
-                if _GZIP.startswith(data[at : at + 2])
-                else self._trailing()
-            )
+            if not _GZIP.startswith(data[at : at + 2]):
+                raise self._trailing()
+            raise self._truncated("the compressed data stop in the middle")
         elif not ended:
             raise self._truncated("the BGZF end-of-file block is missing")
 
     def _corrupt(self, fault: Exception | str) -> DataError:
         reason = re.sub(r"^Error -?\d+ while decompressing data: ", "", str(fault))
-        reason = {
-            "incorrect data check": "CRC checksum mismatch",
-            "incorrect length check": "wrong length",
-        }.get(reason, reason)
-        return DataError(
-            f"the {self.compression} data are corrupt ({reason})", file=self.shown, fix=_AGAIN
-        )
+        what = f"the {self.compression} data are corrupt ({_REASONS.get(reason, reason)})"
+        return DataError(what, file=self.shown, fix=_AGAIN)
 
     def _truncated(self, why: str) -> DataError:
         return DataError(f"truncated {self.compression} file: {why}", file=self.shown, fix=_AGAIN)
 
     def _trailing(self) -> DataError:
-        what = (
-            f"trailing garbage after the {self.compression} data: the file is corrupt or two "
-            f"files were joined"
-        )
+        why = "the file is corrupt or two files were joined"
+        what = f"trailing garbage after the {self.compression} data: {why}"
         return DataError(what, file=self.shown, fix=_AGAIN)
 
 
@@ -254,9 +246,8 @@ def _open(path: str | Path, shown: str) -> int:
                 raise DataError("is a terminal, not data", file=shown, fix=fix)
             return descriptor
         _regular(os.stat(path), shown)
-        descriptor = os.open(
-            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        )
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, flags)
         try:
             _regular(os.fstat(descriptor), shown)  # it may have been swapped since
             _refuse_stand_in(descriptor, shown)
@@ -301,11 +292,12 @@ def _refuse_stand_in(descriptor: int, shown: str) -> None:
 def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
     fix: Any = "check the path"
     if fault.errno == errno.ENOENT and os.path.islink(path):
+        aim = os.readlink(path)
         what, fix = (
-            f"is a broken link to {os.readlink(path)} (no such file)",
+            f"is a broken link to {aim} (no such file)",
             "point the link to an existing file",
         )
-        if "annex/objects/" in os.readlink(path):
+        if "annex/objects/" in aim:
             fix = "git annex get FILE"
     elif fault.errno == errno.ENOENT:
         what, near = "no such file", _near(Path(path))

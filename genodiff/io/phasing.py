@@ -20,7 +20,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from genodiff.errors import DataError
@@ -110,10 +110,8 @@ class PhasedRecord(NamedTuple):
 
     def haplotypes(self) -> Iterator[PhasedHaplotype]:
         """Those of all its samples and copies; one of several copies comes as often."""
-        for sample in self.calls:
-            for call in sample:
-                if call.haplotype is not None:
-                    yield call.haplotype
+        calls = chain.from_iterable(self.calls)
+        return (call.haplotype for call in calls if call.haplotype is not None)
 
 
 @dataclass(eq=False)
@@ -227,13 +225,9 @@ class RecordPhaser:
         self._at = (record.chrom, record.pos)
         start = record.pos - 1
         for sample in self._samples:
-            far = [
-                key
-                for key, one in sample.growing.items()
-                if start >= one.last and start - one.first > self.span
-            ]
-            for key in far:
-                sample.growing.pop(key).close(self.genome)
+            growing = sample.growing.items()
+            far = [k for k, one in growing if start >= max(one.last, one.first + self.span + 1)]
+            self._close(sample, far)
 
     def _refuse(self, record: VariantRecord, how: str) -> DataError:
         what = f"haplotypes need sorted records, and this one {how}"
@@ -242,12 +236,11 @@ class RecordPhaser:
 
     def _close_all(self) -> None:
         for sample in self._samples:
-            self._close(sample)
+            self._close(sample, list(sample.growing))
 
-    def _close(self, sample: _Sample) -> None:
-        for one in sample.growing.values():
-            one.close(self.genome)
-        sample.growing.clear()
+    def _close(self, sample: _Sample, keys: Iterable[tuple[str | None, int]]) -> None:
+        for key in keys:
+            sample.growing.pop(key).close(self.genome)
 
     def _read_calls(self, record: VariantRecord) -> Iterator[tuple[CopyCall, ...]]:
         columns = record.rest[4:]
@@ -261,10 +254,8 @@ class RecordPhaser:
             try:
                 genotype = read_genotype(record, index)
             except DataError as fault:
-                raise DataError(
-                    fault.what, file=self.shown, line=record.line, record=record.place,
-                    fix=fault.fix,
-                ) from None  # fmt: skip
+                fault.file = self.shown
+                raise
             if genotype is None or set(genotype.alleles) == {0}:
                 yield ()
                 continue
@@ -285,7 +276,7 @@ class RecordPhaser:
             self._doubt(sample, None)
             return ()
         if sample.ploidy != len(alleles):
-            self._close(sample)
+            self._close(sample, list(sample.growing))
             sample.ploidy, sample.phase_set = len(alleles), None
         same = len(known) == 1
         if not same and not genotype.phased:
@@ -293,12 +284,12 @@ class RecordPhaser:
             return tuple(CopyCall(one or 0, reason=UNPHASED if one else "") for one in alleles)
         if genotype.phased and (genotype.phase_set or not same):
             self._name_phase_set(sample, genotype.phase_set)
-        phase_set = sample.phase_set
         for key, one in sample.growing.items():
-            one.doubt |= key[0] != phase_set
+            one.doubt |= key[0] != sample.phase_set
+        keys = ((sample.phase_set, copy) for copy in range(len(alleles)))
         return tuple(
-            self._join(record, judged, sample, phase_set, copy, one)
-            for copy, one in enumerate(alleles)
+            self._join(record, judged, sample, key, alt)
+            for key, alt in zip(keys, alleles, strict=True)
         )
 
     def _join(
@@ -306,12 +297,10 @@ class RecordPhaser:
         record: VariantRecord,
         judged: list[Allele | Unscorable],
         sample: _Sample,
-        phase_set: str | None,
-        copy: int,
+        key: tuple[str | None, int],
         alt: int | None,
     ) -> CopyCall:
         """What stands on one copy of a call whose copies are known."""
-        key = (phase_set, copy)
         growing = sample.growing.get(key)
         if not alt:
             if alt is None:
@@ -324,10 +313,10 @@ class RecordPhaser:
             return CopyCall(alt, None, allele.value)
         placed = place_allele(record, record.alts[alt - 1])
         if growing is not None and not growing.reaches(placed, self.span):
-            sample.growing.pop(key).close(self.genome)
+            self._close(sample, [key])
             growing = None
         if growing is None:
-            growing = sample.growing[key] = _Growing(PhasedHaplotype(phase_set or ""))
+            growing = sample.growing[key] = _Growing(PhasedHaplotype(key[0] or ""))
         growing.add(placed)
         return CopyCall(alt, growing.found)
 

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -46,14 +45,9 @@ class ProgressDisplay:
         self._task = TaskID(0)
         self._began = self._last = time.monotonic()
         self._wait = _FIRST
-        console = Console(stderr=True)
         if is_on_screen():
-            columns = (
-                SpinnerColumn(),
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                TimeElapsedColumn(),
-            )
+            text, console = TextColumn("{task.description}", markup=False), Console(stderr=True)
+            columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
             self._bar = Progress(*columns, console=console, refresh_per_second=4, transient=True)
             self._task = self._bar.add_task("")
 
@@ -89,12 +83,7 @@ class ProgressDisplay:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        fault: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from genodiff.errors import DataError, UsageError, did_you_mean, format_count
 
-_log = logging.getLogger("genodiff")
+log = logging.getLogger("genodiff")
 _RANGE = re.compile(
     r"(?P<contig>.+):(?P<start>[0-9][0-9,]*)(?:(?P<dash>-)(?P<end>[0-9][0-9,]*)?)?\Z", re.DOTALL
 )
@@ -88,17 +88,11 @@ def find_contig(name: str, contigs: Mapping[str, int], shown: str = "") -> str |
     ):  # X is a sex chromosome where chromosomes have no Roman numerals
         return None
     found = alike[0]
-    _say_renamed(shown, name.startswith("chr"), name, found)
-    return found
-
-
-@cache
-def _say_renamed(shown: str, is_ucsc: bool, name: str, found: str) -> None:
-    first = (shown, is_ucsc, found.startswith("chr"))
-    if first not in _said:
-        _said.add(first)
+    if (pair := (shown, name.startswith("chr"), found.startswith("chr"))) not in _said:
+        _said.add(pair)
         where = f"{shown}: " if shown else ""
-        _log.warning("%scontig '%s' is taken for '%s' of the FASTA", where, name, found)
+        log.warning("%scontig '%s' is taken for '%s' of the FASTA", where, name, found)
+    return found
 
 
 @cache
@@ -108,8 +102,6 @@ def _list_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
     bare = name[3:] if name[:3].lower() == "chr" else name
     others: list[str] = []
-    if not CHROMOSOME.fullmatch(bare) and bare not in MITOCHONDRIA:
-        return (), ()
     if bare in MITOCHONDRIA:
         others = ["M", "MT", "Mito"]
     elif bare.isascii() and bare.isdecimal() and 0 < int(bare) < 40 and bare[0] != "0":
@@ -124,9 +116,8 @@ def _list_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _write_roman(n: int) -> str:
-    tens, ones = divmod(n, 10)
-    ending = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")[ones]
-    return "X" * tens + ending
+    ones = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
+    return "X" * (n // 10) + ones[n % 10]
 
 
 _said: set[tuple[str, bool, bool]] = set()
@@ -137,7 +128,7 @@ def warn_of_contigs(names: Iterable[str], contigs: Mapping[str, int], shown: str
     if left := sorted(name for name in set(names) if find_contig(name, contigs) is None):
         some = ", ".join(left[:4]) + (", ..." if len(left) > 4 else "")
         what = "%s: what is on %s is left out: the FASTA has none of them (%s)"
-        _log.warning(what, shown, format_count(len(left), "contig"), some)
+        log.warning(what, shown, format_count(len(left), "contig"), some)
 
 
 def refuse_contigs(first: str, contigs: Mapping[str, int], shown: str) -> DataError:
@@ -153,12 +144,10 @@ def suggest_contig(name: str, contigs: dict[str, int]) -> str:
     for other in conventions:
         if other in contigs and other != name:
             return f"did you mean '{other}'? rename the contigs so that both files agree"
-    if len(contigs) > 25:
-        hint = did_you_mean(name, contigs)
-        if hint.startswith("did"):
-            return hint
+    hint = did_you_mean(name, contigs)
+    if len(contigs) > 25 and not hint.startswith("did"):
         return f"it is not among the {len(contigs):,} contigs of the FASTA"
-    return did_you_mean(name, contigs)
+    return hint
 
 
 def _parse_number(digits: str, text: str) -> int:
@@ -175,8 +164,6 @@ CIRCULAR = "[topology=circular]"
 _SAID = re.compile(r"(?:^|[\s\[;])topology=circular(?:$|[\s\];])", re.IGNORECASE)
 MITOCHONDRIA = {"MT", "M", "Mito", "MtDNA", "mitochondrion", "mitochondrion_genome", "chrMT"}
 _SHOWN = 3
-
-log = logging.getLogger("genodiff")
 
 
 def says_circular(description: str) -> bool:

@@ -159,10 +159,8 @@ def _records(given: Sequences) -> Iterator[Record]:
 
 def _column_records(columns: Columns) -> Iterator[Record]:
     column = choose_column(columns, SEQUENCE, "sequence")
-    names = choose_names(columns)
-    for number, (one, name) in enumerate(
-        zip(columns[column], names or repeat(None), strict=False), 1
-    ):
+    named = zip(columns[column], choose_names(columns) or repeat(None), strict=False)
+    for number, (one, name) in enumerate(named, 1):
         yield _record(one, number, name)
 
 
@@ -187,9 +185,8 @@ def _record(given: Any, number: int, name: str | None = None) -> Record:
     if not isinstance(given, LETTERS):
         raise _foreign(given)
     try:
-        return Record(
-            shown, about, given.encode() if isinstance(given, str) else bytes(given), number
-        )
+        letters = given.encode() if isinstance(given, str) else bytes(given)
+        return Record(shown, about, letters, number)
     except UndefinedSequenceError:
         raise DataError("has no sequence", record=shown, fix="give records with DNA") from None
 

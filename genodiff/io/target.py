@@ -18,6 +18,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,8 @@ def _refuse_inputs(path: str, inputs: Iterable[str | Path | None]) -> None:
     """Raises `UsageError` where `path` is one of `inputs`, under any name."""
     for source in inputs:
         if source is not None and str(source) != "-" and _same_file(path, str(source)):
-            if str(source) != path:
-                what = f"is read and cannot be written as well ({source})"
-            else:
-                what = "is read and cannot be written as well"
+            other = f" ({source})" if str(source) != path else ""
+            what = f"is read and cannot be written as well{other}"
             raise UsageError(what, file=path, fix="give another name for the output")
 
 
@@ -186,10 +185,12 @@ def seal_page(text: str) -> str:
 
 def free_disk_space(path: str) -> int:
     """Free bytes on the disk that `path` is on, or will be."""
-    folder = Path(path).resolve().parent
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
+    return shutil.disk_usage(find_existing(Path(path).resolve().parent)).free
+
+
+def find_existing(folder: Path) -> Path:
+    """The folder, or the nearest above it that there is."""
+    return folder if folder.exists() or folder == folder.parent else find_existing(folder.parent)
 
 
 def format_size(n: float) -> str:
@@ -212,11 +213,8 @@ def _check_writable(path: str) -> int | None:
         raise MachineError(f"cannot be written: {fault.strerror}", file=path, fix=fix) from None
     if mode is not None and stat.S_ISDIR(mode):
         raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
-    if (
-        mode is not None
-        and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode))
-        and not path.startswith(("/dev/std", "/dev/fd"))
-    ):
+    is_device = mode is not None and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode))
+    if is_device and not path.startswith(("/dev/std", "/dev/fd")):
         what = "is a device: a file cannot be written there"
         raise MachineError(what, file=path, fix="give a file, or - for stdout")
     if mode is None or stat.S_ISREG(mode):
@@ -227,9 +225,7 @@ def _check_writable(path: str) -> int | None:
 
 
 def _check_parent(path: str) -> None:
-    folder = Path(path).parent
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
+    folder = find_existing(Path(path).parent)
     if not folder.is_dir():
         fix = "choose another path"
         raise MachineError(f"cannot be written: {folder} is not a directory", file=path, fix=fix)
@@ -238,9 +234,8 @@ def _check_parent(path: str) -> None:
 
 
 def _denied(path: str) -> MachineError:
-    return MachineError(
-        "cannot be written: permission denied", file=path, fix="choose a path that you may write to"
-    )
+    fix = "choose a path that you may write to"
+    return MachineError("cannot be written: permission denied", file=path, fix=fix)
 
 
 def _same_file(one: str, other: str) -> bool:
@@ -260,12 +255,10 @@ def _fits_sidecar(path: str | Path, sidecar: str | Path) -> bool:
     said = told.get("file")
     if not isinstance(told.get("genodiff"), str) or not isinstance(said, dict):
         return False
-    try:
-        return os.stat(path).st_size == said.get("bytes") and sha256_file(path) == said.get(
-            "sha256"
-        )
-    except OSError:
-        return False
+    with suppress(OSError):
+        same_size = os.stat(path).st_size == said.get("bytes")
+        return same_size and sha256_file(path) == said.get("sha256")
+    return False
 
 
 def _has_seal(path: str | Path) -> bool:

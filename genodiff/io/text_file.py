@@ -32,23 +32,16 @@ def digest_text(path: str | Path) -> TextDigest:
     """Size and checksum of all the text in a file. Raises `DataError` with the faulty line."""
     characters = length = 0
     digest, blank = hashlib.sha256(), True
-    for piece in read_json_texts(path) if _is_jsonl(path) else read_text_pieces(path):
+    is_jsonl = Path(path).name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+    for piece in read_json_texts(path) if is_jsonl else read_text_pieces(path):
         data = piece.encode()
-        characters, length, blank = (
-            characters + len(piece),
-            length + len(data),
-            blank and not piece.strip(),
-        )
+        characters, length = characters + len(piece), length + len(data)
+        blank = blank and not piece.strip()
         digest.update(data)
     if blank:
         what = "holds only white space: no text" if length else "is empty: no text"
         raise DataError(what, file=name_input(path), fix="give a file with text")
     return TextDigest(characters, length, digest.hexdigest())
-
-
-def _is_jsonl(path: str | Path) -> bool:
-    name = Path(path).name.lower().removesuffix(".gz")
-    return name.endswith((".jsonl", ".ndjson"))
 
 
 def read_text_pieces(path: str | Path) -> Iterator[str]:
@@ -69,9 +62,8 @@ def read_text_pieces(path: str | Path) -> Iterator[str]:
                 bad, before = fault.object[fault.start], fault.object[: fault.start]
                 offset = done - pending + fault.start
                 what = f"byte 0x{bad:02X} at offset {offset:,} is not UTF-8: {fault.reason}"
-                raise DataError(
-                    what, file=source.shown, line=line + before.count(b"\n"), fix=_FIX
-                ) from None
+                at = line + before.count(b"\n")
+                raise DataError(what, file=source.shown, line=at, fix=_FIX) from None
             if "\0" in text:
                 at = line + text.count("\n", 0, text.index("\0"))
                 fix = "give a text file"

@@ -120,17 +120,13 @@ def _decoded(data: bytes, number: int, shown: str, encoding: str, *, last: bool)
         lines = [line.removesuffix("\r") for line in lines[:ended]] + lines[ended:]
     if _CONTROL.search(text.replace("\r\n", "\n").removesuffix("\r" * (not last))):
         for line, content in enumerate(lines, number):
-            control = _CONTROL.search(content)
-            if control and control[0] == "\r":
-                what, fix = (
-                    "carriage return inside a line (classic Mac line ends)",
-                    "convert the line ends (mac2unix)",
-                )
-                raise DataError(what, file=shown, line=line, fix=fix)
-            if control:
+            if control := _CONTROL.search(content):
                 letter = control[0]
                 name = "NUL byte" if letter == "\0" else f"control character 0x{ord(letter):02X}"
                 what, fix = f"{name} (binary data?)", "remove it, or copy the file again"
+                if letter == "\r":
+                    what = "carriage return inside a line (classic Mac line ends)"
+                    fix = "convert the line ends (mac2unix)"
                 raise DataError(what, file=shown, line=line, fix=fix)
     return lines
 

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from genodiff.errors import DataError, MachineError
 from genodiff.io.bed import parse_bed_lines
+from genodiff.io.diagnosis import BIGBED, BIGWIG
 from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.regions import find_contig, refuse_contigs, suggest_contig, warn_of_contigs
 from genodiff.io.text_lines import RowReader, is_bed_comment, read_number, read_whole, split_lines
 
 _STEPS = ("fixedStep", "variableStep")
-_BIGWIG = (b"\x26\xfc\x8f\x88", b"\x88\x8f\xfc\x26")
-_BIGBED = (b"\xeb\xf2\x89\x87", b"\x87\x89\xf2\xeb")
 
 Track = dict[str, NDArray[np.float32]]
 """Values by contig, one for each base."""
@@ -50,9 +49,9 @@ def read_values(path: str | Path, contigs: Mapping[str, int]) -> Track:
     with open_input(path) as source:
         blocks = source.blocks()
         head = next(blocks, b"")
-        if head[:4] in _BIGBED:
+        if head.startswith(BIGBED):
             raise DataError("is bigBed: intervals without values", file=shown, fix="give bigWig")
-        is_bigwig = head[:4] in _BIGWIG
+        is_bigwig = head.startswith(BIGWIG)
         if not is_bigwig:
             lines = split_lines(chain([head], blocks), "bigWig, bedGraph or wiggle", shown)
             above = next((one for one in lines if not is_bed_comment(one[1].strip())), None)

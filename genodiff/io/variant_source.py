@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,12 +63,10 @@ class VariantSource:
         """The records in the file's order, from the first; with the `contigs` of a genome, by its
         names. Raises `DataError`, with the line.
         """
-        try:
+        with _show_as(self.shown, self.path):
             for record in self._parse():
                 named = find_contig(record.chrom, contigs or {}, self.shown)
                 yield replace(record, chrom=named) if named not in (None, record.chrom) else record
-        except DataError as fault:
-            raise self._renamed(fault) from None
 
     def _parse(self) -> Iterator[VariantRecord]:
         """The records as the file has them; of a small file, they are held after a whole pass."""
@@ -98,12 +96,15 @@ class VariantSource:
             return round(len(lines) * size / max(1, taken))
         return count_lines(self.path) - first + 1
 
-    def _renamed(self, fault: DataError) -> DataError:
-        if fault.file is not None and str(fault.file) == str(self.path):
-            fault.file = self.shown
-        return DataError(
-            fault.what, fix=fault.fix, file=fault.file, line=fault.line, record=fault.record
-        )
+
+@contextmanager
+def _show_as(shown: str, path: Path) -> Iterator[None]:
+    """Let errors of the block call the file at `path` as `shown`."""
+    try:
+        yield
+    except DataError as fault:
+        fault.file = shown if str(fault.file) == str(path) else fault.file
+        raise
 
 
 @contextmanager
@@ -120,8 +121,7 @@ def open_variants(path: str | Path) -> Iterator[VariantSource]:
             for block in source.blocks():
                 kept.write(block)
         kept.flush()
-        opened = _open(Path(kept.name), name_input(path))
-        yield opened
+        yield _open(Path(kept.name), name_input(path))
 
 
 @contextmanager
@@ -183,17 +183,13 @@ def _spell(cell: Any) -> str | None:
 def _open(path: Path, shown: str) -> VariantSource:
     with open_input(path) as source:
         head = next(as_utf8(source.blocks(), shown), b"")[:_HEAD].removeprefix(_BOM)
-    try:
+    with _show_as(shown, path):
         if head.startswith(_BCF):
             return _open_bcf(path, shown)
         if _is_table(path, head):
             table = VariantTable(path)
             return VariantSource(path, shown, "table", None, table.records, table.other)
         header, _ = read_vcf(path)
-    except DataError as fault:
-        if str(fault.file) == str(path):
-            raise DataError(fault.what, fix=fault.fix, file=shown, line=fault.line) from None
-        raise
     return VariantSource(path, shown, "vcf", header, lambda: read_vcf(path)[1])
 
 
@@ -217,10 +213,10 @@ def _open_bcf(path: Path, shown: str) -> VariantSource:
         for _ in source.blocks():  # damage is found here, and said as of any other file
             pass
 
-    def read() -> Iterator[VariantRecord]:
-        return parse_vcf(_convert_bcf(path, shown), shown)[1]
-
-    return VariantSource(path, shown, "bcf", parse_vcf(_convert_bcf(path, shown), shown)[0], read)
+    header, _ = parse_vcf(_convert_bcf(path, shown), shown)
+    return VariantSource(
+        path, shown, "bcf", header, lambda: parse_vcf(_convert_bcf(path, shown), shown)[1]
+    )
 
 
 @contextmanager
@@ -248,12 +244,9 @@ def _convert_bcf(path: Path, shown: str) -> Iterator[tuple[int, str]]:
     number = 0
     try:
         with _open_seekable(path) as readable, pysam.VariantFile(readable) as file:
-            for line in str(file.header).splitlines():
+            for line in chain(str(file.header).splitlines(), file):
                 number += 1
-                yield number, line
-            for record in file:
-                number += 1
-                yield number, str(record).rstrip("\n")
+                yield number, str(line).rstrip("\n")
     except (OSError, ValueError, NotImplementedError) as fault:
         what = f"the BCF data (binary variants) are corrupt after record line {number}: {fault}"
         fix = "copy the file again (bcftools view tests it)"

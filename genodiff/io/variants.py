@@ -198,8 +198,7 @@ def judge_record(record: VariantRecord, genome: Genome) -> list[Allele | Unscora
         elif len(ref) == len(letters) == 1:
             found.append(Allele(record.chrom, record.pos - 1, ref, letters))
         else:
-            fetch = fetcher(genome, record.chrom)
-            aligned = align_left(record.pos - 1, ref, letters, fetch)
+            aligned = align_left(record.pos - 1, ref, letters, fetcher(genome, record.chrom))
             found.append(Allele(record.chrom, *aligned))
     return found
 
@@ -221,13 +220,9 @@ def _judge_reference(record: VariantRecord, genome: Genome) -> Unscorable | None
         return Unscorable.OUTSIDE
     there = fetcher(genome, record.chrom)(start, end)
     ref = record.ref.upper()
-    if BASES.issuperset(ref):
-        if there == ref:
-            return None
-        agrees = all(a == b or b not in BASES for a, b in zip(ref, there, strict=True))
-        return Unscorable.AMBIGUOUS if agrees else Unscorable.REF
-    agrees = all(a == b or a not in BASES or b not in BASES
-                 for a, b in zip(ref, there, strict=True))  # fmt: skip
+    if there == ref and BASES.issuperset(ref):
+        return None
+    agrees = all(a == b or not BASES.issuperset((a, b)) for a, b in zip(ref, there, strict=True))
     return Unscorable.AMBIGUOUS if agrees else Unscorable.REF
 
 
@@ -325,10 +320,8 @@ def explain_contradictions(survey: VariantSurvey, shown: str, genome: Genome) ->
         fix = "POS counts from 1: correct the row, or give the right FASTA"
     else:
         there = genome.fetch(record.chrom, record.pos - 1, record.pos - 1 + len(record.ref))
-        what = (
-            f"REF mismatch: {_cut(record.ref)} here, {_cut(there.decode('latin-1'))} in the FASTA"
-        )
-        fix = _advise(survey)
+        here, found = _cut(record.ref), _cut(there.decode("latin-1"))
+        what, fix = f"REF mismatch: {here} here, {found} in the FASTA", _advise(survey)
     return DataError(what + summary, file=shown, line=record.line, record=record.place, fix=fix)
 
 

@@ -41,7 +41,8 @@ def parse_vcf(lines: Iterable[Line], path: str | Path) -> tuple[VcfHeader, Itera
     """As `read_vcf`, of numbered lines; `path` is for messages."""
     rows = iter(lines)
     header = _read_header(rows, path)
-    return header, _read_records(rows, header, path)
+    # an empty line is no record: some writers end a file with one
+    return header, (_parse_record(line, number, header, path) for number, line in rows if line)
 
 
 def _read_header(rows: Iterator[Line], path: str | Path) -> VcfHeader:
@@ -69,15 +70,6 @@ def _read_header(rows: Iterator[Line], path: str | Path) -> VcfHeader:
         raise _fault(path, number, what, "give a VCF with its header, or a table with column names")
     what = "ends before any record: no VCF header" if meta else "is empty: no VCF header"
     raise DataError(what, file=name_input(path), fix="give a VCF with its header")
-
-
-def _read_records(
-    rows: Iterator[Line], header: VcfHeader, path: str | Path
-) -> Iterator[VariantRecord]:
-    for number, line in rows:
-        if line:
-            yield _parse_record(line, number, header, path)
-        # an empty line is no record: some writers end a file with one
 
 
 def _parse_record(line: str, number: int, header: VcfHeader, path: str | Path) -> VariantRecord:
