@@ -35,13 +35,10 @@ def _read_paf(lines: Lines, shown: str) -> Iterator[AlignedPair]:
         if len(fields) < 12:
             raise refuse_alignment(f"has {len(fields)} columns, not 12 or more", shown, line)
         strand = read_strand(fields[4], shown, line)
-        q_size, q_start, q_end = read_numbers(fields[1:4], shown, line)
-        t_size, t_start, t_end = read_numbers(fields[6:9], shown, line)
-        top = check_locus(AlignedLocus(fields[5], t_size, t_start, t_end, 0), shown, line)
-        check_locus(AlignedLocus(fields[0], q_size, q_start, q_end, 0), shown, line)
+        low = _read_locus([*fields[:2], "+", *fields[2:4]], shown, line)
+        top = _read_locus([*fields[5:7], "+", *fields[7:9]], shown, line)
         if strand:
-            q_start, q_end = q_size - q_end, q_size - q_start
-        low = AlignedLocus(fields[0], q_size, q_start, q_end, strand)
+            low = low._replace(start=low.size - low.end, end=low.size - low.start, strand=1)
         tags = {one[:5]: one[5:] for one in fields[12:]}
         bases, equal = None, None
         if "cs:Z:" in tags:
@@ -125,11 +122,9 @@ def _read_chain(lines: Lines, shown: str) -> Iterator[AlignedPair]:
         if not fields or text[0] == "#":
             continue
         if fields[0] == "chain":
-            if head is not None:
-                what = "a chain begins before the one above it has ended"
-                raise refuse_alignment(what, shown, line)
-            if len(fields) < 12:
-                what = f"a chain's header has {len(fields)} fields, not 12"
+            if head is not None or len(fields) < 12:
+                few = f"a chain's header has {len(fields)} fields, not 12"
+                what = "a chain begins before the one above it has ended" if head else few
                 raise refuse_alignment(what, shown, line)
             top, low = (_read_locus(some, shown, line) for some in (fields[2:7], fields[7:12]))
             head, t, q, blocks = (line, top, low), top.start, low.start, []
@@ -153,10 +148,10 @@ def _read_chain(lines: Lines, shown: str) -> Iterator[AlignedPair]:
 
 
 def _read_locus(fields: list[str], shown: str, line: int) -> AlignedLocus:
+    """The locus of name, size, strand, start and end. Raises `DataError`."""
     name, size, strand, start, end = fields
     n, a, b = read_numbers([size, start, end], shown, line)
-    locus = AlignedLocus(name, n, a, b, read_strand(strand, shown, line))
-    return check_locus(locus, shown, line)
+    return check_locus(AlignedLocus(name, n, a, b, read_strand(strand, shown, line)), shown, line)
 
 
 def _read_maf(lines: Lines, shown: str) -> Iterator[AlignedPair]:
@@ -175,8 +170,8 @@ def _read_maf(lines: Lines, shown: str) -> Iterator[AlignedPair]:
             locus = AlignedLocus(fields[1], size, start, start + n, strand)
             check_locus(locus, shown, line)
             letters = np.frombuffer(fields[6].encode("ascii", "replace"), np.uint8)
-            if int((letters != _GAP).sum()) != n:
-                what = f"says that it has {n:,} bases and has {int((letters != _GAP).sum()):,}"
+            if (there := int((letters != _GAP).sum())) != n:
+                what = f"says that it has {n:,} bases and has {there:,}"
                 raise refuse_alignment(what, shown, line)
             if rows and len(letters) != len(rows[0][2]):
                 what = f"has {len(letters):,} columns, and the row above {len(rows[0][2]):,}"
@@ -188,7 +183,7 @@ def _read_maf(lines: Lines, shown: str) -> Iterator[AlignedPair]:
 
 
 def _pair_rows(
-    rows: "list[tuple[int, AlignedLocus, np.ndarray, np.ndarray]]",
+    rows: list[tuple[int, AlignedLocus, np.ndarray, np.ndarray]],
 ) -> Iterator[AlignedPair]:
     if len(rows) < 2:
         return
@@ -205,8 +200,7 @@ def _pair_rows(
         begins = np.append(0, breaks)
         lengths = np.diff(np.append(begins, len(columns)))
         blocks = np.stack([t[begins], q[begins], lengths], 1).astype(np.int64)
-        bases = np.stack([x_codes[columns], y_codes[columns]])
-        bases = np.minimum(bases, UNKNOWN)
+        bases = np.minimum(np.stack([x_codes[columns], y_codes[columns]]), UNKNOWN)
         yield AlignedPair(line, top, low, blocks, bases, None, len(rows), y_codes[there])
 
 

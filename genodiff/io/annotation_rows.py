@@ -10,7 +10,7 @@ A file is one of these if most of its rows have the columns; its name is not ask
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,8 @@ from genodiff.io.gene_words import ROW_WORDS, is_pseudo_row
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import find_contig, suggest_contig
 from genodiff.io.text_lines import (
+    Fault,
+    RowReader,
     explain_whole,
     find_hidden,
     find_spoilt_name,
@@ -66,12 +68,6 @@ class Annotation(NamedTuple):
     types: Mapping[str, int]
     has_header: bool = False
 
-    def describe_types(self) -> str:
-        """The types with their numbers, the most frequent first."""
-        some = sorted(self.types.items(), key=lambda one: -one[1])
-        shown = ", ".join(f"{n:,} {name}" for name, n in some[:_SHOWN])
-        return shown + (", …" if len(some) > _SHOWN else "")
-
     def explain(self, path: str | Path) -> str:
         """The command that makes BED of a file, and what reads the file as it is."""
         if self.kind == "SAF":
@@ -90,7 +86,9 @@ class Annotation(NamedTuple):
 
     def refuse(self, path: str | Path, line: int) -> DataError:
         """That this is no BED, and what to do."""
-        types = f": {self.describe_types()}" if self.types else ""
+        some = [f"{n:,} {name}" for name, n in Counter(self.types).most_common()]
+        shown = some[:_SHOWN] + (["…"] if len(some) > _SHOWN else [])
+        types = f": {', '.join(shown)}" if shown else ""
         what = f"is {self.kind} (annotation that counts from 1{types}), not BED"
         return DataError(what, file=name_input(path), line=line, fix=self.explain(path))
 
@@ -134,9 +132,7 @@ def read_annotation(
     end beyond one that a row above says is circular. Raises `DataError` naming
     the line, `UsageError` for features that no row has.
     """
-    pending = {text: text.partition("=")[::2] for text in features}
-    found: set[str] = set()
-    seen: dict[str, set[str]] = {}  # type → names
+    choice = FeatureChoice(features)
     circular: set[str] = set()
     for row in parse_annotation_lines(path, read_text_lines(path, "GTF, GFF3 or SAF")):
         if contigs is not None:
@@ -146,24 +142,37 @@ def read_annotation(
             circular.add(row.contig)
         if contigs is not None:
             _check_place(path, row, contigs, circular, over_origin=over_origin)
-        names = row.names.values()
-        if features:
-            known = seen.setdefault(row.type, set())
-            if pending.keys() - found or len(known) < _SHOWN:
-                known.update(names)
-        hits = {
-            one
-            for one, (kind, name) in pending.items()
-            if kind == row.type and (not name or name in names)
-        }
-        found |= hits
-        if hits or not features:
+        if not features or choice.takes(row.type, row.names.values()):
             yield row
-    for text in pending.keys() - found:
-        kind, name = pending[text]
-        what = f"no {kind} is called '{name}'" if kind in seen else f"no row has the type '{kind}'"
-        fix = did_you_mean(name if kind in seen else kind, seen.get(kind, seen))
-        raise UsageError(f"{name_input(path)}: {what}", fix=fix)
+    choice.check_found(name_input(path), "no row has the type")
+
+
+class FeatureChoice:
+    """The features that a user wants, each `TYPE` or `TYPE=NAME`."""
+
+    def __init__(self, wanted: Sequence[str]) -> None:
+        self._pending = {text: text.partition("=")[::2] for text in wanted}
+        self._found: set[str] = set()
+        self._seen: dict[str, set[str]] = {}  # type → names
+
+    def takes(self, kind: str, names: Collection[str]) -> bool:
+        """Whether a feature of this type with these names is wanted."""
+        known = self._seen.setdefault(kind, set())
+        if self._pending.keys() - self._found:  # later there is nothing to suggest
+            known.update(names)
+        wishes = self._pending.items()
+        hits = {text for text, (of, name) in wishes if of == kind and (not name or name in names)}
+        self._found |= hits
+        return bool(hits)
+
+    def check_found(self, shown: str, lacks: str) -> None:
+        """Raise `UsageError` where a wish was never met; `lacks` is how no feature has its type."""
+        for kind, name in (wish for text, wish in self._pending.items() if text not in self._found):
+            what, sought = f"{lacks} '{kind}'", kind
+            if kind in self._seen:
+                what, sought = f"no {kind} is called '{name}'", name
+            fix = did_you_mean(sought, self._seen.get(kind, self._seen))
+            raise UsageError(f"{shown}: {what}", fix=fix)
 
 
 def list_pseudo_lines(path: str | Path) -> set[int]:
@@ -251,10 +260,7 @@ def _read_row(
     path: str | Path, number: int, fields: list[str], columns: int, keeps: Callable[[str], bool]
 ) -> AnnotationRow | None:
     """A row; None where `keeps` does not want its contig."""
-
-    def fault(what: str, fix: str) -> DataError:
-        return DataError(what, file=name_input(path), line=number, fix=fix)
-
+    fault = RowReader(name_input(path), number).fault
     if len(fields) != columns:
         what = f"has {len(fields)} column{'s' * (len(fields) != 1)}, not {columns}"
         raise fault(what, "correct the row; columns are separated by tabs")
@@ -288,7 +294,7 @@ def _read_row(
     return AnnotationRow(contig, first - 1, last, title, turned, kind, number, names, phase, words)
 
 
-def _read_position(text: str, fault: Callable[[str, str], DataError]) -> int:
+def _read_position(text: str, fault: Fault) -> int:
     value = read_whole(text)
     if not value:
         fix = "correct the row" if value == 0 else explain_whole(text)[1]
@@ -296,9 +302,7 @@ def _read_position(text: str, fault: Callable[[str, str], DataError]) -> int:
     return value
 
 
-def _read_names(
-    attributes: str, fault: Callable[[str, str], DataError]
-) -> tuple[dict[str, str], dict[str, str]]:
+def _read_names(attributes: str, fault: Fault) -> tuple[dict[str, str], dict[str, str]]:
     """The attributes that name a row and those that change its meaning; `fault` makes the error."""
     pairs = _PAIR.findall(attributes)
     names: dict[str, str] = {}
@@ -317,7 +321,7 @@ def _read_names(
     return names, words
 
 
-def _refuse_spoilt(names: Mapping[str, str], fault: Callable[[str, str], DataError]) -> None:
+def _refuse_spoilt(names: Mapping[str, str], fault: Fault) -> None:
     for key, name in names.items():
         if spoilt := find_spoilt_name(name) or find_hidden(f"{name};"):
             raise fault(f"the {key} '{name}' {spoilt[0]}", spoilt[1])
@@ -330,7 +334,7 @@ def _find_bad_word(word: str) -> Diagnosis | None:
     return find_spoilt_name(word)
 
 
-def _read_word(text: str, what: str, fault: Callable[[str, str], DataError]) -> str:
+def _read_word(text: str, what: str, fault: Fault) -> str:
     word = unquote(text)
     if bad := _find_bad_word(word):
         raise fault(f"the {what} '{word}' {bad[0]}", bad[1])
@@ -347,19 +351,17 @@ def _check_place(
 ) -> None:
     """Raises `DataError` where a row is not within a contig."""
     length = contigs.get(row.contig)
-    crosses = length is not None and row.contig in circular and (
-        row.start < length < row.end <= row.start + length)  # fmt: skip
     if length is None:
         what = f"unknown contig '{row.contig}': not in the FASTA"
         fix = suggest_contig(row.contig, dict(contigs))
-    elif crosses and over_origin:
+    elif row.end <= length:
         return
-    elif crosses:
+    elif row.contig in circular and row.start < length and row.end <= row.start + length:
+        if over_origin:
+            return
         what = f"crosses the origin of {row.contig}, which is circular; it is not read across"
         fix = "leave the row out, or give GenBank"
-    elif row.end > length:
+    else:
         what = f"the end {row.end} is past the end of {row.contig} (length {length})"
         fix = "correct the row, or give the right FASTA"
-    else:
-        return
     raise DataError(what, file=name_input(path), line=row.line, fix=fix)

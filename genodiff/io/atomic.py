@@ -95,9 +95,8 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
     mode_bits = _mode_of(Path(path))
     if mode_bits is not None and stat.S_ISDIR(mode_bits):
         raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
-    direct = (mode_bits is not None and not stat.S_ISREG(mode_bits)) or str(path).startswith(
-        _DESCRIPTORS
-    )
+    is_special = mode_bits is not None and not stat.S_ISREG(mode_bits)
+    direct = is_special or str(path).startswith(_DESCRIPTORS)
     target = Path(path) if direct else Path(os.path.realpath(path))
     temporary = target if direct else _temporary(target)
     try:
@@ -187,9 +186,8 @@ def atomic_directory(
                 crash_point()
                 shutil.rmtree(old, ignore_errors=True)
         except OSError as fault:
-            if fault.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and os.path.lexists(
-                target
-            ):
+            taken = fault.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+            if taken and os.path.lexists(target):
                 if exist_ok and target.is_dir():
                     return
                 fix = "choose another name or remove it"

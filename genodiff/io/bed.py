@@ -20,6 +20,8 @@ from genodiff.io.annotation_rows import find_annotation
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import find_contig, suggest_contig
 from genodiff.io.text_lines import (
+    Fault,
+    RowReader,
     explain_whole,
     find_spoilt_name,
     is_bed_comment,
@@ -75,14 +77,14 @@ def parse_bed_lines(
     path: str | Path, lines: Iterator[tuple[int, str]], contigs: dict[str, int] | None = None
 ) -> Iterator[tuple[_Row, list[str]]]:
     """Each row of numbered lines as `SCHEMA` has it, and all its fields; raises as `read_bed`."""
-    columns = 0
+    columns, shown = 0, name_input(path)
     for number, text in lines:
         line = text.rstrip(" \t")
         if is_bed_comment(line):
             continue
-        fields = _split(line)
+        fields, reader = _split(line), RowReader(shown, number)
         try:
-            row = _row(path, number, fields, contigs, first=not columns)
+            row = _row(reader, fields, contigs, first=not columns)
         except DataError as fault:
             if not columns:  # no row was BED so far
                 fault = _name_annotation(path, number, line, lines) or fault
@@ -90,7 +92,7 @@ def parse_bed_lines(
         if columns and len(fields) != columns:
             what = f"has {len(fields)} columns where the rows before have {columns}"
             fix = "give every row the same columns ('.' for an unknown value)"
-            raise _fault(path, number, what, fix)
+            raise reader.fault(what, fix)
         columns = len(fields)
         yield row, fields
 
@@ -109,17 +111,17 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
 
     Column 4 is taken to name splits if all its values are splits, or if one of them is `train`.
     """
-    names = {str(name).lower() for name in table["name"].unique()}
+    shown, names = name_input(path), {str(name).lower() for name in table["name"].unique()}
     if "train" not in names and not names <= set(_SPLITS):
         return
     for name, line in zip(table["name"].to_list(), table["line"].to_list(), strict=True):
         if str(name).lower() not in _SPLITS:
             near = did_you_mean(str(name).lower(), ("train", "valid", "test"))
             fix = f"{near} (column 4 names the split)"
-            raise _fault(path, line, f"unknown split '{name}'", fix)
+            raise RowReader(shown, line).fault(f"unknown split '{name}'", fix)
     if "train" not in names:
         what = "has no interval of the split train"
-        raise DataError(what, file=name_input(path), fix="write train in some rows' 4th column")
+        raise DataError(what, file=shown, fix="write train in some rows' 4th column")
     reach: dict[str, tuple[str, int, int]] = {}  # split → contig, furthest end, line
     for contig, start, end, name, line in (
         table.sort("contig", "start").select("contig", "start", "end", "name", "line").iter_rows()
@@ -127,11 +129,9 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
         split = _SPLITS[name.lower()]
         for other, (where, far, theirs) in reach.items():
             if other != split and where == contig and far > start:
-                what = (
-                    f"the {split} interval {contig}:{start}-{end} overlaps a {other} "
-                    f"interval (line {theirs})"
-                )
-                raise _fault(path, line, what, "make the splits disjoint")
+                there = f"overlaps a {other} interval (line {theirs})"
+                what = f"the {split} interval {contig}:{start}-{end} {there}"
+                raise RowReader(shown, line).fault(what, "make the splits disjoint")
         where, far, _ = reach.get(split, ("", 0, 0))
         if where != contig or end > far:
             reach[split] = (contig, end, line)
@@ -149,46 +149,45 @@ def _name_annotation(
 
 
 def _row(
-    path: str | Path, number: int, fields: list[str], contigs: dict[str, int] | None, *, first: bool
+    reader: RowReader, fields: list[str], contigs: dict[str, int] | None, *, first: bool
 ) -> _Row:
+    shown, number, _ = reader
+    fault = reader.fault
     if len(fields) < 3:
-        raise _too_few(path, number, "\t".join(fields))
+        raise _too_few("\t".join(fields), fault)
     contig = fields[0]
     name, score, strand = (fields[i] if len(fields) > i else None for i in (3, 4, 5))
     if not contig or contig != "".join(contig.split()) or contig[0] in "\"'>":
-        fix = "remove blanks, quotes and '>'"
-        raise _fault(path, number, f"'{contig}' is not the name of a contig", fix)
+        raise fault(f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'")
     for what, text in (("contig's name", contig), ("name", name), ("score", score)):
         if text and (spoilt := find_spoilt_name(text)):
-            raise _fault(path, number, f"the {what} '{text}' {spoilt[0]}", spoilt[1])
-    start, end = (
-        _position(path, number, fields[i], which, first) for i, which in ((1, "start"), (2, "end"))
-    )
+            raise fault(f"the {what} '{text}' {spoilt[0]}", spoilt[1])
+    start = _position(fields[1], "start", fault, first)
+    end = _position(fields[2], "end", fault, first)
     if end < start:
-        fix = "exchange or correct them"
-        raise _fault(path, number, f"the end {end} is before the start {start}", fix)
+        raise fault(f"the end {end} is before the start {start}", "exchange or correct them")
     if contigs is not None:
-        known = find_contig(contig, contigs, name_input(path))
+        known = find_contig(contig, contigs, str(shown))
         if known is None:
             what = f"unknown contig '{contig}': not in the FASTA"
-            raise _fault(path, number, what, suggest_contig(contig, contigs))
+            raise fault(what, suggest_contig(contig, contigs))
         contig, length = known, contigs[known]
         if end > length:
             which = f"start {start} and the end {end} are" if start >= length else f"end {end} is"
             hint = "; is the file 1-based?" if end == length + 1 and start > 0 else ""
             what = f"the {which} past the end of {contig} (length {length}){hint}"
             fix = "BED is 0-based and half-open: correct the row, or give the right FASTA"
-            raise _fault(path, number, what, fix)
+            raise fault(what, fix)
     if strand not in (None, "+", "-", "."):
-        raise _fault(path, number, f"'{strand}' is no strand", "write +, - or . in column 6")
+        raise fault(f"'{strand}' is no strand", "write +, - or . in column 6")
     if strand is None and (score in _STRANDS or name in _STRANDS):
         at, text, kind = (5, score, "score") if score in _STRANDS else (4, name, "name")
         what = f"column {at} is the {kind}, and '{text}' is a strand"
-        raise _fault(path, number, what, "write the strand in column 6")
+        raise fault(what, "write the strand in column 6")
     return contig, start, end, name, score, strand, number
 
 
-def _position(path: str | Path, number: int, text: str, which: str, first: bool) -> int:
+def _position(text: str, which: str, fault: Fault, first: bool) -> int:
     value = read_whole(text)
     if value is not None and value <= _LARGEST:
         return value
@@ -200,26 +199,21 @@ def _position(path: str | Path, number: int, text: str, which: str, first: bool)
         what = f"the {which} {text} is out of range: larger than any contig is long"
     elif first and re.fullmatch(r"[A-Za-z_ ]+", text):
         fix = "start a line of column names with '#', or remove it"
-    raise _fault(path, number, what, fix)
+    raise fault(what, fix)
 
 
-def _too_few(path: str | Path, number: int, line: str) -> DataError:
+def _too_few(line: str, fault: Fault) -> DataError:
     if line.startswith((">", "@")):
         kind = "FASTA" if line[0] == ">" else "FASTQ or SAM"
-        what = f"no BED: a row has fewer than 3 columns; this is {kind}"
-        return _fault(path, number, what, "give a BED file")
+        return fault(f"no BED: a row has fewer than 3 columns; this is {kind}", "give a BED file")
     words = line.split()
     if "\t" not in line and len(words) >= 3:
-        what = "columns are separated by blanks, not tabs"
-        return _fault(path, number, what, "BED needs tabs: tr -s ' ' '\\t'")
+        fix = "BED needs tabs: tr -s ' ' '\\t'"
+        return fault("columns are separated by blanks, not tabs", fix)
     for mark, name in (",", "commas"), (";", "semicolons"):
         if "\t" not in line and line.count(mark) >= 2:
-            what = f"columns are separated by {name}, not tabs (CSV)"
-            return _fault(path, number, what, f"BED needs tabs: tr '{mark}' '\\t'")
+            fix = f"BED needs tabs: tr '{mark}' '\\t'"
+            return fault(f"columns are separated by {name}, not tabs (CSV)", fix)
     n = line.count("\t") + 1
     fix = "give CONTIG, START and END, separated by tabs"
-    return _fault(path, number, f"has {n} column{'s' * (n > 1)}, fewer than 3", fix)
-
-
-def _fault(path: str | Path, number: int, what: str, fix: str) -> DataError:
-    return DataError(what, file=name_input(path), line=number, fix=fix)
+    return fault(f"has {n} column{'s' * (n > 1)}, fewer than 3", fix)

@@ -32,11 +32,7 @@ _BINARY: tuple[tuple[_Begins, str, str], ...] = (
     (b"BAM\x01", "BAM (binary alignments)", "extract the sequence: samtools fasta"),
     (b"CRAM", "CRAM (binary alignments)", "extract the sequence: samtools fasta"),
     (b"BCF", "BCF (binary variants)", "convert it: bcftools view"),
-    (
-        (b"\x43\x27\x41\x1a", b"\x1a\x41\x27\x43"),
-        "2bit (binary sequence)",
-        "convert it: twoBitToFa",
-    ),
+    (_TWO_BIT, "2bit (binary sequence)", "convert it: twoBitToFa"),
     (b"\x3a\x3d\xe9\x6b", "nib (binary sequence)", "convert it: nibFrag"),
     (b"TBI\x01", "an index of tabix (.tbi)", "give the file that it is of"),
     (b"CSI\x01", "an index of htslib (.csi)", "give the file that it is of"),

@@ -199,9 +199,8 @@ class Genome:
         return {**state, "goes_round": self._goes_round}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(  # type: ignore[misc]
-            state["path"], goes_round=True, circular=state["circular"]
-        )
+        path, circular = state["path"], state["circular"]
+        self.__init__(path, goes_round=True, circular=circular)  # type: ignore[misc]
         self._goes_round = state["goes_round"]  # what ends at an origin was said when it was opened
         if self.sha256 != state["sha256"]:
             raise self._changed()
@@ -221,14 +220,8 @@ class _Faidx(pyfaidx.Faidx):
     def __init__(self, path: str, places: dict[str, ContigPlace]) -> None:
         self._places = places
         nowhere = os.path.join(os.devnull, "none")
-        super().__init__(
-            path,
-            indexname=nowhere,
-            as_raw=True,
-            strict_bounds=True,
-            rebuild=False,
-            build_index=False,
-        )
+        options = {"as_raw": True, "strict_bounds": True, "rebuild": False, "build_index": False}
+        super().__init__(path, indexname=nowhere, **options)
 
     def read_fai(self) -> None:
         for name, place in self._places.items():

@@ -247,8 +247,7 @@ class _Scanner:
             end = data.find(b"\n>", at)
             stretch = data[at : end + 1] if end >= 0 else data[at:]
             if end < 0 and not last:
-                # Blanks and a carriage return are harmless at a line's end only: wait for what
-                # follows.
+                # Blanks and a carriage return are harmless at a line's end only: wait for more.
                 held = len(stretch)
                 stretch = stretch.rstrip(b" \t\r")
                 if held - len(stretch) > _LONGEST_BLANK:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.alphabet import reverse_complement
-from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.errors import DataError, UsageError
+from genodiff.io.annotation_rows import FeatureChoice
 from genodiff.io.fasta import check_letters
 from genodiff.io.genbank import FlatRecord, SeqRecord, open_text
 from genodiff.io.text_lines import find_hidden
@@ -51,21 +52,12 @@ def read_features(
     label, product or protein. Raises `DataError`; `UsageError` for what no record has.
     """
     shown = str(given) if isinstance(given, str | Path) else ""
-    pending = {text: text.partition("=")[::2] for text in wanted}
-    found: set[str] = set()
-    seen: dict[str, set[str]] = {}  # type → names
+    choice = FeatureChoice(wanted)
     for record in _records(given):
         check_letters(record.sequence, record.name, shown or None)
         for feature in record.parsed.features:
             names = [v for key in NAMES for v in feature.qualifiers.get(key, ())]
-            seen.setdefault(feature.type, set()).update(names)
-            hits = {
-                text
-                for text, (kind, wish) in pending.items()
-                if kind == feature.type and (not wish or wish in names)
-            }
-            if hits:
-                found |= hits
+            if choice.takes(feature.type, names):
                 name = names[0].strip() if names else feature.type
                 if spoilt := find_hidden(name):
                     what = f"the name of a {feature.type} {spoilt[0]}"
@@ -74,12 +66,7 @@ def read_features(
                 read = _read(record, feature, name, shown or None)
                 if read is not None:
                     yield read
-    for kind, name in (wish for text, wish in pending.items() if text not in found):
-        what, sought = f"no feature of type '{kind}'", kind
-        if kind in seen:
-            what, sought = f"no {kind} is called '{name}'", name
-        fix = did_you_mean(sought, seen.get(kind, seen))
-        raise UsageError(f"{shown or 'the records'}: {what}", fix=fix)
+    choice.check_found(shown or "the records", "no feature of type")
 
 
 def _records(given: str | Path | SeqRecord | Sequence[SeqRecord]) -> Iterator[FlatRecord]:

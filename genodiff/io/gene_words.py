@@ -64,9 +64,8 @@ def read_gene_words(some: Sequence[Words]) -> GeneWords:
     exceptions: set[str] = set()
     recoded: list[Recoded] = []
     for words in some:
-        for text in words.get("exception", ()):
-            for one in text.split(","):
-                exceptions.add(" ".join(one.lower().replace("-", " ").replace("_", " ").split()))
+        for one in ",".join(words.get("exception", ())).split(","):
+            exceptions.add(" ".join(one.lower().replace("-", " ").replace("_", " ").split()))
         for key in _OPAQUE & words.keys():
             unknown = unknown or key.replace("_", " ")
         for text in words.get("transl_except", ()):
@@ -74,7 +73,7 @@ def read_gene_words(some: Sequence[Words]) -> GeneWords:
                 spans = tuple((int(a) - 1, int(b or a)) for a, b in _SPAN.findall(place))
                 recoded.append(Recoded(spans, seq1(amino)))
     held = {*_HARMLESS, *_SLIPS, *_TRANS, *_START, ""}
-    unknown = unknown or next(iter(sorted(exceptions - held)), "")
+    unknown = unknown or min(exceptions - held, default="")
     return GeneWords(
         any(_is_pseudo(words) for words in some),
         unknown,

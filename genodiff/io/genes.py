@@ -6,6 +6,7 @@ one with the most coding bases, or else the most bases.
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -65,11 +66,8 @@ def read_genes(
         shown = source.shown
         genes: Iterator[Gene]
         if source.flat:
-            genes = (
-                gene
-                for record in source.records
-                for gene in _list_record(record, kept, strangers, shown)
-            )
+            listed = (_list_record(one, kept, strangers, shown) for one in source.records)
+            genes = chain.from_iterable(listed)
         else:
             genes = _read_rows(source.lines, path, contigs, kept, strangers)
         for one in genes:
@@ -113,12 +111,8 @@ def _read_rows(
         strangers[known] = None
         return None
 
-    def of_bed(row: Sequence[Any], fields: Sequence[str]) -> Gene:
-        return read_blocks(path, row, fields)
-
-    return read_rows(
-        lines, path, keeps, lambda rows: _read_annotation(rows, contigs, name_input(path)), of_bed
-    )
+    of_annotation = partial(_read_annotation, contigs=contigs, shown=name_input(path))
+    return read_rows(lines, path, keeps, of_annotation, partial(read_blocks, path))
 
 
 def read_rows(
@@ -147,8 +141,7 @@ def read_rows(
                 row._replace(contig=keeps(row.contig) or "") for row in annotation
             )
         else:
-            rows = parse_bed_lines(path, rest)
-            for row, fields in rows:
+            for row, fields in parse_bed_lines(path, rest):
                 if named := keeps(row[0]):
                     yield of_bed((named, *row[1:]), fields)
         return

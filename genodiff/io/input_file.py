@@ -99,8 +99,7 @@ class InputFile:
     def _gzip(self, head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
         member, started = zlib.decompressobj(31), False
         for block in chain([head], raw):
-            # Small steps: what zlib does not use it copies, and one file may have thousands of
-            # members.
+            # Small steps: zlib copies what it does not use, and a file may have 1,000s of members
             for at in range(0, len(block), 1 << 18):
                 piece = block[at : at + (1 << 18)]
                 while piece:
@@ -293,10 +292,8 @@ def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
     fix: Any = "check the path"
     if fault.errno == errno.ENOENT and os.path.islink(path):
         aim = os.readlink(path)
-        what, fix = (
-            f"is a broken link to {aim} (no such file)",
-            "point the link to an existing file",
-        )
+        what = f"is a broken link to {aim} (no such file)"
+        fix = "point the link to an existing file"
         if "annex/objects/" in aim:
             fix = "git annex get FILE"
     elif fault.errno == errno.ENOENT:

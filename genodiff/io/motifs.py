@@ -19,7 +19,7 @@ from Bio import motifs as bio_motifs
 from genodiff.errors import DataError
 from genodiff.io.file_kinds import find_motif_format
 from genodiff.io.input_file import open_input
-from genodiff.io.text_lines import find_spoilt_name, read_number, split_lines
+from genodiff.io.text_lines import Fault, RowReader, find_spoilt_name, read_number, split_lines
 
 Line = tuple[int, str]
 """A line's number, from 1, and its text."""
@@ -83,16 +83,15 @@ def read_motifs(path: str | Path) -> list[Motif]:
     seen: dict[str, int | None] = {}
     motifs = []
     for line, motif in found:
+        fault = RowReader(shown, line, motif.id).fault
         if motif.id in seen:
             first = f" (first at line {seen[motif.id]})" if seen[motif.id] else ""
             what = f"duplicate name: it stands more than once{first}"
-            fix = "rename or remove one of the motifs"
-            raise DataError(what, file=shown, line=line, record=motif.id, fix=fix)
+            raise fault(what, "rename or remove one of the motifs")
         seen[motif.id] = line
         for name in (motif.id, motif.name):
             if spoilt := find_spoilt_name(name):
-                what = f"the motif's name '{name}' {spoilt[0]}"
-                raise DataError(what, file=shown, line=line, record=motif.id, fix=spoilt[1])
+                raise fault(f"the motif's name '{name}' {spoilt[0]}", spoilt[1])
         motifs.append(motif)
     if not motifs:
         what = f"holds no motif: this {kind} file ends before the first one"
@@ -105,26 +104,24 @@ def _read_meme_text(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]
     known = False
     header: tuple[int, str, str] | None = None  # line, id, name
     for at, (number, text) in enumerate(lines):
-        words = _split_plainly(text)
+        words, fault = _split_plainly(text), RowReader(shown, number).fault
         if text.startswith("MEME version"):
             known = True
         elif text.startswith("ALPHABET"):
             _check_alphabet(lines, at, shown)
         elif words[:1] == ["MOTIF"] and text.startswith("MOTIF"):
             if not known:
-                what = "a MOTIF before any line 'MEME version'"
-                raise DataError(what, file=shown, line=number, fix="add 'MEME version 4' above")
+                raise fault("a MOTIF before any line 'MEME version'", "add 'MEME version 4' above")
             if header is not None:
                 raise _without_matrix(header, shown)
             if len(words) < 2:
-                what = "a MOTIF line without a name"
-                raise DataError(what, file=shown, line=number, fix="name the motif: MOTIF NAME")
+                raise fault("a MOTIF line without a name", "name the motif: MOTIF NAME")
             second = len(words) > 2 and words[2] != "NA" and not words[2].startswith("width")
             header = number, words[1], words[2] if second else words[1]
         elif text.lstrip().startswith("letter-probability matrix"):
             if header is None:
                 what = "a letter-probability matrix without a MOTIF line above"
-                raise DataError(what, file=shown, line=number, fix="add a line: MOTIF NAME")
+                raise fault(what, "add a line: MOTIF NAME")
             start, name, alias = header
             matrix, sites = _read_rows(lines, at, shown, name)
             yield start, Motif(name, alias, matrix, sites)
@@ -188,7 +185,7 @@ def _read_rows(
             break
         if width is not None and len(rows) >= width:
             raise fault(f"more rows than w= {width:g}", "correct w=, or remove rows", line)
-        rows.append(_read_probabilities(words, shown, line, name))
+        rows.append(_read_probabilities(words, RowReader(shown, line, name).fault))
     if not rows or width not in (None, len(rows)):
         declared = "" if width is None else f", w= {width:g} declares more"
         what = f"the matrix ends after {len(rows)} rows{declared}: is the file cut short?"
@@ -210,20 +207,17 @@ def _split_plainly(text: str) -> list[str]:
     return [word for word in re.split(r"[ \t]+", text) if word]
 
 
-def _read_probabilities(words: list[str], shown: str, line: int, name: str) -> list[float]:
-    values = [_read_number(word) for word in words]
-    numbers = [value for value in values if value is not None]
-    what = ""
+def _read_probabilities(words: list[str], fault: Fault) -> list[float]:
+    numbers = [value for word in words if (value := _read_number(word)) is not None]
     if len(numbers) != 4 or len(words) != 4:
         what = f"a row needs four numbers (A, C, G, T), found '{' '.join(words)[:40]}'"
     elif not np.isfinite(numbers).all() or min(numbers) < 0:
         what = f"a probability is negative or not finite: '{' '.join(words)[:40]}'"
     elif abs(sum(numbers) - 1) > _TOLERANCE:
         what = f"the row sums to {sum(numbers):.6g}, not to 1"
-    if what:
-        fix = "give probabilities, each row with the sum 1"
-        raise DataError(what, file=shown, line=line, record=name, fix=fix)
-    return numbers
+    else:
+        return numbers
+    raise fault(what, "give probabilities, each row with the sum 1")
 
 
 def _parse(text: str, kind: str, shown: str, line: int, record: str | None) -> Any:
@@ -241,8 +235,7 @@ def _parse_one(text: str, kind: str, shown: str, line: int, record: str) -> Any:
     found = _parse(text, kind, shown, line, record)
     if len(found) != 1:  # a line may end an entry to Biopython and not to us
         what = f"this {kind} record holds {len(found)} motifs, not one"
-        fix = f"repair the record, or {_AGAIN}"
-        raise DataError(what, file=shown, line=line, record=record, fix=fix)
+        raise RowReader(shown, line, record).fault(what, f"repair the record, or {_AGAIN}")
     return found[0]
 
 
@@ -357,10 +350,10 @@ def _read_entry(entry: list[Line], keys: list[str], shown: str) -> Motif:
     name = (values.get("AC") or values.get("ID") or "").split(";")[0]
     if not name:
         raise DataError("has no AC and no ID", file=shown, line=line, fix="name the entry")
-    strange = next((row for row in entry if not _KEY.match(row[1])), None)
-    if strange is not None:
-        what = f"cannot be parsed: '{strange[1][:40]}' does not begin with a key of two letters"
-        raise DataError(what, file=shown, line=strange[0], record=name, fix="correct the line")
+    for at, row in entry:
+        if not _KEY.match(row):
+            what = f"cannot be parsed: '{row[:40]}' does not begin with a key of two letters"
+            raise DataError(what, file=shown, line=at, record=name, fix="correct the line")
     for at, row in entry:
         key, *words = row.split()
         if key.isdigit() and any(read_number(word) is None for word in words[:4]):

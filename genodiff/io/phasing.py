@@ -217,10 +217,10 @@ class RecordPhaser:
         if record.chrom != chrom:
             self._close_all()
             self._samples = [_Sample() for _ in self._samples]
-        if record.chrom == chrom and record.pos < pos:
+            if record.chrom in self._contigs:
+                raise self._refuse(record, f"stands apart from the others of {record.chrom}")
+        elif record.pos < pos:
             raise self._refuse(record, f"stands behind {chrom}:{pos}")
-        if record.chrom != chrom and record.chrom in self._contigs:
-            raise self._refuse(record, f"stands apart from the others of {record.chrom}")
         self._contigs.add(record.chrom)
         self._at = (record.chrom, record.pos)
         start = record.pos - 1

@@ -70,8 +70,7 @@ def end_process(code: int) -> None:
     where a thread that the interpreter would wait for still runs, and where the last words cannot
     be written: then the usual end is the right one.
     """
-    alone = all(t.daemon or t is threading.main_thread() for t in threading.enumerate())
-    if not alone:
+    if not all(t.daemon or t is threading.main_thread() for t in threading.enumerate()):
         return
     atexit._run_exitfuncs()
     try:

@@ -19,6 +19,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,9 @@ def check_target(
     refuse_elsewhere(path)
     _refuse_inputs(path, inputs)
     mode = _check_writable(path)
-    if mode is None or force or is_stream(path):
+    if mode is None or force or is_stream(path) or is_own_file(path):
         return
-    if not is_own_file(path) and not (known is not None and known(Path(path))):
+    if known is None or not known(Path(path)):
         what = "is there already, and genodiff did not write it (or it was changed since)"
         raise UsageError(what, file=path, fix="give another name, or --force to replace it")
 
@@ -98,10 +99,8 @@ def set_aside(path: str | Path) -> Path | None:
     target = Path(path)
     if not os.path.lexists(target) or _is_empty_folder(target):
         return None
-    number = 1
-    while os.path.lexists(f"{target}.{number}"):
-        number += 1
-    aside = Path(f"{target}.{number}")
+    names = (Path(f"{target}.{number}") for number in count(1))
+    aside = next(name for name in names if not os.path.lexists(name))
     try:
         target.rename(aside)
     except OSError as fault:
@@ -145,12 +144,8 @@ def is_own_folder(folder: str | Path, sidecar: str) -> bool:
     files = told.get("files")
     if not isinstance(told.get("genodiff"), str) or not isinstance(files, dict):
         return False
-    there = {
-        os.path.relpath(os.path.join(at, name), folder)
-        for at, _, names in os.walk(folder)
-        for name in names
-    }
-    if there != {*files, sidecar}:
+    paths = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)
+    if {os.path.relpath(path, folder) for path in paths} != {*files, sidecar}:
         return False
     return all(describe_file(Path(folder) / name) == said for name, said in files.items())
 

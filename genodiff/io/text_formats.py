@@ -83,10 +83,9 @@ def _is_phylip(lines: list[str]) -> bool:
 
 
 def _is_hub(lines: list[str]) -> bool:
-    words = [line.split(" ")[0] for line in lines[:6]]
-    return words[0] in ("hub", "track", "genome") and bool(
-        {"bigDataUrl", "genomesFile", "trackDb", "shortLabel"} & {*words[1:]}
-    )
+    first, *words = [line.split(" ")[0] for line in lines[:6]]
+    known = {"bigDataUrl", "genomesFile", "trackDb", "shortLabel"}
+    return first in ("hub", "track", "genome") and not known.isdisjoint(words)
 
 
 _HERE = "give the file itself"
@@ -131,9 +130,7 @@ _FORMATS = (
     ),
     TextFormat((), _is_hub, "a track hub's description", "give the files that it names"),
     TextFormat((), _first(r"HTTP/\d"), "a server's answer", "download the file without its head"),
-    TextFormat(
-        (), _first(r"(import|from) [\w.]+( import| as|$)"), "a program in Python", _HERE
-    ),
+    TextFormat((), _first(r"(import|from) [\w.]+( import| as|$)"), "a program in Python", _HERE),
     TextFormat((), _first("#NEXUS"), "NEXUS", _ALIGNED),
     TextFormat((), _first("# STOCKHOLM"), "Stockholm", _ALIGNED),
     TextFormat((), _first("CLUSTAL"), "Clustal", _ALIGNED),
@@ -194,12 +191,10 @@ def find_other_format(head: bytes, wanted: str) -> Diagnosis | None:
     if lines[0].lstrip().startswith(("{", "[")) and not re.match(r"\s*\[[\w. -]+\]$", lines[0]):
         known = _name_json(head)
         return None if known is None or "json" in wanted or "codon" in wanted else known
-    for one in _FORMATS:
-        if one.begins(lines):
-            return (
-                None if any(word.lower() in wanted for word in one.words) else (one.what, one.fix)
-            )
-    return None
+    known = next((one for one in _FORMATS if one.begins(lines)), None)
+    if known is None or any(word.lower() in wanted for word in known.words):
+        return None
+    return known.what, known.fix
 
 
 def _name_json(head: bytes) -> Diagnosis | None:

@@ -3,7 +3,7 @@
 import codecs
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from math import inf, isfinite
 from pathlib import Path
@@ -143,10 +143,8 @@ _POWER = re.compile(r"[0-9]+(?:[.,][0-9]+)?[eE][+-]?[0-9]+")
 _THOUSANDS = re.compile(
     "[0-9]{1,3}(?:(?:,[0-9]{3})+|(?:[.][0-9]{3})+|(?:['’ \xa0\u202f][0-9]{3})+)"
 )
-_DATE = re.compile(
-    r"\d{1,2}-(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(?:-\d\d(?:\d\d)?)?"
-    r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d\d"
-)
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DATE = re.compile(rf"\d{{1,2}}-{_MONTH}(?:-\d\d(?:\d\d)?)?|{_MONTH}-\d\d")
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,6}|#x[0-9a-fA-F]{1,5});")
 _QUOTES = "\"'‘’“”„«»`´="
 _DASHES = "‐‑‒–—―−"
@@ -199,10 +197,8 @@ def explain_whole(text: str) -> Diagnosis:
     if _THOUSANDS.fullmatch(text):
         return "has thousands separators: not an integer", _PLAIN
     if _POWER.fullmatch(text):
-        return (
-            "is in scientific notation, which may have lost digits: not an integer",
-            f"{_PLAIN} (R: options(scipen = 999); a spreadsheet: format the column as a number)",
-        )
+        fix = f"{_PLAIN} (R: options(scipen = 999); a spreadsheet: format the column as a number)"
+        return "is in scientific notation, which may have lost digits: not an integer", fix
     return "is not an integer", _PLAIN
 
 
@@ -251,6 +247,10 @@ def find_spoilt_name(name: str) -> Diagnosis | None:
     if _DATE.fullmatch(name):
         return "is a date, as spreadsheets make of names such as SEPT1 or 3-1", "write the name"
     return None
+
+
+Fault = Callable[[str, str], DataError]
+"""Makes the error of a row from what is wrong and the remedy, as `RowReader.fault`."""
 
 
 class RowReader(NamedTuple):

@@ -93,7 +93,8 @@ def lay_transcript(
                             apart=tuple(kept), unknown=BEYOND)  # fmt: skip
     exons, coding = one.exons, one.coding
     if circular and not trans:
-        exons, coding = (tuple(_turn_back(piece, length) for piece in some)
+        # what is wholly behind the origin is counted from the contig's start on
+        exons, coding = (tuple(_move(piece, -length * (piece.start // length)) for piece in some)
                          for some in (exons, coding))  # fmt: skip
         exons = unroll(exons, length)
         moved = tuple(_move_into(piece, exons, length) for piece in coding)
@@ -130,18 +131,16 @@ def unroll(pieces: tuple[GenePart, ...], length: int) -> tuple[GenePart, ...]:
     way, shift, found = pieces[0].strand, 0, list[GenePart]()
     for one in pieces[::way]:
         shift += length * bool(found and one.start + shift < found[-1].start)
-        found.append(GenePart(one.start + shift, one.end + shift, way))
+        found.append(_move(one, shift))
     return tuple(found[::way])
 
 
-def _turn_back(piece: GenePart, length: int) -> GenePart:
-    """A piece that is wholly behind the origin, from the contig's start on."""
-    turns = length * (piece.start // length)
-    return piece._replace(start=piece.start - turns, end=piece.end - turns)
+def _move(piece: GenePart, bases: int) -> GenePart:
+    return GenePart(piece.start + bases, piece.end + bases, piece.strand)
 
 
 def _move_into(piece: GenePart, exons: Sequence[GenePart], length: int) -> GenePart:
-    other = GenePart(piece.start + length, piece.end + length, piece.strand)
+    other = _move(piece, length)
     return other if not covers(exons, [piece]) and covers(exons, [other]) else piece
 
 

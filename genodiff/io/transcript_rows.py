@@ -161,10 +161,9 @@ def _join_one(
         ]
         starts, ends = one.starts, one.ends
         if len(frames) == 1:  # a file that has such rows has them for every whole CDS
-            starts = starts and not (
-                known.parts["start_codon"] and key not in known.parts["start_codon"]
-            )
-            ends = ends and not (known.parts["stop_codon"] and not stops)
+            begun = known.parts["start_codon"]
+            starts = starts and (not begun or key in begun)
+            ends = ends and (not known.parts["stop_codon"] or bool(stops))
         one = one._replace(starts=starts, ends=ends, recoded=(*said.recoded, *recoded))
         yield lay_transcript(one, length, circular=circular, trans=said.trans)
 
@@ -358,11 +357,8 @@ def _split_frames(
     of_gene = any(one.type.endswith("gene") and one.names.get("ID") in parents for one in owners)
     ordered = sorted(rows, key=lambda row: row.start)
     steps = list(pairwise(ordered))
-    if (
-        of_gene
-        or any(b.start - a.end < _NARROW for a, b in steps)
-        or not (_check_phases(ordered if rows[0].strand != "-" else ordered[::-1]))
-    ):
+    narrow = any(b.start - a.end < _NARROW for a, b in steps)
+    if of_gene or narrow or not _check_phases(ordered[:: STRANDS.get(rows[0].strand, 1)]):
         return apart
     if not exons:
         return [(list(rows), True)]

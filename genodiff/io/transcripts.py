@@ -7,6 +7,8 @@ Whatever says something of genes reads them here: consequences, labels of bases,
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,12 +65,12 @@ def read_transcripts(
         shown = source.shown
         rows: Iterator[Transcript]
         if source.flat:
-            records = (
+            renamed = (
                 one._replace(name=find_contig(one.name, contigs, shown) or one.name)
                 for one in source.records
             )
-            rows = (one for record in records
-                    for one in list_record(record, contigs, seen, circular))  # fmt: skip
+            listed = (list_record(one, contigs, seen, circular) for one in renamed)
+            rows = chain.from_iterable(listed)
         else:
             rows = _read_rows(source.lines, path, contigs, seen, circular)
         found = [_settle(one, contigs, genome) for one in rows]
@@ -79,8 +81,8 @@ def read_transcripts(
         raise DataError("has no gene on the genome's contigs", file=shown, fix=f"give {_FORMATS}")
     warn_of_contigs(seen, contigs, shown)
     _report_unknown(found, shown)
-    listed = sorted(found, key=lambda one: one[:3])
-    return TranscriptFile(listed, frozenset(known), frozenset(circular))
+    found.sort(key=lambda one: one[:3])
+    return TranscriptFile(found, frozenset(known), frozenset(circular))
 
 
 def _settle(one: Transcript, contigs: Mapping[str, int], genome: Genome | None) -> Transcript:
@@ -122,15 +124,14 @@ def _read_rows(
         gene = read_blocks(path, row, fields)
         one = Transcript(*gene[:4], gene.name, gene.name)
         if len(fields) < 12 or not gene.strand:
-            laid = lay_transcript(one._replace(unknown=NO_CDS), contigs[one.contig], circular=False)
+            one = one._replace(unknown=NO_CDS)
         else:
             parts = ((GenePart(a, b, gene.strand) for a, b in some[:: gene.strand])
                      for some in (gene.exons, gene.coding))  # fmt: skip
             exons, coding = map(tuple, parts)
             one = one._replace(exons=exons, coding=coding)
-            laid = lay_transcript(one, contigs[one.contig], circular=False)
+        laid = lay_transcript(one, contigs[one.contig], circular=False)
         return laid or one._replace(unknown=BEYOND, exons=(), coding=())
 
-    return read_rows(
-        lines, path, keeps, lambda rows: join_transcripts(rows, contigs, circular), of_bed
-    )
+    of_annotation = partial(join_transcripts, contigs=contigs, circular=circular)
+    return read_rows(lines, path, keeps, of_annotation, of_bed)

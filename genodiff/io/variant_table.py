@@ -25,7 +25,7 @@ from genodiff.io.input_file import name_input, open_input
 from genodiff.io.planning import VARIANTS, is_planning
 from genodiff.io.tables import ENDINGS, find_ending, find_usual
 from genodiff.io.text_formats import find_other_format
-from genodiff.io.text_lines import is_missing, read_text_lines, read_whole
+from genodiff.io.text_lines import RowReader, is_missing, read_text_lines, read_whole
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import check_alleles, check_names, check_ref, parse_position
 
@@ -71,42 +71,38 @@ class VariantTable:
             fix = "give a row for each variant"
             raise DataError("is empty: no variant", file=name_input(path), fix=fix)
         if n := int(self._table["strand"].is_in(_MINUS).sum()):
-            log.warning(
-                "%s: %d of %d rows have - in the column of strands, which is not used: REF and ALT "
-                "are letters of the strand of the FASTA",
-                name_input(path), n, len(self),
-            )  # fmt: skip
+            what = "%s: %d of %d rows have - in the column of strands, which is not used: %s"
+            why = "REF and ALT are letters of the strand of the FASTA"
+            log.warning(what, name_input(path), n, len(self), why)
         starts = self._table["by_start"].any()
         self._shift = self._find_shift() if starts else 0
         if (n := int((self._table["ref"].str.strip_chars() == "-").sum())) and not starts:
-            log.warning(
-                "%s: %s written with - as REF: read as behind POS, as ANNOVAR and MAF have it; VEP "
-                "has them before it",
-                name_input(path), format_count(n, "insertion"),
-            )  # fmt: skip
+            what = "%s: %s written with - as REF: %s; VEP has them before it"
+            how = "read as behind POS, as ANNOVAR and MAF have it"
+            log.warning(what, name_input(path), format_count(n, "insertion"), how)
 
     def __len__(self) -> int:
         return self._table.height
 
     def records(self) -> Iterator[VariantRecord]:
         """Its rows, in order. `line` counts the rows of a parquet file or a frame from 2."""
+        shown = name_input(self.path)
         for *values, line in self._table.drop("strand", "by_start").iter_rows():
             chrom, pos, ref, alt, name, end = ("" if v is None else v.strip() for v in values)
+            fault = RowReader(shown, line).fault
             if is_missing(chrom) or chrom != "".join(chrom.split()):
-                what = f"'{chrom}' is not the name of a contig"
-                raise self._fault(line, what, "remove blanks, or give it")
-            check_names(chrom, name, line, self.path)
+                raise fault(f"'{chrom}' is not the name of a contig", "remove blanks, or give it")
+            check_names(chrom, name, fault)
             at = read_whole(pos)
-            at = parse_position(pos, line, self.path) if at is None else at
-            at += self._shift
-            check_alleles(ref, alt, line, self.path)
+            at = self._shift + (parse_position(pos, fault) if at is None else at)
+            check_alleles(ref, alt, fault)
             if ref != "-":
-                check_ref(ref, line, self.path)
+                check_ref(ref, fault)
             elif end != "." and (last := read_whole(end)) is not None:
                 at = min(at, last)
             if alt == "" or alt == ref == "-":
                 fix = "write a deletion as -, or with the base before it, and no ALT as ."
-                raise self._fault(line, f"ALT '{alt}' is no base", fix)
+                raise fault(f"ALT '{alt}' is no base", fix)
             alts = () if alt == "." else tuple(alt.split(","))
             yield VariantRecord(line, chrom, at, name or ".", ref, alts)
 
@@ -124,14 +120,10 @@ class VariantTable:
             return 0
         line = next((line for shift, line in shifts.items() if shift not in (0, 1)), None)
         line = max(shifts.values(), default=1) if line is None else line
-        what = "a column of starts without ends that say how they count"
-        if shifts:
-            what = "start, end and the length of REF disagree"
+        none = "a column of starts without ends that say how they count"
+        what = "start, end and the length of REF disagree" if shifts else none
         fix = "give a column pos that counts from 1"
-        raise self._fault(line, what, fix)
-
-    def _fault(self, line: int, what: str, fix: str) -> DataError:
-        return DataError(what, file=name_input(self.path), line=line, fix=fix)
+        raise DataError(what, file=name_input(self.path), line=line, fix=fix)
 
 
 def _read_table(path: str | Path, other: list[str]) -> pl.DataFrame:

@@ -11,7 +11,14 @@ from pathlib import Path
 
 from genodiff.errors import DataError
 from genodiff.io.input_file import name_input
-from genodiff.io.text_lines import explain_whole, find_spoilt_name, is_missing, read_text_lines
+from genodiff.io.text_lines import (
+    Fault,
+    RowReader,
+    explain_whole,
+    find_spoilt_name,
+    is_missing,
+    read_text_lines,
+)
 from genodiff.io.variants import VariantRecord
 
 COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO")
@@ -39,19 +46,20 @@ def read_vcf(path: str | Path) -> tuple[VcfHeader, Iterator[VariantRecord]]:
 
 def parse_vcf(lines: Iterable[Line], path: str | Path) -> tuple[VcfHeader, Iterator[VariantRecord]]:
     """As `read_vcf`, of numbered lines; `path` is for messages."""
-    rows = iter(lines)
-    header = _read_header(rows, path)
+    rows, shown = iter(lines), name_input(path)
+    header = _read_header(rows, shown)
     # an empty line is no record: some writers end a file with one
-    return header, (_parse_record(line, number, header, path) for number, line in rows if line)
+    return header, (_parse_record(line, number, header, shown) for number, line in rows if line)
 
 
-def _read_header(rows: Iterator[Line], path: str | Path) -> VcfHeader:
+def _read_header(rows: Iterator[Line], shown: str) -> VcfHeader:
     meta: list[str] = []
     for number, line in rows:
+        fault = RowReader(shown, number).fault
         if line.startswith("##"):
             if number == 1 and not line.startswith("##fileformat=VCF"):
                 fix = "a VCF begins with ##fileformat=VCFv4.2 or the like"
-                raise _fault(path, number, "no VCF: another header", fix)
+                raise fault("no VCF: another header", fix)
             meta.append(line)
             continue
         if line.startswith("#CHROM"):
@@ -60,20 +68,19 @@ def _read_header(rows: Iterator[Line], path: str | Path) -> VcfHeader:
             if tuple(names[:_FIELDS]) != COLUMNS or (len(names) > 8 and names[8] != "FORMAT"):
                 what = "the line of column names is not as in a VCF"
                 fix = "separate these by tabs: " + " ".join(COLUMNS)
-                raise _fault(path, number, what, fix)
+                raise fault(what, fix)
             if len(set(names[9:])) < len(names) - 9:
-                raise _fault(path, number, "duplicate sample", "give each its own name")
+                raise fault("duplicate sample", "give each its own name")
             return VcfHeader(meta, line)
-        if not line:
-            continue
-        what = "no VCF header: the line of column names (#CHROM POS ID REF ALT ...) is missing"
-        raise _fault(path, number, what, "give a VCF with its header, or a table with column names")
+        if line:
+            what = "no VCF header: the line of column names (#CHROM POS ID REF ALT ...) is missing"
+            raise fault(what, "give a VCF with its header, or a table with column names")
     what = "ends before any record: no VCF header" if meta else "is empty: no VCF header"
-    raise DataError(what, file=name_input(path), fix="give a VCF with its header")
+    raise DataError(what, file=shown, fix="give a VCF with its header")
 
 
-def _parse_record(line: str, number: int, header: VcfHeader, path: str | Path) -> VariantRecord:
-    fields = line.split("\t")
+def _parse_record(line: str, number: int, header: VcfHeader, shown: str) -> VariantRecord:
+    fields, fault = line.split("\t"), RowReader(shown, number).fault
     if len(fields) > header.width and not any(fields[header.width :]):
         fields = fields[: header.width]  # tabs at the end of a row
     if len(fields) != header.width:
@@ -81,41 +88,41 @@ def _parse_record(line: str, number: int, header: VcfHeader, path: str | Path) -
         what = f"has {len(fields)} columns, {'fewer' if few else 'more'} than {header.width}"
         blanks = few and len(line.split()) >= header.width
         fix = "separate columns by tabs" if blanks else "give every row the header's columns"
-        raise _fault(path, number, what, fix)
+        raise fault(what, fix)
     chrom, position, name, ref, alt = fields[:5]
     if not chrom or chrom != "".join(chrom.split()):
-        raise _fault(path, number, f"'{chrom}' is not the name of a contig", "remove blanks")
+        raise fault(f"'{chrom}' is not the name of a contig", "remove blanks")
     blank = next((text for text in (name, ref, alt) if " " in text), None)
     if blank is not None:
-        raise _fault(path, number, f"'{blank}' has a blank", "remove it")
-    check_names(chrom, name, number, path)
-    pos = parse_position(position, number, path)
-    check_alleles(ref, alt, number, path)
-    check_ref(ref, number, path)
+        raise fault(f"'{blank}' has a blank", "remove it")
+    check_names(chrom, name, fault)
+    pos = parse_position(position, fault)
+    check_alleles(ref, alt, fault)
+    check_ref(ref, fault)
     alts = () if alt == "." else tuple(alt.split(","))
     if not all(alts) or alt == "":
-        raise _fault(path, number, "an ALT allele is empty", "write . where there is no ALT")
+        raise fault("an ALT allele is empty", "write . where there is no ALT")
     return VariantRecord(number, chrom, pos, name, ref, alts, tuple(fields[5:]))
 
 
-def parse_position(text: str, number: int, path: str | Path) -> int:
+def parse_position(text: str, fault: Fault) -> int:
     """POS as a whole number, counted from 1 (0 is a telomere). Raises `DataError`."""
     if _DIGITS.fullmatch(text):
         return int(text)
     why, fix = explain_whole(text)
     if re.fullmatch("-[0-9]+", text):
         why = "is negative"
-    raise _fault(path, number, f"the position (POS) '{text}' {why}", f"POS counts from 1: {fix}")
+    raise fault(f"the position (POS) '{text}' {why}", f"POS counts from 1: {fix}")
 
 
-def check_names(chrom: str, name: str, number: int, path: str | Path) -> None:
+def check_names(chrom: str, name: str, fault: Fault) -> None:
     """Raises `DataError` for a contig or an ID that a spreadsheet or a web page spoilt."""
     for what, text in (("contig's name", chrom), ("ID", name)):
         if text and (spoilt := find_spoilt_name(text)):
-            raise _fault(path, number, f"the {what} '{text}' {spoilt[0]}", spoilt[1])
+            raise fault(f"the {what} '{text}' {spoilt[0]}", spoilt[1])
 
 
-def check_alleles(ref: str, alt: str, number: int, path: str | Path) -> None:
+def check_alleles(ref: str, alt: str, fault: Fault) -> None:
     """Raises `DataError` for NA, null and the like, and for letters in quotes.
 
     NA and NAN beside an allele that begins with N are bases: a deletion, or an insertion.
@@ -124,22 +131,16 @@ def check_alleles(ref: str, alt: str, number: int, path: str | Path) -> None:
         bases = allele.upper() in ("NA", "NAN") and other[:1] in ("N", "n")
         if allele and is_missing(allele) and not bases:
             fix = "give its bases, or remove the row; where there is no ALT, write ."
-            raise _fault(path, number, f"{what} '{allele}' says that a value is missing", fix)
+            raise fault(f"{what} '{allele}' says that a value is missing", fix)
         spoilt = find_spoilt_name(allele)
         if not allele.isascii():
             spoilt = spoilt or ("has a letter that is not ASCII", "write A, C, G, T or N")
         if spoilt:
-            raise _fault(path, number, f"{what} '{allele}' {spoilt[0]}", spoilt[1])
+            raise fault(f"{what} '{allele}' {spoilt[0]}", spoilt[1])
 
 
-def check_ref(ref: str, number: int, path: str | Path) -> None:
+def check_ref(ref: str, fault: Fault) -> None:
     """Raises `DataError` where REF is not made of letters."""
-    if _REF.fullmatch(ref):
-        return
-    what = f"REF '{ref}' is not a sequence of bases" if ref else "REF is empty"
-    fix = "give at least one base; an insertion has the base before it"
-    raise _fault(path, number, what, fix)
-
-
-def _fault(path: str | Path, number: int, what: str, fix: str) -> DataError:
-    return DataError(what, file=name_input(path), line=number, fix=fix)
+    if not _REF.fullmatch(ref):
+        what = f"REF '{ref}' is not a sequence of bases" if ref else "REF is empty"
+        raise fault(what, "give at least one base; an insertion has the base before it")
