@@ -92,7 +92,9 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
     file cannot be written.
     """
     refuse_elsewhere(path)
-    mode_bits = _mode_of(Path(path))
+    mode_bits = None
+    with suppress(OSError):
+        mode_bits = os.stat(path).st_mode
     if mode_bits is not None and stat.S_ISDIR(mode_bits):
         raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
     is_special = mode_bits is not None and not stat.S_ISREG(mode_bits)
@@ -254,13 +256,6 @@ class _Raw(io.FileIO):
 def _temporary(target: Path) -> Path:
     # Not built from the target's name: that may have the 255 bytes that a name may have.
     return target.parent / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}"
-
-
-def _mode_of(path: Path) -> int | None:
-    try:
-        return path.stat().st_mode
-    except OSError:
-        return None
 
 
 def _sync(path: str | Path) -> None:

@@ -52,13 +52,9 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
     naming the line; also where no interval is left. Dropped empty and repeated rows are counted in
     the log.
     """
-    rows: list[_Row] = []
-    empty = 0
-    for row, _ in parse_bed_lines(path, read_text_lines(path, "BED"), contigs):
-        if row[1] == row[2]:
-            empty += 1
-        else:
-            rows.append(row)
+    found = [row for row, _ in parse_bed_lines(path, read_text_lines(path, "BED"), contigs)]
+    rows = [row for row in found if row[1] < row[2]]
+    empty = len(found) - len(rows)
     if not rows:
         some = f"holds no interval with any base ({empty} empty)"
         what = some if empty else "is empty: no interval"

@@ -86,16 +86,13 @@ def _judge(feature: SeqRecord, sequence: bytes, report: CodingReport) -> None:
 
 def _extract(feature: SeqRecord, sequence: bytes) -> Seq | None:
     """The letters of a CDS in its own direction, or None where its location is not all here."""
-    for part in feature.location.parts:
-        if part.ref is not None:
-            return None
-        try:
-            inside = 0 <= int(part.start) <= int(part.end) <= len(sequence)
-        except TypeError:  # an unknown position
-            return None
-        if not inside:
-            return None
-    return feature.extract(Seq(sequence))
+    parts = feature.location.parts
+    try:
+        ends = [(int(part.start), int(part.end)) for part in parts if part.ref is None]
+    except TypeError:  # an unknown position
+        return None
+    inside = all(0 <= start <= end <= len(sequence) for start, end in ends)
+    return feature.extract(Seq(sequence)) if inside and len(ends) == len(parts) else None
 
 
 def _translate(codons: str, table: int) -> str:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from genodiff.errors import DataError, format_count
 from genodiff.io.file_kinds import find_format
 from genodiff.io.input_file import name_input
-from genodiff.io.text_lines import read_text_lines
+from genodiff.io.text_lines import RowReader, read_text_lines
 
 log = logging.getLogger("genodiff")
 
@@ -215,19 +215,15 @@ def _is_open(text: str) -> bool:
 
 def _check_names(names: list[str], header: Line, shown: str) -> None:
     """Raises `DataError` for a name that stands twice, and for a row in place of names."""
+    fault = RowReader(shown, header[0]).fault
     said = [name for name in names if name]
-    again = next((name for name in said if said.count(name) > 1), None)
-    if again is not None:
-        what, fix = f"duplicate column name: '{again[:40]}'", "rename it"
-        raise DataError(what, file=shown, line=header[0], fix=fix)
-    hidden = next((name for name in names if not name.isprintable()), None)
-    if hidden is not None:
+    if again := next((name for name in said if said.count(name) > 1), ""):
+        raise fault(f"duplicate column name: '{again[:40]}'", "rename it")
+    if hidden := next((name for name in names if not name.isprintable()), ""):
         what = f"the column's name {hidden[:40]!a} has an invisible character"
-        raise DataError(what, file=shown, line=header[0], fix="remove it")
+        raise fault(what, "remove it")
     if any(len(name) > 15 and not name.upper().strip("ACGTN") for name in names):
-        fix = "add a line: sequence,label"
-        what = "no header line: this one holds a sequence"
-        raise DataError(what, file=shown, line=header[0], fix=fix)
+        raise fault("no header line: this one holds a sequence", "add a line: sequence,label")
 
 
 def _find_shift(
@@ -265,16 +261,16 @@ def _rows(
             if not any(fields) and len(fields) == width:
                 empty += 1
                 continue
+            fault = RowReader(shown, number).fault
             if len(fields) != width:
                 what = f"{len(fields)} field{'s' * (len(fields) != 1)}, but the header has {width}"
                 read = f"the file is read as separated by {SEPARATORS.get(separator, separator)}"
                 fix = f"correct the row (a quote or a separator too many or too few? {read})"
-                raise DataError(what, file=shown, line=number, fix=fix)
+                raise fault(what, fix)
             if cut:
                 fields.pop()
             if fields == names:
-                what = "the line of column names stands again"
-                raise DataError(what, file=shown, line=number, fix="remove it")
+                raise fault("the line of column names stands again", "remove it")
             yield number, fields
     for n, noun in (empty, "empty row"), (comments, "comment line below the names"):
         if n:

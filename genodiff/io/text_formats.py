@@ -191,10 +191,10 @@ def find_other_format(head: bytes, wanted: str) -> Diagnosis | None:
     if lines[0].lstrip().startswith(("{", "[")) and not re.match(r"\s*\[[\w. -]+\]$", lines[0]):
         known = _name_json(head)
         return None if known is None or "json" in wanted or "codon" in wanted else known
-    known = next((one for one in _FORMATS if one.begins(lines)), None)
-    if known is None or any(word.lower() in wanted for word in known.words):
+    found = next((one for one in _FORMATS if one.begins(lines)), None)
+    if found is None or any(word.lower() in wanted for word in found.words):
         return None
-    return known.what, known.fix
+    return found.what, found.fix
 
 
 def _name_json(head: bytes) -> Diagnosis | None:

@@ -80,7 +80,11 @@ def read_transcripts(
     if all(one.unknown == BEYOND for one in found) and not was_cut(shown):
         raise DataError("has no gene on the genome's contigs", file=shown, fix=f"give {_FORMATS}")
     warn_of_contigs(seen, contigs, shown)
-    _report_unknown(found, shown)
+    reasons = Counter(one.unknown for one in found if one.unknown not in ("", NO_CDS))
+    if reasons:
+        some = "; ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common())
+        what = "%s: the protein of %s is unknown: no change of amino acids, no label (%s)"
+        log.warning(what, shown, format_count(reasons.total(), "transcript"), some)
     found.sort(key=lambda one: one[:3])
     return TranscriptFile(found, frozenset(known), frozenset(circular))
 
@@ -96,14 +100,6 @@ def _settle(one: Transcript, contigs: Mapping[str, int], genome: Genome | None) 
         if check_guess(one, letters):
             return one
     return one._replace(unknown=NO_ORDER)
-
-
-def _report_unknown(found: Sequence[Transcript], shown: str) -> None:
-    reasons = Counter(one.unknown for one in found if one.unknown not in ("", NO_CDS))
-    if reasons:
-        some = "; ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common())
-        what = "%s: the protein of %s is unknown: no change of amino acids, no label (%s)"
-        log.warning(what, shown, format_count(reasons.total(), "transcript"), some)
 
 
 def _read_rows(

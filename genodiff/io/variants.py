@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
 from genodiff.errors import DataError, format_count
 from genodiff.io.faidx import Genome
@@ -46,42 +46,29 @@ class Allele:
 
 
 class Unscorable(StrEnum):
-    """Why an ALT has no score. The value is its word in FILTER and in tables."""
+    """Why an ALT has no score: its word in FILTER and in tables, and `meaning` for headers."""
 
-    REF = "ref_mismatch"
-    CONTIG = "unknown_contig"
-    OUTSIDE = "outside_contig"
-    SYMBOLIC = "symbolic"
-    BREAKEND = "breakend"
-    STAR = "spanning_deletion"
-    AMBIGUOUS = "ambiguous_base"
-    SAME = "alt_is_ref"
-    NO_ALT = "no_alt"
-    FAILED = "not_scored"
+    meaning: str
+    REF = "ref_mismatch", "REF is not what the FASTA has there"
+    CONTIG = "unknown_contig", "the FASTA has no contig of this name"
+    OUTSIDE = "outside_contig", "POS or REF is outside the contig"
+    SYMBOLIC = "symbolic", "ALT is symbolic, such as <DEL>"
+    BREAKEND = "breakend", "ALT is a breakend"
+    STAR = "spanning_deletion", "ALT is * (a deletion that spans the site)"
+    AMBIGUOUS = "ambiguous_base", "REF or ALT has a letter other than A, C, G and T"
+    SAME = "alt_is_ref", "ALT is the same as REF"
+    NO_ALT = "no_alt", "there is no ALT"
+    FAILED = "not_scored", "the model gives no score here (see the flags)"
+
+    def __new__(cls, word: str, meaning: str) -> Self:
+        made = str.__new__(cls, word)
+        made._value_, made.meaning = word, meaning
+        return made
 
     @property
     def contradicts(self) -> bool:
         """Whether the record is at odds with the genome, so that its file may be of another."""
         return self in (Unscorable.REF, Unscorable.CONTIG, Unscorable.OUTSIDE)
-
-    @property
-    def meaning(self) -> str:
-        """A description of the reason, as headers give it."""
-        return _MEANINGS[self]
-
-
-_MEANINGS = {
-    Unscorable.REF: "REF is not what the FASTA has there",
-    Unscorable.CONTIG: "the FASTA has no contig of this name",
-    Unscorable.OUTSIDE: "POS or REF is outside the contig",
-    Unscorable.SYMBOLIC: "ALT is symbolic, such as <DEL>",
-    Unscorable.BREAKEND: "ALT is a breakend",
-    Unscorable.STAR: "ALT is * (a deletion that spans the site)",
-    Unscorable.AMBIGUOUS: "REF or ALT has a letter other than A, C, G and T",
-    Unscorable.SAME: "ALT is the same as REF",
-    Unscorable.NO_ALT: "there is no ALT",
-    Unscorable.FAILED: "the model gives no score here (see the flags)",
-}
 
 
 @dataclass(frozen=True, slots=True)
