@@ -78,9 +78,9 @@ def parse_bed_lines(
         line = text.rstrip(" \t")
         if is_bed_comment(line):
             continue
-        fields, reader = _split(line), RowReader(shown, number)
+        fields = _split(line)
         try:
-            row = _row(reader, fields, contigs, first=not columns)
+            row = _row(shown, number, fields, contigs, first=not columns)
         except DataError as fault:
             if not columns:  # no row was BED so far
                 fault = _name_annotation(path, number, line, lines) or fault
@@ -88,7 +88,7 @@ def parse_bed_lines(
         if columns and len(fields) != columns:
             what = f"has {len(fields)} columns where the rows before have {columns}"
             fix = "give every row the same columns ('.' for an unknown value)"
-            raise reader.fault(what, fix)
+            raise RowReader(shown, number).fault(what, fix)
         columns = len(fields)
         yield row, fields
 
@@ -145,10 +145,9 @@ def _name_annotation(
 
 
 def _row(
-    reader: RowReader, fields: list[str], contigs: dict[str, int] | None, *, first: bool
+    shown: str, number: int, fields: list[str], contigs: dict[str, int] | None, *, first: bool
 ) -> _Row:
-    shown, number, _ = reader
-    fault = reader.fault
+    fault = RowReader(shown, number).fault
     if len(fields) < 3:
         raise _too_few("\t".join(fields), fault)
     contig = fields[0]
@@ -163,7 +162,7 @@ def _row(
     if end < start:
         raise fault(f"the end {end} is before the start {start}", "exchange or correct them")
     if contigs is not None:
-        known = find_contig(contig, contigs, str(shown))
+        known = find_contig(contig, contigs, shown)
         if known is None:
             what = f"unknown contig '{contig}': not in the FASTA"
             raise fault(what, suggest_contig(contig, contigs))
