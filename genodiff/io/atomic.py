@@ -94,7 +94,7 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
     refuse_elsewhere(path)
     mode_bits = None
     with suppress(OSError):
-        mode_bits = os.stat(path).st_mode
+        mode_bits = Path(path).stat().st_mode
     if mode_bits is not None and stat.S_ISDIR(mode_bits):
         raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
     is_special = mode_bits is not None and not stat.S_ISREG(mode_bits)

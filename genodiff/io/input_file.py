@@ -99,7 +99,7 @@ class InputFile:
     def _gzip(self, head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
         member, started = zlib.decompressobj(31), False
         for block in chain([head], raw):
-            # Small steps: zlib copies what it does not use, and a file may have 1,000s of members
+            # Small steps: zlib copies what it does not use, and there may be thousands of members
             for at in range(0, len(block), 1 << 18):
                 piece = block[at : at + (1 << 18)]
                 while piece:
