@@ -60,7 +60,7 @@ class Unscorable(StrEnum):
     NO_ALT = "no_alt", "there is no ALT"
     FAILED = "not_scored", "the model gives no score here (see the flags)"
 
-    def __new__(cls, word: str, meaning: str) -> Self:
+    def __new__(cls, word: str, meaning: str = "") -> Self:
         made = str.__new__(cls, word)
         made._value_, made.meaning = word, meaning
         return made
