@@ -102,6 +102,8 @@ def _list_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
     bare = name[3:] if name[:3].lower() == "chr" else name
     others: list[str] = []
+    if not CHROMOSOME.fullmatch(bare) and bare not in MITOCHONDRIA:
+        return (), ()
     if bare in MITOCHONDRIA:
         others = ["M", "MT", "Mito"]
     elif bare.isascii() and bare.isdecimal() and 0 < int(bare) < 40 and bare[0] != "0":
