@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from genodiff.domain import DNA, DOMAINS
 from genodiff.io import atomic
 from genodiff.io.identity import hide_folders
 from genodiff.io.progress import say_slow
@@ -23,7 +22,6 @@ from genodiff.reports.benchmark_tables import (
     format_markdown,
     list_comparisons,
     list_ensembles,
-    list_seen_tests,
     make_comparison_rows,
     make_table_rows,
 )
@@ -77,14 +75,12 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
     """What the template shows of a task."""
     best = sorted(panel.lines, key=lambda line: -line.mean)
     networks = [line for line in best if line.role != "baseline"]
-    drawn = [
-        line.name
-        for line in (networks + [line for line in best if line.role == "baseline"])[:_DRAWN]
-    ]
+    baselines = [line for line in best if line.role == "baseline"]
+    drawn = [line.name for line in (networks + baselines)[:_DRAWN]]
     return {
         "id": f"task-{number}", "title": panel.task, "suite": panel.suite, "split": panel.split,
         "metric": panel.about["metric"],
-        "seen": list_seen_tests(panel),
+        "seen": panel.list_seen_tests(),
         "rows": make_table_rows(panel), "comparisons": make_comparison_rows(panel),
         "compared": describe_comparisons(panel),
         "audit": audit_text(panel), "cuts": cut_notes(panel),
@@ -96,8 +92,7 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
 
 
 def _make_dot(line: ModelResult, metric: str) -> figures.Dot:
-    interval = None if line.estimate is None else line.estimate.ci95
-    drawn = None if interval is None else clip_interval(interval, metric)
+    drawn = None if line.ci95 is None else clip_interval(line.ci95, metric)
     seeds = [row["value"] for row in line.rows if row["value"] is not None]
     return figures.Dot(line.name, line.mean, drawn, seeds, line.role)
 
@@ -125,17 +120,15 @@ def _figures(panel: TaskResult, networks: list[ModelResult], drawn: list[str]) -
             {k: metrics.measure_calibration(truth, p) for k, (p, truth, _) in seen.items()}
         )
     if seen:
-        groups = {}
-        for k, (p, truth, lengths) in seen.items():
 
-            def of(index: Any, p: Any = p, truth: Any = truth) -> float:
-                return metrics.measure(metric, kind, truth[index], p[index])
-
-            groups[k] = metrics.measure_by_length(lengths, of)
-        if max(len(g) for g in groups.values()) > 1:
-            found["length"] = figures.draw_by_length(
-                metric, groups, DOMAINS[panel.about.get("domain", DNA.name)].size_units
+        def group(p: Any, truth: Any, lengths: Any) -> list[dict[str, Any]]:
+            return metrics.measure_by_length(
+                lengths, lambda index: metrics.measure(metric, kind, truth[index], p[index])
             )
+
+        groups = {k: group(*answer) for k, answer in seen.items()}
+        if max(len(g) for g in groups.values()) > 1:
+            found["length"] = figures.draw_by_length(metric, groups, panel.domain.size_units)
     return found
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from genodiff.domain import DNA, DOMAINS
+from genodiff.domain import Domain
 from genodiff.finetuning.choosing import describe_choice
 from genodiff.finetuning.results import null_nonfinite
-from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.reports.blocks import describe_duration
 from genodiff.reports.sweep_results import ModelResult, TaskResult
 from genodiff.statistics.comparisons import show_p
@@ -89,8 +88,7 @@ def list_ensembles(panels: Sequence[TaskResult]) -> list[dict[str, Any]]:
     """
     found = []
     for line in (line for panel in panels for line in panel.lines if line.ensemble):
-        interval = None if line.estimate is None else line.estimate.ci95
-        change = {"seed": None, "key": None, "ci95": None if interval is None else list(interval)}
+        change = {"seed": None, "key": None, "ci95": None if line.ci95 is None else list(line.ci95)}
         row = line.rows[0] | change | {"metrics": null_nonfinite(line.rows[0]["metrics"])}
         found.append(row | {"value": row["metrics"][row["metric"]]})
     return found
@@ -136,7 +134,7 @@ def make_table_rows(panel: TaskResult) -> list[dict[str, str]]:
                 f"{name} {_mean(r['metrics'].get(name) for r in line.rows)}"
                 for name in panel.about.get("metrics", [])[1:]
             ),
-            "setting": _setting(line.rows[0], panel.about.get("domain", DNA.name)),
+            "setting": _setting(line.rows[0], panel.domain),
             "seconds": describe_duration(float(np.mean([r["seconds"] for r in line.rows]))),
         }
         for line in panel.lines
@@ -162,13 +160,12 @@ def _mean(values: Any) -> str:
     return "" if not found or not np.isfinite(found).all() else f"{np.mean(found):.4f}"
 
 
-def _setting(row: dict[str, Any], domain: str) -> str:
+def _setting(row: dict[str, Any], domain: Domain) -> str:
     s = row.get("settings")
     if not s:
         return ""
-    what = f"{row.get('parameters', 0):,} weights" + (
-        f", rc {s['rc']}" if DOMAINS[domain].has_two_strands else ""
-    )
+    what = f"{row.get('parameters', 0):,} weights"
+    what += f", rc {s['rc']}" if domain.has_two_strands else ""
     what += f" ({row['trained']:,} by {s['adapter']})" if s.get("adapter") else ""
     what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
     what += f", {s['head']}" if s.get("head", "mean") not in ("mean", "parts") else ""
@@ -181,24 +178,14 @@ def _setting(row: dict[str, Any], domain: str) -> str:
 
 def cut_notes(panel: TaskResult) -> list[str]:
     """What was shortened beyond what the task's own note says."""
-    found = []
-    for line in panel.lines:
-        row = line.rows[0]
-        if line.ensemble:
-            continue
-        if row.get("cut_train") or row.get("cut_test"):
-            found.append(
-                f"{line.name}: {row['cut_train']:,} train and {row['cut_test']:,} of "
-                f"{row['n_test']:,} test sequences "
-                f"were cut to {row['max_length']:,} "
-                f"{DOMAINS[panel.about.get('domain', DNA.name)].units}"
-            )
+    found = [
+        f"{line.name}: {row['cut_train']:,} train and {row['cut_test']:,} of {row['n_test']:,} "
+        f"test sequences were cut to {row['max_length']:,} {panel.domain.units}"
+        for line in panel.lines
+        for row in line.rows[:1]
+        if not line.ensemble and (row.get("cut_train") or row.get("cut_test"))
+    ]
     return list(dict.fromkeys(found))
-
-
-def list_seen_tests(panel: TaskResult) -> list[str]:
-    """What pretraining saw of the test part, and what was left out of it: a sentence each."""
-    return describe_seen_tests([row for line in panel.lines for row in line.rows])
 
 
 def choice_notes(panel: TaskResult) -> list[str]:
@@ -223,12 +210,13 @@ def audit_text(panel: TaskResult) -> list[str]:
 
 def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]) -> list[str]:
     """RESULTS.md as lines."""
-    out = ["# Fine-tuning results", ""]
-    out.append(HOW)
-    out.append(
+    out = [
+        "# Fine-tuning results",
+        "",
+        HOW,
         "The test part is scored once for each line and seed; validation alone chose a line's "
-        "epoch, head and searched settings."
-    )
+        "epoch, head and searched settings.",
+    ]
     for split in dict.fromkeys((p.suite, p.split) for p in panels):
         some = [p for p in panels if (p.suite, p.split) == split]
         names = list(dict.fromkeys(line.name for p in some for line in p.lines))
@@ -258,7 +246,7 @@ def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, A
             f"| {r['valid']} | {r['others']} | {r['setting']} | {r['seconds']} |"
             for r in make_table_rows(p)
         ]
-        out += ["", *(f"- {sentence}" for sentence in list_seen_tests(p))]
+        out += ["", *(f"- {sentence}" for sentence in p.list_seen_tests())]
         out += _format_comparisons(p)
         if choices := choice_notes(p):
             out += ["", "Chosen by validation, before the test part was opened:", ""]

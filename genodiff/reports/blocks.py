@@ -43,21 +43,16 @@ _WHAT_OF_TEXT = _WHAT | {
 }
 
 
-def quote_path(path: Path) -> str:
-    """A path as a shell takes it."""
-    return shlex.quote(str(path))
-
-
 def list_commands(folder: RunParts) -> dict[str, str]:
     """The commands that make what a run lacks."""
-    run = quote_path(folder.path)
+    kind = folder.domain
+    run, samples = (shlex.quote(str(path)) for path in (folder.path, folder.path / kind.samples))
     recipe = str(folder.config.get("recipe") or "RECIPE")
     return {
         "train": f"genodiff train {shlex.quote(recipe)} --out {run}",
         "eval": f"genodiff eval {run}",
-        "sample": f"genodiff sample --checkpoint {run} {folder.domain.output_flag} "
-        + quote_path(folder.path / folder.domain.samples)
-        + " --n 64" * (folder.domain is domain.DNA),
+        "sample": f"genodiff sample --checkpoint {run} {kind.output_flag} {samples}"
+        + " --n 64" * (kind is domain.DNA),
     }
 
 
@@ -68,9 +63,8 @@ def subtitle(folder: RunParts) -> str:
         parts.append(Path(str(folder.config["fasta"])).name)
     if folder.settings is not None:
         network = folder.settings.backbone
-        parts.append(
-            folder.settings.preset or f"{network.kind} {network.d_model} × {network.n_layer}"
-        )
+        shape = f"{network.kind} {network.d_model} × {network.n_layer}"
+        parts.append(folder.settings.preset or shape)
         parts.append(f"{network.n_parameters(_rows(folder)):,} parameters")
         parts.append(f"windows of {folder.settings.data.seq_len:,} {folder.settings.unit}s")
     return " · ".join(p for p in parts if p)
@@ -125,9 +119,8 @@ def list_line_rows(e: Evaluation, shown: list[BitsLine]) -> list[dict[str, str]]
 
 def make_headline(e: Evaluation, with_memory: Evaluation | None = None) -> dict[str, str]:
     """The first thing a reader sees: of the network, and of the network with its memory."""
-    size = f"{e.tokens:,} {e.unit}s" + (
-        f" in {e.windows:,} windows" if e.windows is not None else ""
-    )
+    size = f"{e.tokens:,} {e.unit}s"
+    size += "" if e.windows is None else f" in {e.windows:,} windows"
     markov = e.markov()
     share = measure_gap_closed(e)
     said = f"Measured on {size} of the held-out {e.split} split; {_perplexity(e)}."
@@ -283,18 +276,14 @@ def list_contig_rows(e: Evaluation) -> list[dict[str, str]]:
 
 def sample(s: SampleRecord, kind: domain.Domain = domain.DNA) -> dict[str, Any]:
     """A record's title, its first bases as runs of one letter (class, text), and the rest."""
-    shown = s.sequence[:MOST_BASES]
-    if kind is domain.TEXT:
-        left = len(s.sequence) - len(shown)
-        return {"title": s.name, "runs": [("text", shown)], "left": f"{left:,}" if left else ""}
-    runs = [
-        (letter, "".join(run))
-        for letter, run in groupby(shown, key=lambda c: c.upper() if c in BASES else "N")
-    ]
+    shown, title, about = s.sequence[:MOST_BASES], s.name, s.description
     left = len(s.sequence) - len(shown)
-    title = (
-        s.description if s.description.startswith(s.name) else f"{s.name} {s.description}".strip()
-    )
+    if kind is domain.TEXT:
+        runs = [("text", shown)]
+    else:
+        groups = groupby(shown, key=lambda c: c.upper() if c in BASES else "N")
+        runs = [(letter, "".join(run)) for letter, run in groups]
+        title = about if about.startswith(title) else f"{title} {about}".strip()
     return {"title": title, "runs": runs, "left": f"{left:,}" if left else ""}
 
 
@@ -308,24 +297,18 @@ def make_series(comparison: Comparison, what: Literal["gc", "homopolymers"]) -> 
     return [*found, Series("samples", "samples", getattr(comparison.card.samples, what))]
 
 
-class _Row(NamedTuple):
-    name: str
-    values: list[str]
-
-
 def make_card(comparison: Comparison) -> dict[str, Any]:
     """The scorecard as a sentence and two tables."""
     c = comparison.card
     sets: list[Summary] = [c.samples, *([c.markov] if c.markov is not None else []), c.real]
     rows = [
-        _Row("sequences", [f"{s.n:,}" for s in sets]),
-        _Row("bases", [f"{s.bases:,}" for s in sets]),
-        _Row("length", [_lengths(s.lengths) for s in sets]),
-        _Row("GC", [f"{s.gc_mean:.2%}" for s in sets]),
-        _Row("CpG observed / expected", [f"{s.cpg:.3f}" for s in sets]),
+        ("sequences", [f"{s.n:,}" for s in sets]),
+        ("bases", [f"{s.bases:,}" for s in sets]),
+        ("length", [_lengths(s.lengths) for s in sets]),
+        ("GC", [f"{s.gc_mean:.2%}" for s in sets]),
+        ("CpG observed / expected", [f"{s.cpg:.3f}" for s in sets]),
+        *comparison.extra,
     ]
-    for name, values in comparison.extra:
-        rows.append(_Row(name, values))
     markov = c.js_markov or [math.nan] * len(c.kmer_sizes)
     distances = [
         {"k": k, "samples": f"{a:.4f}", "markov": f"{b:.4f}", "floor": f"{f:.4f}"}
@@ -369,21 +352,14 @@ def list_provenance(
 def _tables(key: str, value: object) -> list[FactTable]:
     """An object as one table, a list of objects as one each; any other value as none."""
     if isinstance(value, dict):
-        return (
-            [FactTable(_name(key), [(_name(k), _cell(k, v)) for k, v in value.items()])]
-            if value
-            else []
-        )
+        rows = [(_name(k), _cell(k, v)) for k, v in value.items()]
+        return [FactTable(_name(key), rows)] if rows else []
     if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
-        name = _name(key).removesuffix("s")
-        many = len(value) > 1
-        return [
-            FactTable(
-                f"{name} {i}" if many else name,
-                [(_name(k), _cell(k, x)) for k, x in v.items() if k != "host"],
-            )
-            for i, v in list(enumerate(value, 1))[-MOST_SESSIONS:]
-        ]
+        name, found = _name(key).removesuffix("s"), []
+        for i, v in list(enumerate(value, 1))[-MOST_SESSIONS:]:
+            rows = [(_name(k), _cell(k, x)) for k, x in v.items() if k != "host"]
+            found.append(FactTable(f"{name} {i}" if len(value) > 1 else name, rows))
+        return found
     return []
 
 

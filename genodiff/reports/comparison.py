@@ -28,9 +28,8 @@ class Comparison(NamedTuple):
     spectra: list[Series]
     markov_name: str
     sentence: str
-    extra: list[
-        tuple[str, list[str]]
-    ]  # further rows of figures: name, one cell per set (samples, Markov, real)
+    extra: list[tuple[str, list[str]]]
+    """Further rows of figures: name, one cell per set (samples, Markov, real)."""
 
 
 def compare_sequences(

@@ -176,13 +176,11 @@ def parse_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict
         try:
             evaluations[split] = Evaluation.model_validate(_per_byte(value))
             evaluations[split].markov()
-        except (ValidationError, ValueError) as fault:
+        except ValueError as fault:
             evaluations.pop(split, None)
-            first = (
-                fault.errors()[0]
-                if isinstance(fault, ValidationError)
-                else {"loc": ("markov_bits",), "msg": str(fault)}
-            )
+            first: Any = {"loc": ("markov_bits",), "msg": str(fault)}
+            if isinstance(fault, ValidationError):
+                first = fault.errors()[0]
             where = ".".join(str(p) for p in first["loc"])
             troubles.append(
                 f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: "

@@ -160,10 +160,6 @@ def _of_match(folder: RunParts) -> list[Finding]:
         text = "was made from other weights than model.safetensors: repeat it."
         return [Finding("warn", f"{name} {text}") for name in stale]
     if len(digests) > 1:
-        return [
-            Finding(
-                "warn",
-                "The evaluation and the samples were made from different weights: repeat them.",
-            )
-        ]
+        text = "The evaluation and the samples were made from different weights: repeat them."
+        return [Finding("warn", text)]
     return []

@@ -7,6 +7,7 @@ line of `troubles`. Nothing is computed here.
 import csv
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -97,16 +98,11 @@ def read_folder(path: Path, samples: Path | None = None) -> RunParts:
     `samples` is a file of samples in place of the folder's own. Raises `CheckpointError` where
     there is no run, that is no readable config.yaml.
     """
+    fix = "give the folder that `genodiff train` wrote"
     if not path.is_dir():
-        raise CheckpointError(
-            "is not a run folder",
-            file=path,
-            fix="give the folder that `genodiff train` wrote, such as runs/demo",
-        )
+        raise CheckpointError("is not a run folder", file=path, fix=f"{fix}, such as runs/demo")
     if not (path / "config.yaml").is_file():
-        raise CheckpointError(
-            "holds no config.yaml", file=path, fix="give the folder that `genodiff train` wrote"
-        )
+        raise CheckpointError("holds no config.yaml", file=path, fix=fix)
     config = read_yaml(path / "config.yaml", error=CheckpointError)
     troubles: list[str] = []
 
@@ -120,9 +116,9 @@ def read_folder(path: Path, samples: Path | None = None) -> RunParts:
         config_text=(path / "config.yaml").read_text(encoding="utf-8-sig"),
         config=config if isinstance(config, dict) else {},
         settings=_settings(config, troubles),
-        metrics=_read_metrics(path / "metrics.csv", troubles),
+        metrics=_read_part(path / "metrics.csv", _read_metrics, troubles),
         evaluations=parse_evaluations(json_part("eval.json"), troubles),
-        samples=_READ_SAMPLES[domain.name](drawn, troubles),
+        samples=_read_part(drawn, _READ_SAMPLES[domain.name], troubles),
         sidecar=_read_json(drawn.with_name(f"{drawn.name}.json"), troubles),
         provenance=json_part("provenance.json"),
         model=json_part("model.json"),
@@ -138,77 +134,61 @@ def _settings(config: Any, troubles: list[str]) -> RunConfig | None:
         return None
 
 
-def _read_json(path: Path, troubles: list[str]) -> dict[str, Any] | None:
+def _read_part(path: Path, read: Callable[[Path], Any], troubles: list[str]) -> Any:
+    """What `read` makes of a file; None where it is missing, or cannot be read: a trouble."""
     if not path.is_file():
         return None
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as fault:
+        return read(path)
+    except GenodiffError as fault:
+        troubles.append(f"{path.name} cannot be read: {fault}")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, csv.Error) as fault:
         troubles.append(f"{path.name} cannot be read: {printable(fault, 120)}")
-        return None
-    if not isinstance(value, dict):
+    return None
+
+
+def _load_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _read_json(path: Path, troubles: list[str]) -> dict[str, Any] | None:
+    value = _read_part(path, lambda path: [_load_json(path)], troubles)
+    if value is not None and not isinstance(value[0], dict):
         troubles.append(f"{path.name} contains no object")
         return None
-    return value
+    return value and value[0]
 
 
-def _read_metrics(path: Path, troubles: list[str]) -> dict[str, list[float]] | None:
+def _read_metrics(path: Path) -> dict[str, list[float]] | None:
     """Columns of metrics.csv as floats, NaN where a cell is empty.
 
     loss_hex is left out: it is not a decimal number.
     """
-    if not path.is_file():
-        return None
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            rows = [r for r in csv.DictReader(stream) if r.get("step")]
-        names = [n for n in (rows[0] if rows else {}) if n is not None and n != "loss_hex"]
-        columns = {n: [_number(r.get(n)) for r in rows] for n in names}
-    except (OSError, ValueError, csv.Error) as fault:
-        troubles.append(f"metrics.csv cannot be read: {printable(fault, 120)}")
-        return None
-    return columns or None
+    with path.open(newline="", encoding="utf-8") as stream:
+        rows = [r for r in csv.DictReader(stream) if r.get("step")]
+    names = [n for n in (rows[0] if rows else {}) if n is not None and n != "loss_hex"]
+    return {n: [_number(r.get(n)) for r in rows] for n in names} or None
 
 
 def _number(cell: str | None) -> float:
     return float(cell) if cell and cell.strip() else math.nan
 
 
-def _read_samples(path: Path, troubles: list[str]) -> list[SampleRecord] | None:
-    if not path.is_file():
-        return None
-    try:
-        found = [
-            SampleRecord(r.name, r.description, r.sequence.decode("ascii"))
-            for r in islice(read_fasta(path), MOST_SAMPLES)
-        ]
-    except GenodiffError as fault:
-        troubles.append(f"{path.name} cannot be read: {fault}")
-        return None
-    return found
+def _read_samples(path: Path) -> list[SampleRecord]:
+    return [
+        SampleRecord(r.name, r.description, r.sequence.decode("ascii"))
+        for r in islice(read_fasta(path), MOST_SAMPLES)
+    ]
 
 
-def _read_texts(path: Path, troubles: list[str]) -> list[SampleRecord] | None:
+def _read_texts(path: Path) -> list[SampleRecord]:
     """The texts of samples.txt, cut where its sidecar says."""
-    if not path.is_file():
-        return None
-    try:
-        raw, sidecar = (
-            path.read_bytes(),
-            json.loads(path.with_name(f"{path.name}.json").read_text(encoding="utf-8")),
-        )
-        records = sidecar["records"][:MOST_SAMPLES]
-        parts = [
-            (
-                str(r["name"]),
-                raw[int(r["start"]) : int(r["start"]) + int(r["bytes"])].decode(errors="replace"),
-            )
-            for r in records
-        ]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as fault:
-        troubles.append(f"{path.name} cannot be read: {printable(fault, 120)}")
-        return None
-    return [SampleRecord(name, "", text) for name, text in parts]
+    raw, found = path.read_bytes(), []
+    for record in _load_json(path.with_name(f"{path.name}.json"))["records"][:MOST_SAMPLES]:
+        start, size = int(record["start"]), int(record["bytes"])
+        text = raw[start : start + size].decode(errors="replace")
+        found.append(SampleRecord(str(record["name"]), "", text))
+    return found
 
 
 _READ_SAMPLES = {DNA.name: _read_samples, TEXT.name: _read_texts}

@@ -19,21 +19,20 @@ MOST_ROWS = 12
 
 
 def draw_genes(
-    genes: Sequence[Gene], start: int, end: int, scale: float, top: float, left: float = 0.0
+    genes: Sequence[Gene], start: int, end: int, scale: float, top: float
 ) -> list[Shape]:
     """The shapes of genes in the bases [start, end), `scale` pixels each, from `top` downwards.
 
-    Base `start` begins at `left`. Empty without genes.
+    Base `start` begins at 0. Empty without genes.
     """
     rows, hidden = arrange_genes(genes, start, end, scale)
     shapes: list[Shape] = []
-    right = left + scale * (end - start)
     for number, row in enumerate(rows):
         for one in row:
-            shapes += _draw_gene(one, start, left, right, scale, top + _ROW * number)
+            shapes += _draw_gene(one, start, end, scale, top + _ROW * number)
     if hidden:
         y = top + _ROW * len(rows) + _SIZE
-        shapes.append(PlacedText(left, y, f"and {hidden:,} more", _SIZE, anchor="start"))
+        shapes.append(PlacedText(0.0, y, f"and {hidden:,} more", _SIZE, anchor="start"))
     return shapes
 
 
@@ -84,11 +83,9 @@ def _name(one: Gene) -> str:
     return f"{one.name} {({1: '→', -1: '←'}).get(one.strand, '')}".strip()
 
 
-def _draw_gene(
-    one: Gene, start: int, left: float, right: float, scale: float, top: float
-) -> list[Shape]:
+def _draw_gene(one: Gene, start: int, end: int, scale: float, top: float) -> list[Shape]:
     def place(base: int) -> float:
-        return min(max(left + (base - start) * scale, left), right)
+        return (min(max(base, start), end) - start) * scale
 
     middle = top + _SIZE + 4 + _TALL / 2
     low, high = place(one.start), place(one.end)
@@ -98,9 +95,9 @@ def _draw_gene(
     ]
     for parts, tall in ((one.exons, _LOW), (one.coding, _TALL)):
         for first, last in parts:
-            x, end = place(first), place(last)
-            if end > x:
-                shapes.append(Box(x, middle - tall / 2, end - x, tall, "model"))
+            x, right = place(first), place(last)
+            if right > x:
+                shapes.append(Box(x, middle - tall / 2, right - x, tall, "model"))
     if one.strand:
         count = int((high - low) // (2 * _APART))
         for i in range(count):

@@ -2,7 +2,7 @@
 
 The page also says what is not known.
 
-The page is made of plain values: `make_context` turns the parts of a run folder into them,
+The page is made of plain values: `render_page` turns the parts of a run folder into them,
 the template only lays them out, with everything escaped but the figures, which are ours.
 The same inputs give the same bytes.
 
@@ -12,13 +12,13 @@ Everything comes from the run's own recipe and files, as far as they are on this
 counts of the train split are the ones that the evaluation made.
 """
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
@@ -85,18 +85,11 @@ def render_page(
     `comparison` sets samples beside real DNA, and `note` says why there is none. `windows` has a
     line for each split.
     """
-    return render_template("page.html.jinja", make_context(folder, comparison, note, list(windows)))
-
-
-def make_context(
-    folder: RunParts, comparison: Comparison | None, note: str, windows: list[tuple[str, str]]
-) -> dict[str, Any]:
-    """Everything that the template shows, as strings, numbers and lists."""
     evaluation = folder.evaluation
     lines = blocks.list_lines(evaluation) if evaluation is not None else []
     samples = folder.samples or []
     unit = folder.domain.size_unit
-    return {
+    context = {
         "unit": unit,
         "is_text": folder.domain is TEXT,
         "version": __version__,
@@ -111,7 +104,7 @@ def make_context(
             ("provenance", "Provenance"),
         ],
         "commands": blocks.list_commands(folder),
-        "again": f"genodiff report {blocks.quote_path(folder.path)}",
+        "again": f"genodiff report {shlex.quote(str(folder.path))}",
         "headline": blocks.make_headline(evaluation, folder.with_memory)
         if evaluation is not None
         else None,
@@ -131,8 +124,9 @@ def make_context(
         "samples": [blocks.sample(s, folder.domain) for s in samples[: blocks.MOST_SAMPLES]],
         "samples_total": f"{len(samples):,}",
         "config": folder.config_text,
-        "provenance": blocks.list_provenance(folder.provenance, windows),
+        "provenance": blocks.list_provenance(folder.provenance, list(windows)),
     }
+    return render_template("page.html.jinja", context)
 
 
 def _figures(
@@ -175,9 +169,8 @@ def list_other_tables(folder: RunParts) -> list[dict[str, Any]]:
     rows: dict[str, list[dict[str, Any]]] = {_OWN: [], _FOREIGN: []}
     for name, e in folder.evaluations.items():
         if name != folder.headline:
-            rows[_OWN if folder.is_own(name) else _FOREIGN].append(
-                _other_row(name, e, folder.weights)
-            )
+            title = _OWN if folder.is_own(name) else _FOREIGN
+            rows[title].append(_other_row(name, e, folder.weights))
     return [{"title": title, "rows": found} for title, found in rows.items() if found]
 
 
@@ -211,9 +204,7 @@ def _notes(e: Evaluation, weights: str) -> list[str]:
 
 MOST_REAL = 512  # windows
 MOST_LENGTH = 1 << 14  # bases of each, and of each Markov sequence
-MOST_COPIED = (
-    1 << 27
-)  # bases of a train split in which copies are looked for: beyond, it takes a minute or more
+MOST_COPIED = 1 << 27  # bases of a train split in which copies are looked for, for up to a minute
 ORDER = 5  # of the Markov sequence where no evaluation says which order is best
 
 
@@ -243,9 +234,8 @@ class ReferenceData(NamedTuple):
         if not samples:
             return None
         evaluation = folder.evaluation
-        split = (
-            evaluation.split if evaluation is not None and evaluation.split in SPLITS else "test"
-        )
+        split = "test" if evaluation is None else evaluation.split
+        split = split if split in SPLITS else "test"
         length = min(int(np.median([len(s) for s in samples])), MOST_LENGTH)
         try:
             tiles = self._windows(split, length).spread(MOST_REAL)
@@ -254,31 +244,25 @@ class ReferenceData(NamedTuple):
         if len(tiles) < 2:
             return None
         real = [
-            _plain(self.store.flat[a : a + n])
+            np.asarray(self.store.flat[a : a + n]) & np.uint8(0xFF ^ SOFT)
             for a, n in zip(tiles.flat_start, tiles.length, strict=True)
         ]
-        lines = (
-            {k: b for k, b in evaluation.markov().items() if k > 0}
-            if evaluation is not None
-            else {}
-        )
-        order = min(lines, key=lambda k: lines[k], default=ORDER)
-        markov = fit(
-            count_train_words(self.store, MARKOV_ORDER, legacy_caduceus_tiling=tiles.legacy)
-        )
+        lines = {} if evaluation is None else evaluation.markov()
+        order = min((k for k in lines if k > 0), key=lambda k: lines[k], default=ORDER)
+        words = count_train_words(self.store, MARKOV_ORDER, legacy_caduceus_tiling=tiles.legacy)
+        markov = fit(words)
         drawn = markov.sample(
             len(samples), length, generator(self.config.seed, Purpose.BASELINE), order
         )
         toy = self.recipe.generator == "toy" and self.store.source.path is None
+        is_large = self.store.splits.intervals["train"].n_bases > MOST_COPIED
         return compare_sequences(
             samples,
             real,
             [DNA.encode(LETTERS[row].tobytes()) for row in drawn],
             markov_name=f"Markov {order}",
             source_bits=measure_source_bits if toy else None,
-            copied=None
-            if toy or self.store.splits.intervals["train"].n_bases > MOST_COPIED
-            else self._copied,
+            copied=None if toy or is_large else self._copied,
         )
 
     def _copied(self, sequences: Sequence[Ids]) -> float:
@@ -297,12 +281,9 @@ class ReferenceData(NamedTuple):
 
 def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[ReferenceData | None, str]:
     """The data of the run in `folder`, or None and the reason in words."""
+    what = "The samples are not compared with real sequence"
     if folder.settings is None:
-        return (
-            None,
-            "The samples are not compared with real sequence: the run's configuration "
-            "cannot be read.",
-        )
+        return None, f"{what}: the run's configuration cannot be read."
     config = folder.settings
     if config.domain == TEXT.name:
         return None, ""
@@ -311,10 +292,7 @@ def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[Reference
         fasta = None if config.fasta is None else Path(config.fasta)
         return ReferenceData(recipe, build_dna_store(recipe, fasta, offline=offline), config), ""
     except (GenodiffError, OSError) as fault:
-        return (
-            None,
-            f"The samples are not compared with real sequence, which is not available: {fault}",
-        )
+        return None, f"{what}, which is not available: {fault}"
 
 
 def measure_source_bits(sequences: Sequence[Ids]) -> float:
@@ -325,7 +303,3 @@ def measure_source_bits(sequences: Sequence[Ids]) -> float:
     for row, ids in zip(rows, sequences, strict=True):
         row[: len(ids)] = ids
     return toy.bits_per_base(rows)
-
-
-def _plain(stored: NDArray[np.uint8]) -> Ids:
-    return np.asarray(stored) & np.uint8(0xFF ^ SOFT)

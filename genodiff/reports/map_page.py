@@ -89,14 +89,12 @@ def _render_page(
         facts.append(("targets masked together", f"every {told['every']} bases"))
     company = told.get("company")
     if company:
-        facts.append(
-            (
-                "effect of masking targets together",
-                f"{company['pairs']} pairs by themselves differ by {company['median']:.3g} nats in "
-                f"the middle and {company['worst']:.3g} at most; the strongest of them is "
-                f"{company['strongest']:.3g}",
-            )
+        text = (
+            f"{company['pairs']} pairs by themselves differ by {company['median']:.3g} nats in "
+            f"the middle and {company['worst']:.3g} at most; the strongest of them is "
+            f"{company['strongest']:.3g}"
         )
+        facts.append(("effect of masking targets together", text))
     if told.get("genes"):
         facts.append(("genes", Path(told["genes"]).name))
     # "<" would end the script early

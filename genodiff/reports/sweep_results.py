@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genodiff.domain import DNA, DOMAINS, Domain
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.results import read_results
@@ -78,31 +79,6 @@ def estimate_line(found: ResampledScores | None, name: str) -> JointEstimate | N
     return found.estimate_fixed(name) if joint.why_none == ONE_SEED else joint
 
 
-def compare_lines(
-    found: ResampledScores | None, lines: Sequence[tuple[str, str, float]]
-) -> list[Pair]:
-    """The comparisons of a table, of lines (name, role, mean, larger is better).
-
-    The one of the higher role stands first, and of equals the better one.
-    """
-    known = [line for line in lines if found is not None and line[0] in found.models]
-    if found is None or not known:
-        return []
-    ordered = sorted(known, key=lambda line: (-ROLES.index(line[1]), -line[2], line[0]))
-    top = ordered[0][1]
-    return [
-        (a, b, found.compare(a, b))
-        for i, (a, role, _) in enumerate(ordered)
-        if role == top
-        for b, *_ in ordered[i + 1 :]
-    ]
-
-
-def can_average(row: dict[str, Any]) -> bool:
-    """Whether the seeds of a row's line are networks, or of a baseline that draws as they do."""
-    return row["method"] != "baseline" or row["model"] in list_baselines(is_drawn=True)
-
-
 def average_seeds(
     rows: Sequence[dict[str, Any]], given: Sequence[tuple[Any, Any, Any]], about: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[Any, Any, Any]]:
@@ -141,6 +117,11 @@ class ModelResult(NamedTuple):
         return float(np.mean([np.nan if r["value"] is None else r["value"] for r in self.rows]))
 
     @property
+    def ci95(self) -> tuple[float, float] | None:
+        """The 95 % interval of the mean; None where there is none."""
+        return None if self.estimate is None else self.estimate.ci95
+
+    @property
     def ensemble(self) -> int:
         """How many seeds are averaged to one answer; 0 for a line of single fits."""
         return int(self.rows[0].get("ensemble", 0))
@@ -168,6 +149,35 @@ class TaskResult(NamedTuple):
     comparisons: Sequence[JudgedDifference] = ()
     n_judged: int = 0
 
+    @property
+    def domain(self) -> Domain:
+        """DNA or text."""
+        return DOMAINS[self.about.get("domain", DNA.name)]
+
+    def list_seen_tests(self) -> list[str]:
+        """What pretraining saw of the test part, and what was left out: a sentence each."""
+        return describe_seen_tests([row for line in self.lines for row in line.rows])
+
+
+def compare_lines(
+    found: ResampledScores | None, lines: Sequence[ModelResult], *, higher: bool
+) -> list[Pair]:
+    """The comparisons of a table, where `higher` values of its metric are better.
+
+    The line of the higher role stands first, and of equals the better one.
+    """
+    if found is None:
+        return []
+    known = [line for line in lines if not line.ensemble and line.name in found.models]
+    sign = -1 if higher else 1
+    known.sort(key=lambda line: (-ROLES.index(line.role), sign * line.mean, line.name))
+    return [
+        (a.name, b.name, found.compare(a.name, b.name))
+        for i, a in enumerate(known)
+        if a.role == known[0].role
+        for b in known[i + 1 :]
+    ]
+
 
 def group_rows(
     rows: Sequence[dict[str, Any]],
@@ -181,13 +191,8 @@ def group_rows(
     places: dict[tuple[Any, ...], int] = {}
     for row in rows:
         where = (row["suite"], row["task"], row["split"], row["data"])
-        who = (
-            row["model"],
-            row["method"],
-            row["setting"],
-            row.get("digest", ""),
-            json.dumps(row.get("settings"), sort_keys=True),
-        )
+        settings = json.dumps(row.get("settings"), sort_keys=True)
+        who = (row["model"], row["method"], row["setting"], row.get("digest", ""), settings)
         group = found.setdefault(where, {}).setdefault(who, [])
         place = places.setdefault((where, who, row["seed"]), len(group))
         if place == len(group):
@@ -250,9 +255,8 @@ def format_summary(
         ]
         sign = -1 if metrics.HIGHER.get(found[0].rows[0]["metric"], True) else 1
         for line in sorted(found, key=lambda line: sign * line.mean):
-            spread = (
-                f" ± {line.range:.4f} (max − min, {n} seeds)" if (n := len(line.rows)) > 1 else ""
-            )
+            n = len(line.rows)
+            spread = f" ± {line.range:.4f} (max − min, {n} seeds)" if n > 1 else ""
             spread += f" ({line.ensemble} seeds averaged)" if line.ensemble else ""
             lines.append(f"  {line.name:34s} {line.mean:.4f}{spread}")
         told = describe_seen_tests([row for of in groups.values() for row in of])
@@ -296,7 +300,8 @@ def read_sweep(out: Path, margin: float | None = None) -> list[TaskResult]:
                 seen[name] = given[0]
             role = {"checkpoint": "model", "scratch": "scratch"}.get(rows[0]["kind"], "baseline")
             lines.append(ModelResult(name, role, rows, None, units))
-            if 1 < len(rows) == len(given) and can_average(rows[0]):
+            is_drawn = role != "baseline" or rows[0]["model"] in list_baselines(is_drawn=True)
+            if 1 < len(rows) == len(given) and is_drawn:
                 row, answer = average_seeds(rows, given, about)
                 title = f"{name}, ensemble of seeds"
                 scored[title] = ModelPredictions((0,), [answer[0]])
@@ -306,15 +311,9 @@ def read_sweep(out: Path, margin: float | None = None) -> list[TaskResult]:
         found = resample_task(about, lines[0].rows[0]["metric"], seen, scored)
         lines = [line._replace(estimate=estimate_line(found, line.name)) for line in lines]
         better = metrics.HIGHER.get(lines[0].rows[0]["metric"], True)
-        order = [
-            (line.name, line.role, line.mean if better else -line.mean)
-            for line in lines
-            if not line.ensemble
-        ]
-        pairs.append(compare_lines(found, order))
-        panels.append(
-            TaskResult(suite, task, split, about, lines, find_published(suite, task, split), seen)
-        )
+        pairs.append(compare_lines(found, lines, higher=better))
+        published = find_published(suite, task, split)
+        panels.append(TaskResult(suite, task, split, about, lines, published, seen))
     return _judge_panels(panels, pairs, margin)
 
 
