@@ -66,20 +66,14 @@ def make_saturation_frame(maps: Sequence[SaturationMap]) -> pl.DataFrame:
         letters = np.array(list(BASES))
         parts.append(
             {
-                "region": np.full(len(place), one.region.name, dtype=object),
-                "chrom": np.full(len(place), one.region.contig, dtype=object),
-                "strand": np.full(len(place), one.region.strand, dtype=object),
                 "pos": one.region.positions[place] + 1,
                 "ref": letters[columns[place]],
                 "alt": letters[alt],
                 "score": one.score[alt, place],
             }
         )
-    schema = {
-        "region": pl.String, "chrom": pl.String, "strand": pl.String, "pos": pl.Int64,
-        "ref": pl.String, "alt": pl.String, "score": pl.Float64,
-    }  # fmt: skip
-    return _join(parts, schema)
+    schema = {"pos": pl.Int64, "ref": pl.String, "alt": pl.String, "score": pl.Float64}
+    return _join([one.region for one in maps], parts, schema)
 
 
 def make_pair_frame(maps: Sequence[PairMap]) -> pl.DataFrame:
@@ -98,9 +92,6 @@ def make_pair_frame(maps: Sequence[PairMap]) -> pl.DataFrame:
         base = one.base[source, alt, target]
         parts.append(
             {
-                "region": np.full(len(source), one.region.name, dtype=object),
-                "chrom": np.full(len(source), one.region.contig, dtype=object),
-                "strand": np.full(len(source), one.region.strand, dtype=object),
                 "source": one.region.positions[source] + 1,
                 "source_ref": letters[own[source]],
                 "target": one.region.positions[target] + 1,
@@ -112,19 +103,24 @@ def make_pair_frame(maps: Sequence[PairMap]) -> pl.DataFrame:
             }
         )
     schema = {
-        "region": pl.String, "chrom": pl.String, "strand": pl.String, "source": pl.Int64,
-        "source_ref": pl.String, "target": pl.Int64, "target_ref": pl.String,
+        "source": pl.Int64, "source_ref": pl.String, "target": pl.Int64, "target_ref": pl.String,
         "dependency": pl.Float32, "alt": pl.String, "base": pl.String, "change": pl.Float32,
     }  # fmt: skip
-    return _join(parts, schema)
+    return _join([one.region for one in maps], parts, schema)
 
 
-def _join(parts: Sequence[Mapping[str, Array]], schema: Mapping[str, Any]) -> pl.DataFrame:
-    frames = [
-        pl.DataFrame({name: column.tolist() for name, column in part.items()}, schema=dict(schema))
-        for part in parts
-    ]
-    return pl.concat(frames) if frames else pl.DataFrame(schema=dict(schema))
+def _join(
+    regions: Sequence[MapRegion], parts: Sequence[Mapping[str, Array]], schema: dict[str, Any]
+) -> pl.DataFrame:
+    """The rows of all regions, after the name, contig and strand of each."""
+    places = dict.fromkeys(("region", "chrom", "strand"), pl.String)
+    frames = [pl.DataFrame(schema=places | schema)]
+    for one, part in zip(regions, parts, strict=True):
+        rows = pl.DataFrame({name: x.tolist() for name, x in part.items()}, schema=schema)
+        named = (one.name, one.contig, one.strand)
+        place = [pl.lit(text).alias(key) for key, text in zip(places, named, strict=True)]
+        frames.append(rows.select(*place, *schema))
+    return pl.concat(frames)
 
 
 def stack_saturation(maps: Sequence[SaturationMap]) -> dict[str, Array]:

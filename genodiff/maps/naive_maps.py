@@ -29,7 +29,7 @@ def naive_saturation(
     found = np.full((len(ids), len(diffusion.targets)), np.nan)
     for i, own in enumerate(ids.tolist()):
         if own in diffusion.targets:
-            logs = _log_p(denoiser, diffusion, ids, i, complement)
+            logs = _log_p(denoiser, diffusion, _mask(diffusion, ids, i), i, complement)
             found[i] = logs - logs[diffusion.targets.index(own)]
     return found
 
@@ -44,12 +44,14 @@ def naive_dependencies(
         for j in range(length):
             if ids[i] not in targets or ids[j] not in targets:
                 continue
-            before = _log_odds(_log_p(denoiser, diffusion, ids, j, complement))
+            masked = _mask(diffusion, ids, j)
+            before = _log_odds(_log_p(denoiser, diffusion, masked, j, complement))
             found[i, j] = 0.0
             for letter in targets:
                 changed = ids.copy()
                 changed[i] = letter
-                after = _log_odds(_log_p(denoiser, diffusion, changed, j, complement))
+                masked = _mask(diffusion, changed, j)
+                after = _log_odds(_log_p(denoiser, diffusion, masked, j, complement))
                 found[i, j] = max(found[i, j], np.abs(after - before).max())
     return found
 
@@ -62,25 +64,30 @@ def _log_odds(logs: Floats) -> Floats:
     return odds
 
 
+def _mask(diffusion: MaskedDiffusion, ids: Ids, at: int) -> Ids:
+    window = ids.copy()
+    window[at] = diffusion.mask_id
+    return window
+
+
 def _log_p(
-    denoiser: Denoiser, diffusion: MaskedDiffusion, ids: Ids, at: int, complement: Ids | None
+    denoiser: Denoiser, diffusion: MaskedDiffusion, window: Ids, at: int, complement: Ids | None
 ) -> Floats:
-    """log p of each target at one place, given all other letters."""
-    given = _read(denoiser, diffusion, ids, at)
+    """log p of each target at a masked place of a window."""
+    given = _read(denoiser, diffusion, window, at)
     if complement is None:
         return given
-    other = _read(denoiser, diffusion, complement[ids[::-1]], len(ids) - 1 - at)
+    other = _read(denoiser, diffusion, complement[window[::-1]], len(window) - 1 - at)
     turned = [diffusion.targets.index(int(complement[one])) for one in diffusion.targets]
     return (given + other[turned]) / 2
 
 
 @torch.inference_mode()
-def _read(denoiser: Denoiser, diffusion: MaskedDiffusion, ids: Ids, at: int) -> Floats:
-    x0 = torch.from_numpy(ids.astype(np.int64))[None]
-    hidden = torch.zeros(x0.shape, dtype=torch.bool)
-    hidden[0, at] = True
+def _read(denoiser: Denoiser, diffusion: MaskedDiffusion, window: Ids, at: int) -> Floats:
+    xt = torch.from_numpy(window.astype(np.int64))[None]
+    hidden = xt == diffusion.mask_id
     sigma = diffusion.sigma(diffusion.schedule.inverse(1 - hidden.double().mean(1)))
-    logits = denoiser(diffusion.mask(x0, hidden), sigma)[0, at]
+    logits = denoiser(xt, sigma)[0, at]
     logs: Floats = diffusion.target_logits(logits).double().log_softmax(-1).numpy()
     return logs
 
@@ -110,22 +117,6 @@ def naive_tracks(
             together = every is not None and (other - base) % every == 0
             if contig[other] in targets and (other == base or together):
                 window[other - start] = diffusion.mask_id
-        logs = _read_base(denoiser, diffusion, window, base - start)
-        if complement is not None:
-            turned = complement[window][::-1].copy()
-            other_logs = _read_base(denoiser, diffusion, turned, end - 1 - base)
-            for column, target in enumerate(targets):
-                logs[column] += other_logs[targets.index(int(complement[target]))]
-            logs /= 2
+        logs = _log_p(denoiser, diffusion, window, base - start, complement)
         found[base] = np.exp(logs) / np.exp(logs).sum()
     return found
-
-
-def _read_base(denoiser: Denoiser, diffusion: MaskedDiffusion, window: Ids, place: int) -> Logs:
-    xt = torch.from_numpy(window.astype(np.int64))[None]
-    share = torch.tensor([1 - float((window == diffusion.mask_id).mean())], dtype=torch.float64)
-    sigma = diffusion.sigma(diffusion.schedule.inverse(share))
-    with torch.inference_mode():
-        logits = denoiser(xt, sigma)[0, place]
-    logs: Logs = diffusion.target_logits(logits).double().log_softmax(-1).numpy()
-    return logs

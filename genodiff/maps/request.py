@@ -222,7 +222,6 @@ class DependenciesRequest(DependencyFields, MapFileRequest):
     work: ClassVar[str] = "genodiff.maps.dependencies:DependencyJob"
 
     def summarise(self, told: Mapping[str, Any]) -> str:
-        """What was written, in a line."""
         regions = format_count(len(told["regions"]), "region")
         evaluations = format_count(told["evaluations"], "evaluation")
         return f"{told['scored']:,} bases of {regions}, {evaluations}"
@@ -381,7 +380,6 @@ class TracksRequest(TrackFields, FileRequest):
         locate(self.run)
 
     def summarise(self, told: Mapping[str, Any]) -> str:
-        """What was written, in a line."""
         spans = format_count(len(told["intervals"]), "interval")
         parts = [f"{format_count(told['bases'], 'base')} of {spans}"]
         if "read" in told:
@@ -396,5 +394,4 @@ class TracksRequest(TrackFields, FileRequest):
         return ", ".join(parts)
 
     def name_next(self, told: Mapping[str, Any]) -> str:
-        """The page, if there is one."""
         return f"open {self.out}/tracks.html" if "tracks.html" in told["files"] else ""

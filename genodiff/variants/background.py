@@ -24,7 +24,7 @@ At most `MOST_DRAWS` draws are looked through. What is rarer than that has no pe
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,15 +75,13 @@ class RareSearch:
     ) -> None:
         self._draws, self._find_group, self._first = draws, find_group, first
         self._wanted, self._tick = dict(wanted), tick
-        self._found: dict[str, list[Allele]] | None = None
 
     def find(self, group: str) -> list[Allele]:
         """The members of a group, in the order of their draws; fewer than wanted if it is rare."""
-        if self._found is None:
-            self._found = self._look()
         return self._found[group]
 
-    def _look(self) -> dict[str, list[Allele]]:
+    @cached_property
+    def _found(self) -> dict[str, list[Allele]]:
         found: dict[str, list[Allele]] = {group: [] for group in self._wanted}
         lacking = {group for group, n in self._wanted.items() if n > 0}
         size, genome = self._draws.size, self._draws.genome
@@ -219,7 +217,8 @@ def draw_background(
         given, scored = _name_class(genome_hash, size, request)
         held: list[RandomScore] = []
         for numbers, key in _list_parts(scored, total):
-            rows = _open_part(key, partial(_score_part, draws, numbers, score))
+            drawn = ((number, one) for number in numbers for one in draws.draw(number))
+            rows = _open_part(key, partial(_score_rows, drawn, score))
             for number, chrom, start, ref, alt, value in rows:
                 allele = Allele(chrom, start, ref, alt)
                 strata = list_strata(allele, size, genome)
@@ -335,10 +334,6 @@ def _name_rare(group: str) -> dict[str, Any]:
 
 def _list_members(search: RareSearch, group: str) -> list[Row]:
     return [[one.chrom, one.start, one.ref, one.alt] for one in search.find(group)]
-
-
-def _score_part(draws: VariantDraws, numbers: range, score: Score) -> list[Row]:
-    return _score_rows(((number, one) for number in numbers for one in draws.draw(number)), score)
 
 
 def _score_rows(numbered: Iterable[tuple[int, Allele]], score: Score) -> list[Row]:

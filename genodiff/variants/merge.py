@@ -1,7 +1,7 @@
 """Shards of scored variants put together: the bytes of a run without shards."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -71,30 +71,21 @@ def join_lines(shards: Sequence[ShardFile], kind: str, watch: SortedWatch) -> It
 
 def join_tallies(shards: Sequence[ShardFile]) -> dict[str, Any]:
     """The counts of all shards."""
-    unscored: Counter[str] = Counter()
-    for shard in shards:
-        unscored.update(shard.told["unscored"])
-    sums = {key: sum(s.told[key] for s in shards) for key in ("records", "scored", "evaluations")}
-    return {
-        **sums,
-        "unscored": dict(sorted(unscored.items())),
-        **_join_haplotypes(shards),
-        "background": _join_backgrounds(shards),
-    }
-
-
-def _join_haplotypes(shards: Sequence[ShardFile]) -> dict[str, Any]:
+    found = _add_up([one.told for one in shards], "records", "scored", "evaluations")
     told = [one.told["haplotypes"] for one in shards if "haplotypes" in one.told]
-    if not told:
-        return {}
+    if told:
+        sums = _add_up(told, "alleles", "scored", "joint", "evaluations")
+        found["haplotypes"] = {**told[0], **sums}
+    return {**found, "background": _join_backgrounds(shards)}
+
+
+def _add_up(told: Sequence[Mapping[str, Any]], *keys: str) -> dict[str, Any]:
+    """The sums of these counts, and of those by reason of what is unscored."""
     unscored: Counter[str] = Counter()
     for one in told:
         unscored.update(one["unscored"])
-    sums = {key: sum(one[key] for one in told)
-            for key in ("alleles", "scored", "joint", "evaluations")}  # fmt: skip
-    return {
-        "haplotypes": {**told[0], **sums, "unscored": dict(sorted(unscored.items()))},
-    }
+    sums = {key: sum(one[key] for one in told) for key in keys}
+    return {**sums, "unscored": dict(sorted(unscored.items()))}
 
 
 def _join_backgrounds(shards: Sequence[ShardFile]) -> dict[str, Any] | None:
@@ -103,9 +94,7 @@ def _join_backgrounds(shards: Sequence[ShardFile]) -> dict[str, Any] | None:
     if not told[0]:
         return None
     classes: dict[str, Any] = {}
-    for name, one in (
-        (name, one) for some in told if some for name, one in some["classes"].items()
-    ):
+    for name, one in (item for some in told if some for item in some["classes"].items()):
         known = classes.setdefault(name, one)
         rare = {**known.get("rare", {}), **one.get("rare", {})}
         classes[name] = {**known, "rare": dict(sorted(rare.items()))}

@@ -231,13 +231,9 @@ class ScoreRequest(ScoreFields, FileRequest):
             raise UsageError(what, file=self.out, fix="give one of them, or - for stdout")
 
     def summarise(self, told: Mapping[str, Any]) -> str:
-        """What was written, in a line."""
-        records, scored = (
-            format_count(told["records"], "record"),
-            format_count(told["scored"], "ALT"),
-        )
-        unscored = dict(told["unscored"])
-        said = f"{records}, {scored} scored, {sum(unscored.values()):,} not"
+        unscored, records = dict(told["unscored"]), format_count(told["records"], "record")
+        said = f"{records}, {format_count(told['scored'], 'ALT')} scored, "
+        said += f"{sum(unscored.values()):,} not"
         why = [f"{n:,} {one}" for one, n in unscored.items()]
         if "too_long" in unscored:
             limit = f"(more than {self.longest:,} bases: --longest)"

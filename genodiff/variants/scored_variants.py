@@ -130,7 +130,8 @@ class ScoreTally:
         for one in scores:
             self.evaluations += one.evaluations
             if one.value is None:
-                self.unscored[name_reason(one.flags)] += 1
+                first, *more = one.flags  # the model's own reason goes before that it failed
+                self.unscored[more[0] if first == Unscorable.FAILED and more else first] += 1
             else:
                 self.scored += 1
             if one.rs is not None and len(self.rs_values) <= FEW_VALUES:
@@ -143,11 +144,6 @@ class ScoreTally:
         few = 0 < len(self.rs_values) <= FEW_VALUES
         told |= {"rs_values": len(self.rs_values)} if few else {}
         return told | ({"haplotypes": self.haplotypes.describe()} if self.haplotypes else {})
-
-
-def name_reason(flags: Sequence[str]) -> str:
-    """Why an ALT has no score, in one word: the model's own reason where it has one."""
-    return flags[1] if flags[0] == Unscorable.FAILED and len(flags) > 1 else flags[0]
 
 
 def score_records(

@@ -134,8 +134,8 @@ def make_header(header: VcfHeader | None, form: ScoreForm) -> list[str]:
         meta = ["##fileformat=VCFv4.2"]
     if not any(line.startswith("##contig=") for line in meta):
         meta += [f"##contig=<ID={name},length={n}>" for name, n in form.genome.contigs.items()]
-    asked = str(form.about.get("method", AUTO))
-    methods, longest = name_methods(asked), form.about.get("longest", LONGEST_SPAN)
+    methods = name_methods(str(form.about.get("method", AUTO)))
+    longest = form.about.get("longest", LONGEST_SPAN)
     fields = _FIELDS + (() if form.find_rank is None else _RANK_FIELDS)
     for name, kind, meaning in fields + (_VOTES_FIELDS if form.votes else ()):
         told = f"genodiff: {meaning.format(unit=form.unit, methods=methods, longest=longest)}"
@@ -143,8 +143,9 @@ def make_header(header: VcfHeader | None, form: ScoreForm) -> list[str]:
     for name, kind, meaning in _ANCESTRAL if form.votes else ():
         shown = name_ancestral(header) if name == "AA" else name
         meta.append(f'##INFO=<ID={shown},Number=1,Type={kind},Description="genodiff: {meaning}">')
-    if form.samples is not None:
-        meta += list_format_lines(form.unit, asked)
+    for name, kind, meaning in () if form.samples is None else _COPY_FIELDS:
+        told = f"genodiff: {meaning.format(unit=form.unit, methods=methods)}"
+        meta.append(f'##FORMAT=<ID={name},Number=.,Type={kind},Description="{told}">')
     if form.consequences is not None:
         meta += [
             f'##INFO=<ID={name},Number=A,Type=String,Description="genodiff: {meaning}">'
@@ -162,7 +163,8 @@ def format_records(
     scored: Iterable[ScoredRecord], header: VcfHeader | None, form: ScoreForm
 ) -> Iterator[str]:
     """The lines of all records; what an earlier call of ours added to samples is replaced."""
-    again, ancestral = has_our_fields(header), name_ancestral(header)
+    again = header is not None and any(line.startswith(_META) for line in header.meta)
+    ancestral = name_ancestral(header)
     for one in scored:
         plain = one._replace(record=remove_our_fields(one.record)) if again else one
         record = add_haplotype_fields(plain, form)
@@ -200,20 +202,6 @@ def format_record(scored: ScoredRecord, form: ScoreForm, ancestral: str = "AA") 
         ";".join(kept) or ".", ";".join(items) or ".", *rest,
     )  # fmt: skip
     return "\t".join(fields)
-
-
-def list_format_lines(unit: str, method: str = AUTO) -> list[str]:
-    """The lines of a header that say what the fields are, where `method` was asked for."""
-    return [
-        f'##FORMAT=<ID={name},Number=.,Type={kind},Description="genodiff: '
-        f'{meaning.format(unit=unit, methods=name_methods(method))}">'
-        for name, kind, meaning in _COPY_FIELDS
-    ]
-
-
-def has_our_fields(header: VcfHeader | None) -> bool:
-    """Whether an earlier call has added fields."""
-    return header is not None and any(line.startswith(_META) for line in header.meta)
 
 
 def remove_our_fields(record: VariantRecord) -> VariantRecord:

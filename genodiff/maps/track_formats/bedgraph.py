@@ -23,7 +23,6 @@ class BedGraph(TrackFormat):
     zipped = False
 
     def write(self, folder: Path, content: TrackContent) -> None:
-        """Write them into `folder`."""
         with ExitStack() as stack:
             sinks: dict[str, Any] = {}
             for name in content.kinds:

@@ -24,7 +24,6 @@ class Npz(TrackFormat):
     kind = "table"
 
     def write(self, folder: Path, content: TrackContent) -> None:
-        """Write tracks.npz into `folder`."""
         intervals, path = content.intervals, folder / f"tracks{self.suffix}"
         total = sum(end - start for _, start, end in intervals)
         of_model = {

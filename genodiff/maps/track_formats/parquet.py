@@ -21,7 +21,6 @@ class Parquet(TrackFormat):
     kind = "table"
 
     def write(self, folder: Path, content: TrackContent) -> None:
-        """Write tracks.parquet into `folder`."""
         path = folder / f"tracks{self.suffix}"
         write_parquet(path, _join(content), row_group_size=_PART, maintain_order=True)
 
