@@ -43,7 +43,6 @@ class CheckpointCheckRequest(Request[dict[str, Any]]):
     path: Annotated[str | Path, Option(f"{RUN}.", RUN_NAMES, is_word=True)] = field(kw_only=False)
 
     def answer(self, *given: Any) -> dict[str, Any]:
-        """What was read."""
         from genodiff.hub.source import is_published, read_source
         from genodiff.runs.model import check_folder
 
@@ -51,7 +50,6 @@ class CheckpointCheckRequest(Request[dict[str, Any]]):
         return read_source(path).record() if is_published(path) else check_folder(path)
 
     def show(self, answer: Any) -> None:
-        """A line on stderr."""
         if "layout" in answer:
             said = "in a published layout; make a run folder of it: genodiff checkpoint import "
             said += str(self.path)
@@ -111,7 +109,6 @@ class ImportRequest(Request[dict[str, Any]]):
     force: Force = False
 
     def answer(self, *given: Any) -> dict[str, Any]:
-        """What was found."""
         out = Path(self.out)
         if not self.plan:
             check_new_folder(out, force=self.force)
@@ -135,12 +132,10 @@ class ImportRequest(Request[dict[str, Any]]):
         )  # fmt: skip
 
     def show(self, answer: Any) -> None:
-        """A plan, as JSON."""
         if self.plan:
             print(json.dumps(answer, indent=2))
 
     def conclude(self, answer: Any) -> str:
-        """What the probe found, and what to do next."""
         if self.plan:
             return ""
         probe, strands = answer["probe"], answer["probe"]["strands_differ"]
@@ -199,7 +194,6 @@ class ExportRequest(Request[dict[str, Any]]):
     force: Force = False
 
     def answer(self, *given: Any) -> dict[str, Any]:
-        """What was written."""
         run = locate(self.run)
         if self.out is None:
             check_may_write(run, "give --out FOLDER")
@@ -214,7 +208,6 @@ class ExportRequest(Request[dict[str, Any]]):
         )  # fmt: skip
 
     def conclude(self, answer: Any) -> str:
-        """The files."""
         step = f"step {answer['step']} ({answer['checkpoint']}) as {answer['format']}"
         return f"{answer['out']}: {step}: {', '.join(answer['files'])}"
 
@@ -251,7 +244,6 @@ class MemoryFitRequest(Request[dict[str, Any]]):
     force: Force = False
 
     def answer(self, *given: Any) -> dict[str, Any]:
-        """The numbers."""
         here = locate(self.run)
         device = choose_device(self.device)
         from genodiff.hub.source import is_published
@@ -269,7 +261,6 @@ class MemoryFitRequest(Request[dict[str, Any]]):
         return fit_memory(model, **how, offline=self.offline)
 
     def conclude(self, answer: Any) -> str:
-        """What the numbers are worth."""
         told = answer["fitted_on"]
         return (
             f"{Path(self.run) / 'memory.json'}: bits per base on {told['rows']:,} masked windows "

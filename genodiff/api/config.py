@@ -51,11 +51,9 @@ class ConfigShowRequest(Request[RunConfig]):
         return resolve_config(stated, file=self.config, over=over)
 
     def list_rows(self, answer: Any) -> list[Any]:
-        """The configuration as plain values."""
         return [answer.model_dump(mode="json")]
 
     def show(self, answer: Any) -> None:
-        """YAML."""
         print(to_yaml(answer), end="")
 
 
@@ -79,7 +77,6 @@ class ConfigCheckRequest(Request[str | None]):
     )
 
     def answer(self, *given: Any) -> str | None:
-        """The recipe."""
         stated = read_yaml(self.file)
         named = isinstance(stated, dict) and "recipe" in stated
         found = resolve_config(stated, file=self.file, over=None if named else {"recipe": "toy"})
@@ -88,11 +85,9 @@ class ConfigCheckRequest(Request[str | None]):
         return found.recipe if named else None
 
     def list_rows(self, answer: Any) -> list[Any]:
-        """That it is sound."""
         return [{"file": str(self.file), "ok": True, "recipe": answer}]
 
     def show(self, answer: Any) -> None:
-        """The same in words, on stderr."""
         print(f"{self.file}: sound{'' if answer else ' (it names no recipe)'}", file=sys.stderr)
 
 
@@ -114,7 +109,6 @@ class PresetsRequest(Request[list[dict[str, Any]]]):
     has_machine: ClassVar[bool] = False
 
     def answer(self, *given: Any) -> list[dict[str, Any]]:
-        """The rows."""
         sizes = {"dna": DNA.padded_size, "bytes": BYTES.padded_size, "gpt2": _GPT2}
         return [
             {
@@ -129,11 +123,9 @@ class PresetsRequest(Request[list[dict[str, Any]]]):
         ]
 
     def list_rows(self, answer: Any) -> list[Any]:
-        """The rows."""
         return list(answer)
 
     def show(self, answer: Any) -> None:
-        """A table."""
         heads = ("preset", "kind", "shape", "weights on DNA", "bytes", "gpt2")
         print("{:<18} {:<9} {:<20} {:>14} {:>13} {:>13}".format(*heads))
         for row in sorted(answer, key=lambda row: int(row["parameters"])):
@@ -154,9 +146,7 @@ class SchemaRequest(Request[dict[str, Any]]):
     has_machine: ClassVar[bool] = False
 
     def answer(self, *given: Any) -> dict[str, Any]:
-        """The schema."""
         return RunConfig.model_json_schema()
 
     def show(self, answer: Any) -> None:
-        """JSON."""
         print(json.dumps(answer, indent=2))

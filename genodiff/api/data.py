@@ -77,7 +77,6 @@ class RecipeListRequest(Request[list[dict[str, Any]]]):
     )
 
     def answer(self, *given: Any) -> list[dict[str, Any]]:
-        """The recipes."""
         from genodiff.data.fetch import is_present
 
         rows = []
@@ -98,11 +97,9 @@ class RecipeListRequest(Request[list[dict[str, Any]]]):
         return rows
 
     def list_rows(self, answer: Any) -> list[Any]:
-        """The recipes."""
         return list(answer)
 
     def show(self, answer: Any) -> None:
-        """A line for each."""
         for row in answer:
             where = "here" if row["present"] else "to fetch"
             if not row["sources"]:
@@ -140,7 +137,6 @@ class FetchRequest(Request[list[Path]]):
     force: Force = False
 
     def answer(self, *given: Any) -> list[Path]:
-        """The files."""
         if self.recipe == EXAMPLE:
             from genodiff.data.example import write_example
 
@@ -156,7 +152,6 @@ class FetchRequest(Request[list[Path]]):
         return fetch(found, offline=self.offline)
 
     def show(self, answer: Any) -> None:
-        """Their paths."""
         for path in answer:
             print(path)
 
@@ -209,7 +204,6 @@ class BuildRequest(Request[BuiltStore]):
     force: Annotated[bool, Option("Build again even if it exists.")] = False
 
     def answer(self, *given: Any) -> BuiltStore:
-        """The store."""
         named, genome, words, meant = resolve_source(
             DataSource.of(self.recipe, self.fasta, self.text, self.domain)
         )[:4]
@@ -271,11 +265,9 @@ class BuildRequest(Request[BuiltStore]):
         return BuiltStore(store.path, row, summaries)
 
     def list_rows(self, answer: Any) -> list[Any]:
-        """What each split holds."""
         return [answer.row]
 
     def show(self, answer: Any) -> None:
-        """A line about each split, and where the store is."""
         for split, words in answer.summaries.items():
             print(f"{split:<6} {words}")
         print(f"store  {answer.path}")

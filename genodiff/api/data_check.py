@@ -87,7 +87,6 @@ class DataCheckRequest(Request[None]):
     domain: Annotated[Literal["dna", "text"], Option("Expected domain.")] = "dna"
 
     def answer(self, *given: Any) -> None:
-        """Read it and say so."""
         file, text, json, fasta = self.file, self.text, self.json, self.fasta
         if (file is None) != self.stdin:
             fix = "a name that starts with - needs ./ before it"

@@ -51,7 +51,6 @@ class DemoRequest(Request["DemoResult"]):
     force: Force = False
 
     def answer(self, *given: Any) -> DemoResult:
-        """The demo's figures."""
         if not self.minutes > 0:
             fix = "give a time in minutes, such as 3"
             raise UsageError(f"--minutes {self.minutes} is not above 0", fix=fix)
@@ -70,11 +69,9 @@ class DemoRequest(Request["DemoResult"]):
         return run_demo(out, settings, device=device, offline=self.offline, argv=sys.argv)
 
     def list_rows(self, answer: Any) -> list[Any]:
-        """The figures as plain values."""
         return [answer.json()]
 
     def show(self, answer: Any) -> None:
-        """The figures, and where everything is."""
         print(format_outcome(answer))
 
     def conclude(self, answer: Any) -> str:

@@ -37,7 +37,6 @@ class DoctorRequest(Request[dict[str, Any]]):
     offline: Offline = False
 
     def answer(self, *given: Any) -> dict[str, Any]:
-        """The checks."""
         from genodiff.diagnosis.checks import Check, check_machine, report
 
         checks, scan = check_machine(offline=self.offline), None
@@ -56,7 +55,6 @@ class DoctorRequest(Request[dict[str, Any]]):
         return report(checks, scan)
 
     def show(self, answer: Any) -> None:
-        """A table."""
         _print(answer["checks"])
 
     def conclude(self, answer: Any) -> str:

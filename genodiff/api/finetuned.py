@@ -14,6 +14,16 @@ from genodiff.finetuning.kept_labeller import KeptLabeller
 from genodiff.kernels.defaults import own_defaults
 
 
+def _refuse_to(does: str) -> Any:
+    """A method of language models alone."""
+
+    def refuse(self: "FinetunedModel", *args: Any, **options: Any) -> NoReturn:
+        """Raises `UsageError`."""
+        self._refuse(does)
+
+    return refuse
+
+
 class FinetunedModel(Model):
     """A fine-tuned model: `predict` returns classes or values, and `labels` are the classes' names.
 
@@ -99,45 +109,12 @@ class FinetunedModel(Model):
             sequences, column=column, fasta=fasta, region=region, batch_size=batch_size
         )
 
-    def sample(self, *args: Any, **options: Any) -> NoReturn:
-        """Raises `UsageError`."""
-        self._refuse("samples")
-
-    def infill(self, *args: Any, **options: Any) -> NoReturn:
-        """Raises `UsageError`."""
-        self._refuse("fills gaps")
-
-    def embed(self, *args: Any, **options: Any) -> NoReturn:
-        """Raises `UsageError`."""
-        self._refuse("embeds")
-
-    def bits(self, *args: Any, **options: Any) -> NoReturn:
-        """Raises `UsageError`."""
-        self._refuse("has a likelihood")
-
-    def encode(self, *args: Any, **options: Any) -> NoReturn:
-        """Raises `UsageError`."""
-        self._refuse("encodes")
-
-    @property
-    def trained(self) -> NoReturn:  # type: ignore[override]
-        """Raises `UsageError`."""
-        self._refuse("samples and has a likelihood")
-
-    @property
-    def config(self) -> NoReturn:  # type: ignore[override]
-        """Raises `UsageError`."""
-        self._refuse("has the settings of a run")
-
-    @property
-    def objective(self) -> NoReturn:  # type: ignore[override]
-        """Raises `UsageError`."""
-        self._refuse("has an objective")
-
-    @property
-    def step(self) -> NoReturn:  # type: ignore[override]
-        """Raises `UsageError`."""
-        self._refuse("has a training step")
+    sample, infill, embed = map(_refuse_to, ("samples", "fills gaps", "embeds"))
+    bits, encode = map(_refuse_to, ("has a likelihood", "encodes"))
+    trained = property(_refuse_to("samples and has a likelihood"))
+    config = property(_refuse_to("has the settings of a run"))
+    objective = property(_refuse_to("has an objective"))
+    step = property(_refuse_to("has a training step"))
 
     def _refuse(self, does: str) -> NoReturn:
         what = f"{self.path}: a fine-tuned model predicts; its language model {does}"

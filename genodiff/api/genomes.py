@@ -78,7 +78,6 @@ class GenomesRequest(Request[BuiltGenomes]):
     plan: Plan = False
 
     def answer(self, *given: Any) -> BuiltGenomes:
-        """The genomes."""
         from genodiff.data.genomes.collection import build_collection
         from genodiff.data.genomes.listing import read_genome_list
         from genodiff.data.genomes.parquet import write_windows
@@ -118,11 +117,9 @@ class GenomesRequest(Request[BuiltGenomes]):
         return BuiltGenomes(store.path, row, written)
 
     def list_rows(self, answer: Any) -> list[Any]:
-        """What each genome holds."""
         return [answer.row | {"parquet": answer.parquet}]
 
     def show(self, answer: Any) -> None:
-        """What each genome holds, and how often it is drawn."""
         print("\n".join(answer.describe()))
         for split, rows in answer.parquet.items():
             print(f"{self.parquet}: {rows:,} rows of {split}")

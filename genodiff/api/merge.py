@@ -66,7 +66,6 @@ class MergeRequest(Request[dict[str, Any]]):
     force: Force = False
 
     def answer(self, *given: Any) -> dict[str, Any]:
-        """What the sidecar says."""
         from genodiff.jobs.shards import open_shards
 
         shards, target, force = self.shards, str(self.out), self.force
@@ -91,7 +90,6 @@ class MergeRequest(Request[dict[str, Any]]):
         return merge_scores(parts, target)
 
     def conclude(self, answer: Any) -> str:
-        """How much was put together."""
         noun = next(one for one in ("records", "windows", "bases") if one in answer)
         return f"{self.out}: {answer[noun]:,} {noun} of {len(self.shards)} shards"
 

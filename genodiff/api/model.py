@@ -267,24 +267,14 @@ class Model:
         `score_variants`. Raises `DataError` if there is nothing to score or the run's data are not
         available.
         """
-        memory = memory or self.memory
+        how: dict[str, Any] = {"seed": seed, "repeats": repeats, "batch_size": batch_size}
+        how["memory"] = memory or self.memory
         if sequences is None:
-            return measure_split(
-                self._trained,
-                split,
-                seed=seed,
-                repeats=repeats,
-                max_windows=max_windows,
-                memory=memory,
-                batch_size=batch_size,
-            )
+            return measure_split(self._trained, split, max_windows=max_windows, **how)
         if max_windows is not None or split != "test":
             what = "split and max_windows are of the run's own data, and sequences are given"
             raise UsageError(what, fix="leave them out")
-        return measure_sequences(
-            self._trained, sequences, seed=seed, repeats=repeats, memory=memory,
-            batch_size=batch_size,
-        )  # fmt: skip
+        return measure_sequences(self._trained, sequences, **how)
 
 
 def _with_known(ids: Ids, rows: Probabilities, model: TrainedModel) -> Probabilities:

@@ -9,7 +9,6 @@ law is met where the whole interval is above 0.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -49,11 +48,9 @@ class ModelListRequest(Request[list[dict[str, Any]]]):
     json_indent: ClassVar[int | None] = 2
 
     def answer(self, *given: Any) -> list[dict[str, Any]]:
-        """The models."""
         return [describe_model(name, folder) for name, folder in list_ready_models().items()]
 
     def show(self, answer: Any) -> None:
-        """A line for each."""
         if not answer:
             print("no pretrained model found; set GENODIFF_MODELS to your folder")
         for one in answer:
@@ -84,11 +81,9 @@ class ModelShowRequest(Request[dict[str, Any]]):
     name: Name = field(kw_only=False)
 
     def answer(self, *given: Any) -> dict[str, Any]:
-        """What is known."""
         return describe_model(self.name, find_model(self.name))
 
     def show(self, answer: Any) -> None:
-        """The model's card."""
         print(format_facts(answer), end="")
 
 
@@ -109,11 +104,9 @@ class ModelPathRequest(Request[Path]):
     name: Name = field(kw_only=False)
 
     def answer(self, *given: Any) -> Path:
-        """The folder."""
         return find_model(self.name)
 
     def show(self, answer: Any) -> None:
-        """Its path."""
         print(answer)
 
 
@@ -222,11 +215,11 @@ def format_facts(told: dict[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def format_cell(cell: Cell, digits: int = 3) -> str:
+def format_cell(cell: Cell) -> str:
     """1.930 [1.927, 1.933]; the value alone where it has no interval."""
     if not cell:
         return ""
-    value, *ends = (f"{one:.{digits}f}" for one in cell)
+    value, *ends = (f"{one:.3f}" for one in cell)
     return f"{value} [{', '.join(ends)}]" if ends else value
 
 
@@ -258,15 +251,10 @@ def _format_table(table: dict[str, Any]) -> str:
             cells = [f"**{text}**" if is_met(cell) else text for text, cell in known]
         lines.append(f"| {row['name']} | {' | '.join(cells)} |")
     if table.get("law"):
-        lines.append(f"| passed | {' | '.join(count for _, count in _count_met(table))} |")
+        laws = [[row["cells"][i] for row in rows if row["cells"][i]] for i in range(len(columns))]
+        counts = [f"{sum(map(is_met, known))} of {len(known)}" for known in laws]
+        lines.append(f"| passed | {' | '.join(counts)} |")
     return "\n".join(lines)
-
-
-def _count_met(table: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Count the checks passed in each column: "6 of 7"."""
-    for i, column in enumerate(table["columns"]):
-        known = [row["cells"][i] for row in table["rows"] if row["cells"][i]]
-        yield column, f"{sum(map(is_met, known))} of {len(known)}"
 
 
 def _format_origin(made: dict[str, Any]) -> str:

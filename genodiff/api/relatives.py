@@ -148,18 +148,14 @@ class RelativesRequest(Request[BuiltRelatives]):
         return BuiltRelatives(find_home(out), found)
 
     def list_rows(self, answer: Any) -> list[Any]:
-        """What was built, or the recipes."""
         return [answer.row] if self.named else list(answer)
 
     def show(self, answer: Any) -> None:
-        """The same in words."""
         for row in () if self.named else answer:
             size = f"{row['genomes']} genomes, {row['bases'] / 1e6:,.1f} Mb"
             print(f"{row['name']:<15} {size:<24} {row['built']} built  {row['description']}")
         if self.named:
             print("\n".join(answer.describe()))
         if self.named and not self.plan:
-            told = " ".join(
-                f"--relatives {one}" for one in ([self.out] if self.out else self.named)
-            )
-            print(f"give {told}")
+            files = [self.out] if self.out else self.named
+            print("give " + " ".join(f"--relatives {one}" for one in files))

@@ -45,7 +45,6 @@ class ReportRequest(Request[Path]):
     offline: Offline = True
 
     def answer(self, *given: Any) -> Path:
-        """The path."""
         out, samples, force = self.out, self.samples, self.force
         if out is not None:
             check_target(out, force=True)  # the place alone: what is there is judged below
@@ -68,7 +67,6 @@ class ReportRequest(Request[Path]):
         return write_report(path, target, samples=drawn, offline=self.offline)
 
     def show(self, answer: Any) -> None:
-        """Its path."""
         print(answer)
 
 

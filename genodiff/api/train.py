@@ -210,17 +210,13 @@ class TrainRequest(Request["RunResult"]):
             "preset": self.preset,
             "seed": self.seed,
         }
-        over = dict(self.settings) | {
-            key: value for key, value in named.items() if value is not None
-        }
-        words_of = (
-            given.get("labels") if isinstance(given, dict) and not given.get("classes") else None
-        )
+        over = {**self.settings, **{key: x for key, x in named.items() if x is not None}}
+        stated = given if isinstance(given, dict) else {}
+        words_of = None if stated.get("classes") else stated.get("labels")
         if SPECIES in (self.labels, words_of if self.labels is None else None):
             from genodiff.runs.labels import read_species_settings
 
-            stated = given.get("genomes") if isinstance(given, dict) else None
-            over |= read_species_settings(over.get("genomes") or stated)
+            over |= read_species_settings(over.get("genomes") or stated.get("genomes"))
         elif self.labels is not None or words_of is not None:
             from genodiff.runs.labels import read_label_settings
 
@@ -264,11 +260,9 @@ class TrainRequest(Request["RunResult"]):
         return estimate_run(self)
 
     def list_rows(self, answer: Any) -> list[Any]:
-        """The plan."""
         return [answer] if self.plan else []
 
     def show(self, answer: Any) -> None:
-        """The plan as lines, or the SLURM job."""
         if self.print_sbatch:
             print(answer, end="")
         elif self.plan:
@@ -277,7 +271,6 @@ class TrainRequest(Request["RunResult"]):
             print("\n".join(format_estimate(answer)))
 
     def conclude(self, answer: Any) -> str:
-        """How the run stands, and what to do next."""
         if self.plan or self.print_sbatch or answer.already_done:
             return ""
         bits, unit, where = answer.valid_bits, self.planned.config.unit, self.planned.folder
@@ -296,25 +289,16 @@ def _read_init(
 
     known = find_remembered_config(None if folder is None else Path(folder), init)
     if known is not None:
-        return (
-            None,
-            put_network_below(known.backbone, given),
-            {**over, "init": known.init, "init_sha256": known.init_sha256},
-        )
+        over = {**over, "init": known.init, "init_sha256": known.init_sha256}
+        return None, put_network_below(known.backbone, given), over
     start = read_warm_start(init)
-    return (
-        start,
-        put_network_below(start.settings, given),
-        {**over, "init": start.path, "init_sha256": start.digest},
-    )
+    over = {**over, "init": start.path, "init_sha256": start.digest}
+    return start, put_network_below(start.settings, given), over
 
 
 def _name_run(config: RunConfig) -> str:
     """RECIPE-PRESET, the default name of a run's folder."""
-    file = config.fasta or config.text or config.genomes
-    stem: Any = (
-        Path(file).name.split(".")[0]
-        if config.recipe == "own" and file
-        else Path(config.recipe).stem
-    )
+    file, stem = config.fasta or config.text or config.genomes, Path(config.recipe).stem
+    if config.recipe == OWN and file:
+        stem = Path(file).name.split(".")[0]
     return f"{stem}-{config.preset or config.backbone.kind}"
