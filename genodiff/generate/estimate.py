@@ -1,12 +1,10 @@
 """What sampling takes, before it is begun: disk, memory, evaluations of the network, time."""
 
-import json
 import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from genodiff.errors import MachineError, UsageError, format_count
 from genodiff.generate.drawing import Drawing
 from genodiff.generate.sample import Workload, choose_batch_size, infill
 from genodiff.generate.sampling import AUTO_STEPS
-from genodiff.generate.step_choice import bits_lost
+from genodiff.generate.step_choice import bits_lost, make_curve, read_entry
 from genodiff.io.progress import format_duration
 from genodiff.io.target import format_size, free_disk_space, is_stream
 from genodiff.runs.run_paths import is_no_network
@@ -42,12 +40,9 @@ def check_room(
         need = need // 4 if target.endswith(".gz") else need
         free = free_disk_space(target)
         if need > free:
-            raise MachineError(
-                f"{records:,} records need about {format_size(need)} of disk space, "
-                f"{format_size(free)} are free",
-                file=target,
-                fix="give a smaller --n or --length, or another disk",
-            )
+            what = f"{records:,} records need about {format_size(need)} of disk space"
+            fix = "give a smaller --n or --length, or another disk"
+            raise MachineError(f"{what}, {format_size(free)} are free", file=target, fix=fix)
     check_memory(max(lengths, default=0), records, batch_size)
 
 
@@ -58,11 +53,9 @@ def check_memory(longest: int, records: int, batch_size: int | None) -> None:
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if need > memory:
-        raise MachineError(
-            f"a batch of sequences of {longest:,} bases needs about {format_size(need)} of memory, "
-            f"{format_size(memory)} are here",
-            fix="give a smaller --batch-size or --length",
-        )
+        needs = f"needs about {format_size(need)} of memory, {format_size(memory)} are here"
+        fix = "give a smaller --batch-size or --length"
+        raise MachineError(f"a batch of sequences of {longest:,} bases {needs}", fix=fix)
 
 
 def plan_sampling(drawing: Drawing, work: Workload, files: Sequence[str]) -> dict[str, Any]:
@@ -94,7 +87,8 @@ def plan_sampling(drawing: Drawing, work: Workload, files: Sequence[str]) -> dic
         f"evaluations  about {n * work.evaluations:,.0f} of one window ({how.sampler})",
         f"time         about {format_duration(seconds)} on {device}",
     ]
-    curve = _read_curve(model.run / "eval.json")
+    evaluations = (read_entry(model.run / "eval.json", split) for split in ("valid", "test"))
+    curve = make_curve(next(filter(None, evaluations), {}))
     if curve and how.sampler == "ancestral":
         steps = how.step_count or AUTO_STEPS
         lost = 1000 * bits_lost(curve, model.diffusion.schedule, steps)
@@ -167,15 +161,3 @@ def _quicker(drawing: Drawing, seconds: float) -> str | None:
     if ways:
         ways.append("--steps 1 (one pass: the bases of a window know nothing of each other)")
     return "; ".join(ways) or None
-
-
-def _read_curve(path: Path) -> list[tuple[float, float]]:
-    """(masked share, nats per masked base) as an evaluation measured it; empty without one."""
-    try:
-        evaluations = json.loads(path.read_text(encoding="utf-8"))
-        bins = evaluations.get("valid", evaluations.get("test"))["curve"]
-        return [
-            ((b["rate_lo"] + b["rate_hi"]) / 2, b["nats"]) for b in bins if b["nats"] is not None
-        ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return []

@@ -132,8 +132,7 @@ class Filler:
             raise novel.refuse(first.number, first.ids == self.alphabet.mask_id)
         raise UsageError(
             f"none of {tries} designs satisfies the conditions on complete designs: no repeat "
-            "of a genome, "
-            "and nothing across the origin of a circle that is all free",
+            "of a genome, and nothing across the origin of a circle that is all free",
             fix="allow longer repeats, or more edits, or keep other bases",
         )
 

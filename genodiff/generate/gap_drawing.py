@@ -30,12 +30,6 @@ Patches = list[tuple[int, bytes]]
 """(start, letters) of what was filled on a contig, from left to right."""
 
 
-class _Task(NamedTuple):
-    number: int
-    """Of the record, that is of a filling of a contig."""
-    stretch: Stretch
-
-
 class _Written(NamedTuple):
     """What is said of a file: of its records, and the evaluations of each filling."""
 
@@ -89,8 +83,8 @@ class GapDrawing(Drawing):
 
     def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
         pieces = (
-            task.stretch.piece(task.number, self.genome, self.model.alphabet)
-            for task in islice(self._tasks(), first, None)
+            stretch.piece(number, self.genome, self.model.alphabet)
+            for number, stretch in islice(self._tasks(), first, None)
         )
         return fill_pieces(
             self.model, pieces, how=self.how, seed=seed, tick=tick, first=first, memory=self.memory
@@ -115,11 +109,12 @@ class GapDrawing(Drawing):
         length, block = self.genome.contigs[contig], find_block(self.model).get("block")
         return split_contig(contig, self.merged.get(contig, ()), length, window, stride, block)
 
-    def _tasks(self) -> Iterator[_Task]:
+    def _tasks(self) -> Iterator[tuple[int, Stretch]]:
+        """(number of the record, that is of a filling of a contig, what is filled of it)."""
         for i, contig in enumerate(self.genome.contigs):
             for copy in range(self.n if contig in self.merged else 0):
                 for stretch in self._stretches(contig):
-                    yield _Task(i * self.n + copy, stretch)
+                    yield i * self.n + copy, stretch
 
     def _fillings(self, samples: Iterator[Sample]) -> Iterator[tuple[int, str, Patches, int]]:
         """(record number, contig, what was filled, evaluations), of all contigs in order."""
@@ -171,9 +166,6 @@ class GapDrawing(Drawing):
                 start, letters = patches[bisect_right(patches, gap.start, key=lambda p: p[0]) - 1]
                 text = letters[gap.start - start : gap.end - start]
                 name = name_filling(gap.name, self.n, copy)
-                told.entries.append(
-                    {"name": name, "length": len(text), "nfe": nfe, "filled": len(text)}
-                )
-                yield Record(
-                    name, self.describe_record(told.seed, len(text), nfe) + told.mark, text, 0
-                )
+                n = len(text)
+                told.entries.append({"name": name, "length": n, "nfe": nfe, "filled": n})
+                yield Record(name, self.describe_record(told.seed, n, nfe) + told.mark, text, 0)

@@ -169,12 +169,7 @@ def fill_guided(
         reward = _OracleReward(
             guiding.oracle, guiding.strength, wholes, spans, seen, alphabet, targets
         )
-    aim = Aim(
-        guiding.strength,
-        reward,
-        None if conditional is None else conditional[0],
-        None if conditional is None else conditional[1],
-    )
+    aim = Aim(guiding.strength, reward, *(conditional or (None, None)))
     done = GUIDANCES[guiding.name].run(chain, xt, aim, **guiding.options)
     found = (done.x0, done.nfe, done.calls, done.log_z)
     return GuidedFill(*(part.cpu().numpy() for part in found))
@@ -244,9 +239,8 @@ def open_guided(
         return (model if label is None else model.of_class(label)), None
     check_guide(guide)
     settings = GuideSettings(**guide)
-    conditional = None
-    if settings.conditional is not None:
-        conditional = open_language(settings.conditional, device)
+    given = settings.conditional
+    conditional = None if given is None else open_language(given, device)
     if GUIDANCES[settings.guidance].needs == "conditional" and label is not None:
         conditional = (conditional or model).of_class(label)
     elif label is not None:

@@ -106,11 +106,9 @@ class Screener:
             try:
                 status = process.wait(self.timeout)
             except subprocess.TimeoutExpired:
-                raise GenodiffError(
-                    f"the screener {self.name} gave no answer in {self.timeout:g} s: nothing is "
-                    "written",
-                    fix="give a longer --screen-timeout, or fewer samples",
-                ) from None
+                what = f"the screener {self.name} gave no answer in {self.timeout:g} s"
+                fix = "give a longer --screen-timeout, or fewer samples"
+                raise GenodiffError(f"{what}: nothing is written", fix=fix) from None
             finally:
                 if process.poll() is None:  # and whatever it has started
                     if hasattr(os, "killpg"):
@@ -122,12 +120,9 @@ class Screener:
                 return
             last = _read_last(log) or _read_last(out)
             ended = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
-            raise GenodiffError(
-                f"the screener {self.name} refused the samples ({ended}"
-                + (f": {last[:_LONGEST]}" if last else "")
-                + "): nothing is written",
-                fix="see its report, and sample something else",
-            )
+            ended += f": {last[:_LONGEST]}" if last else ""
+            what = f"the screener {self.name} refused the samples ({ended}): nothing is written"
+            raise GenodiffError(what, fix="see its report, and sample something else")
 
 
 def _read_last(file: IO[bytes]) -> str:

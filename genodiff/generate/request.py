@@ -320,7 +320,6 @@ class SampleRequest(SampleFields, DrawRequest):
                 raise UsageError(f"{flag} is for DNA, and this is text", fix="leave it out")
 
     def summarise(self, told: Mapping[str, Any]) -> str:
-        """What was written, in a line."""
         records, unit = told["records"], DOMAINS[told.get("domain", "dna")].unit
         positions = sum(record["length"] for record in records)
         filled = sum(record.get("filled", record["length"]) for record in records)
@@ -330,7 +329,6 @@ class SampleRequest(SampleFields, DrawRequest):
         return f"{format_count(len(records), 'record')}, {size}, {calls}"
 
     def name_next(self, told: Mapping[str, Any]) -> str:
-        """For new DNA, the comparison with real sequence."""
         if told.get("domain", "dna") != "dna" or self.template or self.bed or self.region:
             return ""
         has_data = self.run is not None and Path(self.run).is_dir()

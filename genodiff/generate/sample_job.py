@@ -99,7 +99,6 @@ class DrawJob(Job[Asked]):
 
 _GENOME = 1 << 17
 """Bytes of a template to which relatives are fitted, as to a genome."""
-_log = logging.getLogger("genodiff")
 
 
 class SampleJob(DrawJob[SampleRequest]):

@@ -115,12 +115,9 @@ class SampleMemory:
             for at in range(0, len(codes) - length + 1, length)
         ]
         if not places:
-            raise DataError(
-                f"--memory novel compares with held-out sequence, and the valid split has none of "
-                f"{length:,} bases",
-                file=self._store.source.path,
-                fix="give a smaller --length, or --memory on",
-            )
+            what = "--memory novel compares with held-out sequence, and the valid split has none of"
+            file, fix = self._store.source.path, "give a smaller --length, or --memory on"
+            raise DataError(f"{what} {length:,} bases", file=file, fix=fix)
         chosen = np.linspace(0, len(places) - 1, min(len(places), _HELD_OUT)).astype(int)
         return [codes[at : at + length] for codes, at in (places[i] for i in chosen.tolist())]
 

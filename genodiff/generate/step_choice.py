@@ -107,12 +107,12 @@ def find_curve(model: TrainedModel, measure: Callable[[], dict[str, Any]]) -> Cu
 
     Raises `GenodiffError` where the evaluation has no curve.
     """
-    for entry in (_read(model.run / "eval.json", "valid"), _read(model.run / FILE, None)):
-        curve = _make_curve(entry) if entry.get("checkpoint") == model.digest else []
+    for entry in (read_entry(model.run / "eval.json", "valid"), read_entry(model.run / FILE, None)):
+        curve = make_curve(entry) if entry.get("checkpoint") == model.digest else []
         if curve:
             return curve
     found = measure()
-    curve = _make_curve(found)
+    curve = make_curve(found)
     if not curve:
         raise GenodiffError("the valid split gave no curve to choose steps by", fix="give --steps")
     kept = {"checkpoint": model.digest, "split": found.get("split"), "curve": found["curve"]}
@@ -122,7 +122,8 @@ def find_curve(model: TrainedModel, measure: Callable[[], dict[str, Any]]) -> Cu
     return curve
 
 
-def _read(path: Path, key: str | None) -> dict[str, Any]:
+def read_entry(path: Path, key: str | None) -> dict[str, Any]:
+    """The JSON object of a file, or that of a key in it; empty where there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         found = found if key is None else found[key]
@@ -131,7 +132,8 @@ def _read(path: Path, key: str | None) -> dict[str, Any]:
         return {}
 
 
-def _make_curve(evaluation: dict[str, Any]) -> Curve:
+def make_curve(evaluation: dict[str, Any]) -> Curve:
+    """The curve of an evaluation; empty without one."""
     try:
         bins = [b for b in evaluation["curve"] if b["nats"] is not None]
         return [((b["rate_lo"] + b["rate_hi"]) / 2, float(b["nats"])) for b in bins]

@@ -86,12 +86,9 @@ def make_prompt_template(prompt: str, length: int, tokenizer: Tokenizer) -> Text
 
 def make_draft(template: TextTemplate, tokenizer: Tokenizer, start: bool) -> Draft:
     """The template's ids, after the start token where `start`."""
-    vocabulary = tokenizer.vocabulary
-    pieces: list[Ids] = (
-        [np.array([vocabulary.start_id], np.int64)]
-        if start and vocabulary.start_id is not None
-        else []
-    )
+    vocabulary, pieces = tokenizer.vocabulary, list[Ids]()
+    if start and vocabulary.start_id is not None:
+        pieces.append(np.array([vocabulary.start_id], np.int64))
     at, spans = sum(map(len, pieces)), []
     for part in template.parts:
         if isinstance(part, int):
