@@ -90,15 +90,8 @@ def open_published(
     config = make_run_config(source, tokenizer=tokenizer)
     backbone, _ = _build(source, config)
     digest = hashlib.sha256(encode_tensors(source.tensors)).hexdigest()
-    model = TrainedModel(
-        backbone.to(device),
-        alphabet,
-        config,
-        0,
-        digest[:12],
-        Path(path),
-        {"source": source.record(), "fingerprint": digest},
-    )
+    data, backbone = {"source": source.record(), "fingerprint": digest}, backbone.to(device)
+    model = TrainedModel(backbone, alphabet, config, 0, digest[:12], Path(path), data)
     return model, source.tokenizer
 
 
@@ -175,12 +168,9 @@ def adopt_network(
             atomic.write_bytes(folder / SCORE, encode_tensors({"score.weight": source.score}))
         atomic.write_bytes(folder / WEIGHTS, weights)
         atomic.write_json(folder / CARD, describe_model(config, alphabet, 0, digest, data))
-        write_provenance(
-            folder,
-            config,
-            data,
-            describe_session(sys.argv, "cpu", 0) | {"probe": summary(seen, alphabet.domain)},
-        )
+        probe = summary(seen, alphabet.domain)
+        session = describe_session(sys.argv, "cpu", 0) | {"probe": probe}
+        write_provenance(folder, config, data, session)
     return {
         "run": str(out),
         "layout": source.layout,
@@ -192,5 +182,5 @@ def adopt_network(
         "classes": None if source.score is None else source.score.shape[0],
         "files": source.files,
         "unused": list(source.unused),
-        "probe": summary(seen, alphabet.domain),
+        "probe": probe,
     }

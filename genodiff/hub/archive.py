@@ -100,25 +100,18 @@ class Archive:
             if first != top or not rest or ".." in rest.split("/") or rest in members:
                 what = f"holds '{entry.filename}', which torch.save does not write: refused"
                 raise self._fault(what)
-            if (
-                entry.compress_type != zipfile.ZIP_STORED
-                or entry.file_size != entry.compress_size
-                or entry.flag_bits & 1
-            ):
-                raise self._fault(
-                    f"holds '{entry.filename}' compressed or encrypted, which torch.save does "
-                    f"not do: refused"
-                )
+            plain = entry.compress_type == zipfile.ZIP_STORED and not entry.flag_bits & 1
+            if not plain or entry.file_size != entry.compress_size:
+                what = f"holds '{entry.filename}' compressed or encrypted"
+                raise self._fault(f"{what}, which torch.save does not do: refused")
             members[rest] = entry
         if sum(entry.file_size for entry in entries) > size:
             raise self._fault("has members that overlap: corrupt")
         if "data.pkl" not in members:
             raise self._fault("holds no data.pkl: not an archive of torch.save")
         if members["data.pkl"].file_size > _LARGEST_PICKLE:
-            raise self._fault(
-                f"has a description of {members['data.pkl'].file_size} bytes, more than "
-                f"{_LARGEST_PICKLE}"
-            )
+            what = f"has a description of {members['data.pkl'].file_size} bytes"
+            raise self._fault(f"{what}, more than {_LARGEST_PICKLE}")
         return members
 
     def stored(self, storage: Any, offset: Any, shape: Any, stride: Any) -> Stored:
@@ -134,16 +127,12 @@ class Archive:
             raise self._fault("describes a tensor with a shape that is none: corrupt")
         member = self._members.get(f"data/{key}")
         if member is None or member.file_size != numel * dtype.itemsize:
-            raise self._fault(
-                f"the storage '{key}' is missing, or not {numel} numbers of {dtype} large: "
-                f"truncated or corrupt"
-            )
+            what = f"the storage '{key}' is missing, or not {numel} numbers of {dtype} large"
+            raise self._fault(f"{what}: truncated or corrupt")
         last = offset + sum((n - 1) * step for n, step in zip(shape, stride, strict=True))
         if prod(shape) > numel or (prod(shape) and last >= numel):
-            raise self._fault(
-                f"describes a tensor of shape {list(shape)} that its storage of {numel} "
-                f"numbers cannot hold"
-            )
+            what = f"describes a tensor of shape {list(shape)}"
+            raise self._fault(f"{what} that its storage of {numel} numbers cannot hold")
         return Stored(key, dtype, numel, offset, tuple(shape), tuple(stride))
 
     def tensor(self, stored: Stored) -> Tensor:

@@ -75,17 +75,15 @@ def read_caduceus(
     """The network, every tensor judged before it is read. Raises `CheckpointError`."""
     word = blame_file(weights.files[0], lambda: find_words(weights.entries))
     rows = weights.entries[word].shape[0]
-    n_layer = 1 + max(
-        (int(found[1]) for found in map(_LAYER.search, weights.entries) if found), default=-1
-    )
+    layers = [int(found[1]) for found in map(_LAYER.search, weights.entries) if found]
+    n_layer = 1 + max(layers, default=-1)
     if config.get("n_layer") != n_layer:
         what = f"n_layer is {config.get('n_layer')}, but the weights have {n_layer} layers"
         raise CheckpointError(what, file=config_file, fix=BELONG)
     judge_rows(config, config_file, rows, word)
     tokens = read_listed_tokens(config_file.parent)
-    vocabulary = blame_file(
-        config_file, lambda: find_vocabulary(rows, read_complement(config), tokens)
-    )
+    complement = blame_file(config_file, lambda: read_complement(config))
+    vocabulary = blame_file(config_file, lambda: find_vocabulary(rows, complement, tokens))
     names = [name for name in weights.entries if name != _SCORE]
     file = find_culprit(weights, config_file)
     blame_file(
@@ -294,10 +292,8 @@ def exchange_form(
         what = "only networks on both strands have a fused form of their own"
         raise CheckpointError(what, fix="leave the form as it is")
     if not settings.bidirectional or settings.n_layer % 2:
-        if not settings.bidirectional:
-            why = "reads one direction only"
-        else:
-            why = f"has an odd number of layers ({settings.n_layer})"
+        why = f"has an odd number of layers ({settings.n_layer})"
+        why = why if settings.bidirectional else "reads one direction only"
         form = "fused" if settings.alternate_strands else "unfused"
         fix = f"export it with --{form}"
         raise CheckpointError(f"the network {why}: it exists in one form only", fix=fix)

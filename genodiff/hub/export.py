@@ -102,7 +102,7 @@ def export_model(
     check_new_folder(out, force=force)
     model = load_model(run)
     model.check_network()
-    layout = layout or choose_layout(model)
+    layout = layout or ("mdlm" if isinstance(model.config.backbone, MdlmSettings) else "caduceus")
     if layout not in FORMATS:
         raise UsageError(f"unknown format '{layout}'", fix=f"give {' or '.join(FORMATS)}")
     if layout != "caduceus" and fused is not None:
@@ -126,11 +126,6 @@ def export_model(
         "files": files,
         **found,
     }
-
-
-def choose_layout(model: TrainedModel) -> str:
-    """The published layout of a network's kind: "mdlm" or "caduceus"."""
-    return "mdlm" if isinstance(model.config.backbone, MdlmSettings) else "caduceus"
 
 
 def _halve(model: TrainedModel) -> TrainedModel:
@@ -167,21 +162,16 @@ def find_origin(model: TrainedModel) -> Origin:
     """
     source = model.data.get("source")
     if not isinstance(source, dict) or "vocabulary" not in source:
+        rows = model.alphabet.padded_size
         if model.alphabet.domain != "dna":
-            return Origin(
-                make_text_vocabulary(model.alphabet, model.alphabet.padded_size), {}, "", ""
-            )
-        return Origin(find_vocabulary(model.alphabet.padded_size, None), {}, "", MASKED_LM)
+            return Origin(make_text_vocabulary(model.alphabet, rows), {}, "", "")
+        return Origin(find_vocabulary(rows, None), {}, "", MASKED_LM)
     config = dict(source["config"])
     named = (config.get("architectures") or [MASKED_LM])[0]
     score = (model.run / SCORE).exists()
     architecture = CLASSIFIER if score else BARE if named == BARE else MASKED_LM
-    return Origin(
-        find_vocabulary_by_name(source["vocabulary"], source["rows"], model.alphabet),
-        config,
-        source["layout"],
-        architecture,
-    )
+    vocabulary = find_vocabulary_by_name(source["vocabulary"], source["rows"], model.alphabet)
+    return Origin(vocabulary, config, source["layout"], architecture)
 
 
 def find_unwritten(network: Caduceus) -> str | None:
@@ -206,14 +196,11 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
     origin = find_origin(model)
     if settings.strands == "paired" and fused is not None and fused != settings.alternate_strands:
         settings, tensors = exchange_form(settings, tensors)
+    score = None
     if origin.architecture == CLASSIFIER:
         score = read_tensors(model.run / SCORE)["score.weight"]
-    else:
-        score = None
     state = make_published_state(settings, tensors, origin.vocabulary, origin.architecture, score)
-    atomic.write_bytes(
-        folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"})
-    )
+    _write_weights(folder, state)
     config = _write_config(model, folder, origin, settings, fused)
     _check_export(model, folder)
     return {
@@ -222,6 +209,11 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
         "tensors": len(state),
         "rows": origin.vocabulary.size,
     }
+
+
+def _write_weights(folder: Path, state: dict[str, torch.Tensor]) -> None:
+    raw = safetensors.torch.save(state, metadata={"format": "pt"})
+    atomic.write_bytes(folder / SAFETENSORS, raw)
 
 
 def _write_config(
@@ -274,9 +266,7 @@ def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, 
     config = dict(origin.config) or make_mdlm_config(settings, origin.vocabulary.size, length)
     moved = order_rows(collect_tensors(model.backbone), origin.vocabulary.outwards)
     state = {name: x.contiguous() for name, x in to_published_mdlm(settings, moved).items()}
-    atomic.write_bytes(
-        folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"})
-    )
+    _write_weights(folder, state)
     _write_json(model, folder, config)
     if model.alphabet.domain == "dna":
         _check_export(model, folder)
@@ -284,11 +274,9 @@ def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, 
 
 
 def _write_tokenizer(folder: Path, model: TrainedModel, vocabulary: PublishedVocabulary) -> None:
-    letters = [token for token in model.alphabet.tokens if len(token) == 1]
-    complement = {
-        a: model.alphabet.tokens[(model.alphabet.complement or ())[model.alphabet.tokens.index(a)]]
-        for a in letters
-    }
+    tokens, paired = model.alphabet.tokens, model.alphabet.complement or ()
+    letters = [token for token in tokens if len(token) == 1]
+    complement = {a: tokens[paired[tokens.index(a)]] for a in letters}
     values = {
         "add_prefix_space": False, "characters": letters, "complement_map": complement,
         "model_max_length": model.config.data.seq_len,

@@ -85,9 +85,7 @@ def read_mdlm(
         state = weights.read(names)
     settings, tensors = blame_file(file, lambda: from_published_mdlm(state, config))
     _judge_table(state, settings, file)
-    read = [
-        stamp_file(f) for f in ([config_file] if config_file is not None else []) + weights.files
-    ]
+    read = [stamp_file(one) for one in (config_file, *weights.files) if one is not None]
     moved = order_rows(tensors, vocabulary.inwards)
     ready = {name: x.float().contiguous() for name, x in moved.items()}
     length = config.get("model_length") or (config.get("model") or {}).get("length")
@@ -101,9 +99,8 @@ def _vocabulary(
 ) -> tuple[PublishedVocabulary, dict[str, bytes]]:
     if tokenizer is None:
         try:
-            return find_vocabulary(
-                rows, None, read_listed_tokens(folder) if folder.is_dir() else None
-            ), {}
+            tokens = read_listed_tokens(folder) if folder.is_dir() else None
+            return find_vocabulary(rows, None, tokens), {}
         except CheckpointError as fault:
             fix = "give --tokenizer where it is a network of text"
             raise CheckpointError(fault.what, file=file, fix=fix) from None
@@ -157,12 +154,9 @@ def _averages(
             what = f"the average of '{name}' is not finite"
             raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
     aliases = _aliases(weights)
-    missing = [
-        name for name in names if name not in numbers and aliases.get(name, name) not in numbers
-    ]
-    state = weights.read(missing) | {
-        n: numbers[aliases.get(n, n)] for n in names if aliases.get(n, n) in numbers
-    }
+    first = {name: aliases.get(name, name) for name in names}
+    missing = [name for name in names if name not in numbers and first[name] not in numbers]
+    state = weights.read(missing) | {n: numbers[a] for n, a in first.items() if a in numbers}
     what = "%s: averaged weights (EMA of %s updates); --raw takes the others"
     _log.info(what, file, found.get("num_updates", "?"))
     return state, "averaged"

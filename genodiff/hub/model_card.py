@@ -29,8 +29,10 @@ def format_card(
         _load(layout, found),
         _data(model, source, licence),
         _memory(found),
+        _training(model, source),
+        _metrics(model),
+        _limits(model, source),
     ]
-    parts += [_training(model, source), _metrics(model), _limits(model, source)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -108,29 +110,23 @@ def _load(layout: str, found: dict[str, Any]) -> str:
 def _data(model: TrainedModel, source: dict[str, Any] | None, licence: str | None) -> str:
     lines = ["## Data and licence", ""]
     if source is not None:
-        files = ", ".join(
-            f"{printable(f['name'])} (sha256 {f['sha256'][:12]})" for f in source["files"]
-        )
+        named = (f"{printable(f['name'])} (sha256 {f['sha256'][:12]})" for f in source["files"])
+        files = ", ".join(named)
         lines.append(
             f"Imported from published weights: {files}. See their publisher for the data that "
             f"they were trained on."
         )
     else:
-        if model.config.recipe == OWN:
-            name = "the user's own FASTA file"
-        else:
-            name = f"recipe {printable(model.config.recipe)}"
+        is_own = model.config.recipe == OWN
+        name = "the user's own FASTA file" if is_own else f"recipe {printable(model.config.recipe)}"
         fingerprint = str(model.data.get("fingerprint"))[:12]
         lines.append(
             f"Trained on {name}, windows of {model.config.data.seq_len:,} bases. Fingerprint of "
             f"content and splits: {fingerprint}."
         )
         lines += [f"Source: {s.url} (licence: {printable(s.licence)})." for s in _sources(model)]
-    lines.append(
-        f"Licence of these weights: {licence}."
-        if licence
-        else "The licence of these weights was not stated at export."
-    )
+    unknown = "The licence of these weights was not stated at export."
+    lines.append(f"Licence of these weights: {licence}." if licence else unknown)
     return "\n".join(lines)
 
 

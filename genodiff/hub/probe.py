@@ -31,9 +31,9 @@ class Probe(NamedTuple):
     """What was seen."""
 
     bits_per_base: float
-    strands_differ: (
-        float | None
-    )  # largest difference of logits(x) and the turned logits(rc x), relative; None without strands
+    strands_differ: float | None
+    """Largest difference of logits(x) and the turned logits(rc x), relative; None without strands.
+    """
 
 
 def make_probe_sequence(alphabet: Alphabet) -> Tensor:

@@ -123,10 +123,8 @@ def find_unused(weights: Weights, names: Collection[str]) -> tuple[str, ...]:
 
 def log_dtypes(weights: Weights) -> None:
     """A word in the log where weights are not float32."""
-    others = {
-        entry.dtype for entry in weights.entries.values() if entry.dtype.is_floating_point
-    } - {torch.float32}
-    for dtype in sorted(map(str, others)):
+    dtypes = {entry.dtype for entry in weights.entries.values()} - {torch.float32}
+    for dtype in sorted(str(one) for one in dtypes if one.is_floating_point):
         label = dtype.removeprefix("torch.").replace("bfloat", "BF").replace("float", "F")
         _log.warning("%s: weights of dtype %s are read as float32", weights.files[0], label)
 
@@ -149,15 +147,9 @@ def judge_config(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if not isinstance(kept.get("ssm_cfg") or {}, Mapping):
         raise CheckpointError("ssm_cfg is no object: invalid", file=path, fix=BELONG)
     for key, value in _flat(kept):
-        if (
-            key in _COUNTS
-            and value is not None
-            and (type(value) is not int or not 1 <= value <= _LARGEST)
-        ):
-            if type(value) is int and value > 1:
-                what = "is too large"
-            else:
-                what = "must be a whole number of at least 1"
+        is_count = type(value) is int and value >= 1
+        if key in _COUNTS and value is not None and not (is_count and value <= _LARGEST):
+            what = "is too large" if is_count else "must be a whole number of at least 1"
             raise CheckpointError(f"{key} is {value!r}: {what}", file=path, fix=BELONG)
         if key in _SWITCHES and type(value) is not bool:
             what = f"{key} is {value!r}: must be true or false"
@@ -175,11 +167,8 @@ def judge_config(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _flat(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
     out: list[tuple[str, Any]] = []
     for key, value in values.items():
-        out += (
-            _flat(value)
-            if isinstance(value, Mapping) and key != "complement_map"
-            else [(str(key), value)]
-        )
+        is_map = isinstance(value, Mapping) and key != "complement_map"
+        out += _flat(value) if is_map else [(str(key), value)]
     return out
 
 

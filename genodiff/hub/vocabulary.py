@@ -60,11 +60,10 @@ class PublishedVocabulary(NamedTuple):
         return tuple(theirs)
 
 
-def _caduceus(rows: int) -> PublishedVocabulary:
-    """The ids of published Caduceus are ours; only the number of padding rows may differ."""
-    return PublishedVocabulary(
-        "caduceus", DNA, tuple(i if i < rows else -1 for i in range(DNA.padded_size)), rows
-    )
+def _keep_ids(name: str, alphabet: Alphabet, rows: int) -> PublishedVocabulary:
+    """A vocabulary whose ids are ours; only the number of padding rows may differ."""
+    ours = tuple(i if i < rows else -1 for i in range(alphabet.padded_size))
+    return PublishedVocabulary(name, alphabet, ours, rows)
 
 
 # [PAD] [MASK] [UNK] a c g t and a padding row; its tokenizer has no N and writes [UNK] instead.
@@ -84,29 +83,20 @@ def find_vocabulary(
     a word.
     """
     if DNA.size <= rows <= DNA.padded_size:
-        published, names = _caduceus(rows), DNA.tokens
+        published, names = _keep_ids("caduceus", DNA, rows), DNA.tokens
     elif rows in (_PLANT.size, _PLANT.size - 1):
         kept = tuple(row if row < rows else -1 for row in _PLANT.rows)
         published, names = _PLANT._replace(size=rows, rows=kept), _PLANT_TOKENS
     else:
-        raise CheckpointError(
-            f"a vocabulary of {rows} rows is unknown: published Caduceus has 12 to "
-            f"16, PlantCaduceus 8",
-            fix="give a network of DNA with one of these vocabularies",
-        )
-    if tokens is not None and [t.upper() for t in tokens[: len(names)]] != [
-        t.upper() for t in names
-    ]:
-        first = next(
-            i
-            for i, name in enumerate(names)
-            if i >= len(tokens) or tokens[i].upper() != name.upper()
-        )
-        what = (
-            f"the vocabulary differs from that of {published.name} in its order: id {first} is "
-            f"not '{names[first]}'"
-        )
-        raise CheckpointError(what, fix="give weights of DNA with a known vocabulary")
+        what = f"a vocabulary of {rows} rows is unknown"
+        fix = "give a network of DNA with one of these vocabularies"
+        raise CheckpointError(f"{what}: published Caduceus has 12 to 16, PlantCaduceus 8", fix=fix)
+    told = [token.upper() for token in (names if tokens is None else tokens)]
+    for i, name in enumerate(names):
+        if told[i : i + 1] != [name.upper()]:
+            what = f"the vocabulary differs from that of {published.name} in its order"
+            fix = "give weights of DNA with a known vocabulary"
+            raise CheckpointError(f"{what}: id {i} is not '{name}'", fix=fix)
     expected = published.complement()
     if complement is not None and expected is not None:
         for token, other in complement.items():
@@ -130,9 +120,7 @@ def make_text_vocabulary(alphabet: Alphabet, rows: int) -> PublishedVocabulary:
             f"tokens with its special ones"
         )
         raise CheckpointError(what, fix="give the tokenizer that the network was trained with")
-    return PublishedVocabulary(
-        TEXT, alphabet, tuple(i if i < rows else -1 for i in range(alphabet.padded_size)), rows
-    )
+    return _keep_ids(TEXT, alphabet, rows)
 
 
 def find_vocabulary_by_name(name: str, size: int, alphabet: Alphabet) -> PublishedVocabulary:
@@ -143,7 +131,7 @@ def find_vocabulary_by_name(name: str, size: int, alphabet: Alphabet) -> Publish
     if name == TEXT:
         return make_text_vocabulary(alphabet, size)
     if name == "caduceus":
-        return _caduceus(size)
+        return _keep_ids(name, DNA, size)
     if name == _PLANT.name:
         return find_vocabulary(size, None)
     what = f"vocabulary '{name}' is not known; {did_you_mean(name, ['caduceus', _PLANT.name])}"

@@ -24,22 +24,14 @@ def read_warm_start(path: str | Path) -> WarmStart:
     if is_no_network(path) or (path / CARD).exists() or (path / CONFIG).exists():
         model = load_model(path)
         model.check_network()
-        network, settings, alphabet, tensors = (
-            model.backbone,
-            model.config.backbone,
-            model.alphabet,
-            collect_tensors(model.backbone),
-        )
+        network, settings, alphabet = model.backbone, model.config.backbone, model.alphabet
+        tensors = collect_tensors(network)
         digest = sha256_tensors(tensors)
         record: dict[str, Any] = {"path": str(path), "sha256": digest, "step": model.step}
     else:
         source = read_source(path)
-        settings, alphabet, tensors, digest = (
-            source.settings,
-            source.vocabulary.alphabet,
-            source.tensors,
-            source.digest,
-        )
+        settings, alphabet = source.settings, source.vocabulary.alphabet
+        tensors, digest = source.tensors, source.digest
         network = settings.build(alphabet.padded_size, alphabet.complement)
         fill_module(network, tensors)
         record = {"path": str(path), "sha256": digest, "files": source.files}
