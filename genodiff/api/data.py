@@ -129,8 +129,7 @@ class FetchRequest(Request[list[Path]]):
     json_help: ClassVar[str] = ""
 
     recipe: Annotated[
-        str | Path,
-        Option("A recipe's name, a YAML file, or example.", ("RECIPE",), is_word=True),
+        str | Path, Option("A recipe's name, a YAML file, or example.", ("RECIPE",), is_word=True)
     ] = field(kw_only=False)
     out: Annotated[Path | str | None, Option("Folder for the example [example].", OUT)] = None
     offline: Offline = False
@@ -204,9 +203,8 @@ class BuildRequest(Request[BuiltStore]):
     force: Annotated[bool, Option("Build again even if it exists.")] = False
 
     def answer(self, *given: Any) -> BuiltStore:
-        named, genome, words, meant = resolve_source(
-            DataSource.of(self.recipe, self.fasta, self.text, self.domain)
-        )[:4]
+        source = DataSource.of(self.recipe, self.fasta, self.text, self.domain)
+        named, genome, words, meant = resolve_source(source)[:4]
         store: Store
         splits: dict[str, Any] = {}
         summaries: dict[str, str] = {}

@@ -21,10 +21,7 @@ MINUTES = 12.0
 """Of the whole: far more than it takes, unless the machine is far slower than a laptop."""
 
 
-@verb(
-    "demo",
-    help="Run the demo on a CPU in minutes: train, evaluate, sample, report.",
-)
+@verb("demo", help="Run the demo on a CPU in minutes: train, evaluate, sample, report.")
 @dataclass(frozen=True, kw_only=True)
 class DemoRequest(Request["DemoResult"]):
     """Train on the toy genome, evaluate, sample and write a report into the run folder `out`.
@@ -42,8 +39,7 @@ class DemoRequest(Request["DemoResult"]):
         default="runs/demo", kw_only=False
     )
     minutes: Annotated[
-        float,
-        Option("Limit of the total time, for slow machines: each part does less."),
+        float, Option("Limit of the total time, for slow machines: each part does less.")
     ] = MINUTES
     seed: Seed = 1
     device: Device = "auto"

@@ -9,12 +9,7 @@ from genodiff.conservation.align_request import ALIGNED
 from genodiff.conservation.request import HOLDS as CONSTRAINT
 from genodiff.errors import UsageError
 from genodiff.finetuning.predict_request import LABELS
-from genodiff.io.target import (
-    check_target,
-    describe_file,
-    is_stream,
-    read_json_object,
-)
+from genodiff.io.target import check_target, describe_file, is_stream, read_json_object
 from genodiff.jobs.options import OUT, Force
 from genodiff.jobs.request import Option, Request, find_named
 from genodiff.jobs.shards import ShardFile
@@ -53,11 +48,7 @@ class MergeRequest(Request[dict[str, Any]]):
 
     shards: Annotated[
         Sequence[str | Path],
-        Option(
-            "The shards, in any order, each with its sidecar.",
-            ("--shards",),
-            is_word=True,
-        ),
+        Option("The shards, in any order, each with its sidecar.", ("--shards",), is_word=True),
     ] = field(default=(), kw_only=False)
     out: Annotated[
         str | Path,

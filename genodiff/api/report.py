@@ -51,9 +51,8 @@ class ReportRequest(Request[Path]):
         path = locate(self.run)
         if samples is not None and not Path(samples).is_file():
             raise DataError("there is no such file", file=samples, fix="give a file of samples")
-        target = Path(
-            out if out is not None else f"{samples}.html" if samples else path / "report.html"
-        )
+        usual = f"{samples}.html" if samples else path / "report.html"
+        target = Path(usual if out is None else out)
         known = _is_older_page if out is None else None
         try:
             if out is None and samples is None:

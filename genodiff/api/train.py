@@ -108,10 +108,7 @@ class TrainRequest(Request["RunResult"]):
             "visible bases the network learns their probabilities (for score --method wildtype)."
         ),
     ] = None
-    memory: Annotated[
-        bool,
-        Option("Train together with retrieval from the train split."),
-    ] = False
+    memory: Annotated[bool, Option("Train together with retrieval from the train split.")] = False
     preset: Annotated[
         str | None,
         Option(
@@ -121,8 +118,7 @@ class TrainRequest(Request["RunResult"]):
     ] = None
     config: ConfigFile = None
     out: Annotated[
-        Path | str | None,
-        Option("Run folder (default: runs/RECIPE-PRESET).", OUT, is_first=True),
+        Path | str | None, Option("Run folder (default: runs/RECIPE-PRESET).", OUT, is_first=True)
     ] = None
     resume: Annotated[Path | str | None, Option("Resume in this run folder, which must exist.")] = (
         None
@@ -138,8 +134,7 @@ class TrainRequest(Request["RunResult"]):
         Option("Start from these weights: a run, a checkpoint or a published folder."),
     ] = None
     domain: Annotated[
-        Literal["dna", "text"] | None,
-        Option("Domain of the sequences (default: the recipe's)."),
+        Literal["dna", "text"] | None, Option("Domain of the sequences (default: the recipe's).")
     ] = None
     seed: Annotated[int | None, Ge(0), Option("Random seed [1].", on_line=False)] = None
     device: Annotated[str, Option("Device.", on_line=False, is_first=True)] = "auto"
@@ -155,8 +150,7 @@ class TrainRequest(Request["RunResult"]):
         list[str] | None, Option("Command recorded in the run folder.", on_line=False)
     ] = None
     devices: Annotated[
-        int,
-        Option("Processes that share each step, each on a GPU of its own or on the CPU."),
+        int, Option("Processes that share each step, each on a GPU of its own or on the CPU.")
     ] = 1
     fsdp: Annotated[
         bool,

@@ -301,13 +301,13 @@ class Filler:
         assert self.guiding is not None
         views = [piece.seen or slice(0, len(piece.ids)) for piece in pieces]
         with torch.inference_mode():
-            options = replace(self._options(networks, u), joint=together)
+            options = self._options(networks, u, joint=together)
             chain = GuidedChain(self.draw, self.diffusion, networks.denoiser, options)
             there = torch.from_numpy(xt).to(self.device)
             given = (wholes, spans, self.alphabet, networks.conditional, views)
             return fill_guided(chain, there, self.guiding, *given)
 
-    def _options(self, networks: _Networks, u: NDArray[np.float64]) -> SamplerOptions:
+    def _options(self, networks: _Networks, u: NDArray[np.float64], **more: Any) -> SamplerOptions:
         return SamplerOptions(
             u_order=torch.from_numpy(u[0]).to(self.device),
             u_token=torch.from_numpy(u[1]).to(self.device),
@@ -317,6 +317,7 @@ class Filler:
             refine=networks.refine,
             decoder=self.decoder,
             causal=self.decoder is not None,
+            **more,
         )
 
     def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:
@@ -334,7 +335,7 @@ class Filler:
         noising: Noising | None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         with torch.inference_mode():
-            options = replace(self._options(networks, u), joint=together, noising=noising)
+            options = self._options(networks, u, joint=together, noising=noising)
             xt_there = torch.from_numpy(xt).to(self.device)
             done = self.draw(self.diffusion, networks.denoiser, xt_there, options)
             return done.x0.cpu().numpy(), done.nfe.cpu().numpy()

@@ -139,14 +139,12 @@ class DigestWriter:
         self._file, self._bytes, self._hash = file, 0, hashlib.sha256()
 
     def write(self, data: bytes) -> int:
-        """Write `data`; returns its size."""
         self._file.write(data)
         self._hash.update(data)
         self._bytes += len(data)
         return len(data)
 
     def flush(self) -> None:
-        """Hand what is buffered to the system."""
         self._file.flush()
 
     def describe(self) -> dict[str, Any]:

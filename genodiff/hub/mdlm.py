@@ -113,10 +113,8 @@ def _judge_table(state: Mapping[str, Tensor], settings: MdlmSettings, file: Path
     for name, table in state.items():
         if name.endswith(TABLE) and isinstance(settings, DiTSettings):
             wanted = make_rotary_table(settings)
-            if (
-                table.shape != wanted.shape
-                or float((table.float() - wanted).abs().max()) > _LARGEST_TABLE_ERROR
-            ):
+            alike = table.shape == wanted.shape
+            if not alike or float((table.float() - wanted).abs().max()) > _LARGEST_TABLE_ERROR:
                 what = f"'{name}' holds other frequencies than rotary positions have"
                 raise CheckpointError(what, file=file, fix=BELONG)
 

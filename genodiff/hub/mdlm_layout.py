@@ -120,9 +120,8 @@ def find_mdlm_settings(
     for key, ours in _SIZES:
         if key != "cond_dim" or found["kind"] == "dit":
             _agree(key, told.get(key), found[ours])
-    return (DiTSettings if found["kind"] == "dit" else DiMambaSettings).parse(
-        found, error=CheckpointError
-    )
+    kind: type[MdlmSettings] = DiTSettings if found["kind"] == "dit" else DiMambaSettings
+    return kind.parse(found, error=CheckpointError)
 
 
 def make_mdlm_config(settings: MdlmSettings, vocab_size: int, length: int) -> dict[str, Any]:
@@ -148,12 +147,8 @@ def make_mdlm_config(settings: MdlmSettings, vocab_size: int, length: int) -> di
             "vocab_size": vocab_size,
             "model": model,
         }
-    if (
-        not (s.adaln and s.rotary and s.norm == "layer" and s.mlp_ratio == 4)
-        or s.tie_head
-        or s.causal
-        or s.qk_bias
-    ):
+    usual = s.adaln and s.rotary and s.norm == "layer" and s.mlp_ratio == 4
+    if not usual or s.tie_head or s.causal or s.qk_bias:
         fix = "export it as safetensors"
         raise CheckpointError("is a DiT of a form that has never been published", fix=fix)
     classes = {"cfg": True, "cfg_num_classes": s.n_classes} if s.n_classes else {}

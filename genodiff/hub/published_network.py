@@ -154,11 +154,8 @@ def judge_config(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
         if key in _SWITCHES and type(value) is not bool:
             what = f"{key} is {value!r}: must be true or false"
             raise CheckpointError(what, file=path, fix=BELONG)
-        if (
-            isinstance(value, str)
-            and key not in _FREE_TEXT
-            and (value.startswith(("/", "~", "\\")) or ".." in value.split("/"))
-        ):
+        name = value if isinstance(value, str) and key not in _FREE_TEXT else ""
+        if name.startswith(("/", "~", "\\")) or ".." in name.split("/"):
             what = f"{key} names '{value}', a path outside the folder: not allowed"
             raise CheckpointError(what, file=path, fix="remove it")
     return kept

@@ -80,13 +80,8 @@ def score_saturation(
     sites = [(region, place) for region in regions for place in range(len(region.letters))]
     for first in range(skip, len(sites), _SITES):
         some = sites[first : first + _SITES]
-        scores = score_alleles(
-            model,
-            genome,
-            [allele for site in some for _, allele in list_substitutions(*site)],
-            options,
-            loci,
-        )
+        alleles = [allele for site in some for _, allele in list_substitutions(*site)]
+        scores = score_alleles(model, genome, alleles, options, loci)
         for region, place in some:
             row = np.full(4, np.nan)
             if region.letters[place] in BASES:
@@ -173,8 +168,7 @@ class SaturationReader(MapReader):
         self._loci = open_loci(model, genome, asked.memory, longest=asked.context)
 
     def count(self) -> dict[str, int]:
-        n = count_saturation(self._regions, oracle=self._oracle is not None)
-        return {"evaluations": n}
+        return {"evaluations": count_saturation(self._regions, oracle=self._oracle is not None)}
 
     def time(self, evaluations: int) -> dict[str, Any]:
         asked, model = self._asked, self._model

@@ -165,9 +165,8 @@ class MapJob(Job[MapFileRequest]):
             picture = find_named(forms.drawer).list_picture(maps, summary, self.genes)
             find_named(WRITE_PICTURE)(asked.out, asked.ending, *picture)
         else:
-            atomic.write_text(
-                asked.out, find_named(forms.drawer).render_page(maps, summary, self.genes)
-            )
+            page = find_named(forms.drawer).render_page(maps, summary, self.genes)
+            atomic.write_text(asked.out, page)
         path = str(asked.sequences) if is_file(asked.sequences) else None
         names = ("name", "contig", "start", "end", "strand")
         return summary | {

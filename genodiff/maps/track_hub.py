@@ -79,9 +79,8 @@ def write_hub(
     }
     write_text(folder / "hub.txt", format_stanzas([hub]))
     write_text(folder / "genomes.txt", format_stanzas([_describe_genome(request)]))
-    write_text(
-        folder / "trackDb.txt", format_stanzas(list_tracks(request.digest, kinds, request.beds))
-    )
+    tracks = list_tracks(request.digest, kinds, request.beds)
+    write_text(folder / "trackDb.txt", format_stanzas(tracks))
     labels = [*(one.label for one in request.beds), *(one.label for one in kinds.values())]
     write_text(folder / "description.html", _describe_hub(name, facts, labels))
     if request.genome is None:

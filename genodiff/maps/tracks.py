@@ -222,7 +222,6 @@ class TrackForm:
 
     def check(self) -> None:
         """Raises `UsageError` for names that a hub cannot hold, `MachineError` for no pyBigWig."""
-
         check_hub_options(self.genome, self.email)
         forms = [FORMATS[one]() for one in self.formats]
         drawn = any(one.is_drawn for one in forms)
@@ -286,7 +285,6 @@ def _draw(
     genes: Sequence[Sequence[Gene]],
 ) -> None:
     """Write the page of all regions, or the picture of one, by the path's ending."""
-
     if path.suffix == ".html":
         page = find_named("genodiff.reports.track_page:render_track_page")
         atomic.write_text(path, page(regions, told, genes))
@@ -306,7 +304,6 @@ def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, 
 
     Raises `DataError` where the genome is not the one that was read; `UsageError`, `MachineError`.
     """
-
     check_track_output(out, shard=False)
     check_new_folder(out, force=force or is_own_folder(out, SIDECAR))
     told = parts[0].told

@@ -20,10 +20,7 @@ _SMOOTH = 15  # bases that a track is averaged over in the figure
 
 
 def render_constraint_page(
-    told: Mapping[str, Any],
-    assembly: str,
-    strongest: Sequence[Element],
-    around: BaseTracks | None,
+    told: Mapping[str, Any], assembly: str, strongest: Sequence[Element], around: BaseTracks | None
 ) -> str:
     """Render the page; `told` is the sidecar, `strongest` the elements by their score, and `around`
     the tracks around the first of them.

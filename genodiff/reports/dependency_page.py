@@ -12,14 +12,7 @@ from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.ism_page import weigh_by_information
 from genodiff.reports.logo import draw_numbers, list_logo_shapes, list_ticks
 from genodiff.reports.map_page import MapDrawer, encode_numbers
-from genodiff.reports.shapes import (
-    Box,
-    PlacedText,
-    Shape,
-    find_frame,
-    measure_text,
-    move,
-)
+from genodiff.reports.shapes import Box, PlacedText, Shape, find_frame, measure_text, move
 
 _SIDE = 840.0  # pixels of a map, about
 _LARGEST_CELL = 12.0

@@ -38,11 +38,7 @@ from genodiff.io.target import seal_page
 from genodiff.reports import blocks, figures
 from genodiff.reports.comparison import Comparison, Ids, compare_sequences
 from genodiff.reports.evaluation import Evaluation
-from genodiff.reports.findings import (
-    list_evaluation_findings,
-    list_findings,
-    measure_gap_closed,
-)
+from genodiff.reports.findings import list_evaluation_findings, list_findings, measure_gap_closed
 from genodiff.reports.folder import RunParts, read_folder
 from genodiff.reports.template import render_template
 from genodiff.runs.config import RunConfig

@@ -71,10 +71,7 @@ class MapDrawer(NamedTuple):
 
 
 def _render_page(
-    drawer: MapDrawer,
-    told: Told,
-    sections: Sequence[Mapping[str, Any]],
-    numbers: Mapping[str, Any],
+    drawer: MapDrawer, told: Told, sections: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]
 ) -> str:
     facts = [
         ("model", f"{Path(told['model']).name} ({told['checkpoint']})"),

@@ -37,12 +37,7 @@ from genodiff.io.transcript_model import Transcript
 from genodiff.io.transcripts import read_transcripts
 from genodiff.io.variants import BASES, Allele
 from genodiff.variants.codon_changes import CodingLetters, edit_reading, judge_edits
-from genodiff.variants.transcript_places import (
-    list_borders,
-    list_places,
-    read_around,
-    touches,
-)
+from genodiff.variants.transcript_places import list_borders, list_places, read_around, touches
 
 _STEP = 64  # letters read at a time
 

@@ -114,9 +114,8 @@ class HaplotypeWalk:
         # An insertion changes no base of the reference: the one before it stands for it
         first = alleles[0].start + 1 if alleles[0].ref else max(1, alleles[0].start)
         last = max(first, alleles[-1].end)
-        return CopyScore(
-            sample, copy, ploidy, haplotype.phase_set, first, last, len(alleles), score
-        )
+        stretch = haplotype.phase_set, first, last, len(alleles)
+        return CopyScore(sample, copy, ploidy, *stretch, score)
 
 
 def count_haplotypes(walk: HaplotypeWalk, method: str) -> tuple[Counter[str], int]:

@@ -29,12 +29,7 @@ from genodiff.io.fasta_writer import StaysOpen
 from genodiff.io.file_kinds import encode_text
 from genodiff.io.target import is_stream
 from genodiff.io.vcf import VcfHeader
-from genodiff.variants.scored_variants import (
-    ScoredRecord,
-    ScoreForm,
-    describe_alts,
-    format_number,
-)
+from genodiff.variants.scored_variants import ScoredRecord, ScoreForm, describe_alts, format_number
 from genodiff.variants.vcf_lines import format_records, make_header
 
 _log = logging.getLogger("genodiff")
@@ -181,7 +176,6 @@ class _FaultKeeper:
         self._file = file
 
     def write(self, data: bytes) -> int:
-        """Write `data`; returns its size."""
         try:
             return self._file.write(data)
         except MachineError as fault:
@@ -189,7 +183,6 @@ class _FaultKeeper:
             raise
 
     def flush(self) -> None:
-        """Hand what is buffered to the system."""
         self._file.flush()
 
 

@@ -210,10 +210,7 @@ class VariantRecords:
         return iter(()) if self.span is None else self._walk().alleles()
 
     def join(
-        self,
-        own: Iterable[Sequence[AlleleScore]],
-        joint: Iterator[AlleleScore],
-        tally: ScoreTally,
+        self, own: Iterable[Sequence[AlleleScore]], joint: Iterator[AlleleScore], tally: ScoreTally
     ) -> Iterator[ScoredRecord]:
         """Each record with its scores: its ALTs' `own`, and those of `joint_alleles`, in order.
 
@@ -233,9 +230,8 @@ class VariantRecords:
         assert self.span is not None
         phaser = RecordPhaser(self.genome, self.span, self.source.shown)
         phased = phaser.phase(self._read())
-        return HaplotypeWalk(
-            (one for one in phased if self._selection.holds(one.record)), *self.cut
-        )
+        chosen = (one for one in phased if self._selection.holds(one.record))
+        return HaplotypeWalk(chosen, *self.cut)
 
 
 def _pack(chrom: str, judged: Iterable[Judged]) -> bytes:

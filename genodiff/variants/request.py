@@ -174,8 +174,7 @@ class ScoreRequest(ScoreFields, FileRequest):
     ] = ""
     shard: ShardWords = None
     allow_mismatches: Annotated[
-        bool,
-        Option("Mark records that do not fit the FASTA without an error.", decides="nothing"),
+        bool, Option("Mark records that do not fit the FASTA without an error.", decides="nothing")
     ] = False
     relatives: RelativeFiles = ()
     strains: Strains = False

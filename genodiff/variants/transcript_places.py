@@ -100,9 +100,8 @@ def _list_introns(one: Transcript, allele: Allele, fetch: Fetch) -> Iterator[str
         for term, at in zip(sites, (left, right - _SITE), strict=True):
             there = touches(allele, at, at + _SITE)
             if on_border:
-                there = (start == left) == (at == left) and _changes_site(
-                    allele, left, right, fetch
-                )
+                beside = (start == left) == (at == left)
+                there = beside and _changes_site(allele, left, right, fetch)
             if there:
                 hit = True
                 yield term

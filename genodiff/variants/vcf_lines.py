@@ -32,11 +32,7 @@ _THEIRS, _GIVEN = "##INFO=<ID=AA,", "GD_ANC"
 """INFO/AA of the input is not replaced: the ancestral base is GD_ANC then."""
 _CONTIG = re.compile(r"(##contig=<(?:.*,)?ID=)([^,>]+)")
 _FIELDS = (
-    (
-        "GD_SCORE",
-        "Float",
-        "log-likelihood of ALT minus REF, {unit}; positive: ALT is likelier",
-    ),
+    ("GD_SCORE", "Float", "log-likelihood of ALT minus REF, {unit}; positive: ALT is likelier"),
     ("GD_SE", "Float", "standard error of GD_SCORE over random masks, {unit}; 0: nothing drawn"),
     ("GD_METHOD", "String", "method: {methods}"),
     ("GD_N", "Integer", "number of windows evaluated by the network"),

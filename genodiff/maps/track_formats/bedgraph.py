@@ -42,17 +42,12 @@ class BedGraph(TrackFormat):
     def format(self, block: BaseTracks, kinds: TrackKinds) -> Iterator[tuple[str, str]]:
         """The name of each track, and the lines of a block of it."""
         at = block.start + np.flatnonzero(block.known)
-        places = pl.DataFrame({"start": at, "end": at + 1}).insert_column(
-            0, pl.repeat(block.contig, len(at), eager=True).alias("contig")
-        )
+        contig = pl.repeat(block.contig, len(at), eager=True)
+        places = pl.DataFrame({"contig": contig, "start": at, "end": at + 1})
         for name, kind in kinds.items():
             values = pl.Series("value", kind.compute(block)[block.known], pl.Float32)
-            yield (
-                name,
-                places.with_columns(values).write_csv(
-                    separator="\t", include_header=False, float_precision=6
-                ),
-            )
+            rows = places.with_columns(values)
+            yield name, rows.write_csv(separator="\t", include_header=False, float_precision=6)
 
 
 @FORMATS.register("bedgraph.gz")
