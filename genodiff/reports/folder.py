@@ -185,9 +185,9 @@ def _read_texts(path: Path) -> list[SampleRecord]:
     """The texts of samples.txt, cut where its sidecar says."""
     raw, found = path.read_bytes(), []
     for record in _load_json(path.with_name(f"{path.name}.json"))["records"][:MOST_SAMPLES]:
-        start, size = int(record["start"]), int(record["bytes"])
+        name, start, size = str(record["name"]), int(record["start"]), int(record["bytes"])
         text = raw[start : start + size].decode(errors="replace")
-        found.append(SampleRecord(str(record["name"]), "", text))
+        found.append(SampleRecord(name, "", text))
     return found
 
 
