@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +18,7 @@ from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
 from genodiff.io.fasta import Header, scan_fasta
-from genodiff.io.input_file import open_input
+from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.planning import is_cut
 from genodiff.io.regions import say_linear
 
@@ -116,38 +116,44 @@ def build_folder(folder: Path, key: str, contents: Iterable[Content], source: St
             "bases": writer.bases,
             "n_runs": len(runs),
             "contigs": writer.contigs,
-            "source": {"path": source.path, "size": source.size, "sha256": source.sha256},
+            "source": source.describe(),
         }
         (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    ambiguous = sum(c["ambiguous"] for c in writer.contigs)
-    log.info(
-        "built the store of %s: %s, %s",
-        source.path or "the toy genome",
-        format_count(len(writer.contigs), "contig"),
-        format_count(writer.bases, "base"),
-    )
-    if ambiguous:
+    size = f"{format_count(len(writer.contigs), 'contig')}, {format_count(writer.bases, 'base')}"
+    log.info("built the store of %s: %s", source.path or "the toy genome", size)
+    if ambiguous := sum(c["ambiguous"] for c in writer.contigs):
         log.warning("%s: %d ambiguity codes (R, Y, …) are read as N", source.path, ambiguous)
 
 
 def read_file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
     """Yield the contigs that the recipe selects, in pieces; one block of a file is in memory."""
-    table, exact = make_encoding_table(), b"ACGTNacgtn\r\n"
     for path in paths:
         with open_input(path) as opened:
-            is_selected, circular = True, list[str]()
-            for event in scan_fasta(opened):
-                if isinstance(event, Header):
-                    is_selected = keeps_contig(recipe, event.name)
-                    if is_selected:
-                        circular += [event.name] if event.is_circular else []
-                        yield event.name
-                elif is_selected:
-                    ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
-                    yield ids, len(event.data.translate(None, exact))
-                if is_cut(opened) and not isinstance(event, Header):
-                    return
-            say_linear(opened.shown, circular)
+            yield from encode_contents(
+                opened, lambda one: keeps_contig(recipe, one.name), lambda: is_cut(opened)
+            )
+            if is_cut(opened):
+                return
+
+
+def encode_contents(
+    source: InputFile, keeps: Callable[[Header], bool], stops: Callable[[], bool]
+) -> Iterator[Content]:
+    """Yield the contigs that `keeps` selects, in pieces, until `stops` behind one of them."""
+    table, exact = make_encoding_table(), b"ACGTNacgtn\r\n"
+    is_selected, circular = True, list[str]()
+    for event in scan_fasta(source):
+        if isinstance(event, Header):
+            if is_selected := keeps(event):
+                circular += [event.name] if event.is_circular else []
+                yield event.name
+            continue
+        if is_selected:
+            ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
+            yield ids, len(event.data.translate(None, exact))
+        if stops():
+            return
+    say_linear(source.shown, circular)
 
 
 def make_toy_contents(toy: ToySource) -> Iterator[Content]:

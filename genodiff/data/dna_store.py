@@ -80,26 +80,16 @@ class DnaStore(Store):
         return np.load(self.path / "n_runs.npy", allow_pickle=False)
 
     def _describe_change(self, remembered: dict[str, Any]) -> DataError:
-        return DataError(
-            f"the splits have changed since the run started: the recipe's digest is "
-            f"{self.recipe_digest}, "
-            f"but was {remembered.get('recipe_digest')}",
-            file=self.source.path,
-            fix="use the same recipe and --bed, or start a new run with another --out",
-        )
+        what = "the splits have changed since the run started: the recipe's digest is "
+        what += f"{self.recipe_digest}, but was {remembered.get('recipe_digest')}"
+        fix = "use the same recipe and --bed, or start a new run with another --out"
+        return DataError(what, file=self.source.path, fix=fix)
 
 
 def _find_place(recipe: Recipe, source_sha256: str) -> tuple[str, Path]:
     """The key of the store of a source, and its folder."""
-    key = sha256_json(
-        {
-            "format": FORMAT,
-            "alphabet": DNA.fingerprint(),
-            "source": source_sha256,
-            "ignore": recipe.ignore,
-        },
-        compact=True,
-    )
+    decisive = {"format": FORMAT, "alphabet": DNA.fingerprint(), "source": source_sha256}
+    key = sha256_json(decisive | {"ignore": recipe.ignore}, compact=True)
     return key, cache_dir() / "stores" / key[:32]
 
 
@@ -125,8 +115,9 @@ def _build_head(
     """The store that a plan reads: of a genome's beginning, in a temporary folder."""
     home = tempfile.TemporaryDirectory(prefix="genodiff-")
     atexit.register(home.cleanup)
-    build_folder(Path(home.name) / "store", key, contents, source)
-    store = DnaStore(Path(home.name) / "store", recipe, source)
+    folder = Path(home.name) / "store"
+    build_folder(folder, key, contents, source)
+    store = DnaStore(folder, recipe, source)
     store.share = min(1.0, max(1, GENOME_BYTES) / max(1, source.size))
     return store
 
@@ -149,11 +140,10 @@ def build_dna_store(
     missing, is no exact FASTA, or is not the recipe's genome.
     """
     fetched = fasta is None and recipe.generator is None
-    paths: list[Path] = []
-    if fasta is not None or fetched:
-        paths = (
-            fetch(recipe, offline=offline) if fetched else [require_regular_file(Path(str(fasta)))]
-        )
+    paths = [] if fasta is None else [require_regular_file(Path(fasta))]
+    if fetched:
+        paths = fetch(recipe, offline=offline)
+    if paths:
         source, contents = identify_source(paths), read_file_contents(paths, recipe)
     else:
         toy = ToySource()

@@ -54,7 +54,12 @@ class DnaWindows(TiledWindows):
             legacy_caduceus_tiling=legacy_caduceus_tiling,
         )
         if not len(self.tiling(0)):
-            self._refuse_empty()
+            names = [store.names[i] for i in np.unique(self.intervals.contig)]
+            what = f"no usable window in the split {split}: each of the {self.tiling(0).dropped:,} "
+            what += f"windows of {seq_len} bases has more than {self.max_n_fraction:.0%} N"
+            record = names[0] if len(names) == 1 else None
+            fix = "give a file with more known sequence, or a smaller --seq-len"
+            raise DataError(what, file=store.source.path, record=record, fix=fix)
         log.info("%s: %s", split, self.summary())
 
     def tokens(self, data: NDArray[Any], length: Ints) -> Tokens:
@@ -68,12 +73,9 @@ class DnaWindows(TiledWindows):
             "intervals_too_short": f"intervals shorter than {self.shortest} bases",
             "tail_bases": "bases at the intervals' ends",
         }
-        listed = ", ".join(
-            f"{self.dropped[k]:,} {word}" for k, word in words.items() if self.dropped[k]
-        )
-        return f"{len(self):,} windows of {self.seq_len} bases" + (
-            f"; left out: {listed}" if listed else ""
-        )
+        listed = ", ".join(f"{n:,} {words[k]}" for k, n in self.dropped.items() if n)
+        left = f"; left out: {listed}" if listed else ""
+        return f"{len(self):,} windows of {self.seq_len} bases{left}"
 
     def _refuse_short(self) -> None:
         origin, longest = self.store.source.path, int(np.argmax(self.store.lengths))
@@ -85,37 +87,18 @@ class DnaWindows(TiledWindows):
         if not len(size):
             fix = "give more contigs, or splits with --bed"
             raise DataError(f"the split {self.split} is empty", file=origin, fix=fix)
-        if self.store.lengths[longest] < needed:
-            scored = self.split in ("test", "all")  # by a model whose seq_len is what it is
-            raise DataError(
-                f"every contig is shorter than the seq_len of {self.seq_len}: "
-                f"the longest, {self.store.names[longest]}, has "
-                f"{self.store.lengths[longest]} bases",
-                file=origin,
-                fix="score short sequences in Python: genodiff.load(RUN).bits(FILE)"
-                if scored
-                else f"give --seq-len {self.store.lengths[longest]} or less",
-            )
-        if size.max() < needed:
-            raise DataError(
-                f"every interval of the split {self.split} is shorter than the seq_len of "
-                f"{self.seq_len}: "
-                f"the longest has {size.max()} bases",
-                file=origin,
-                fix=f"give --seq-len {size.max() * (1 if self.split == 'train' else 8)} or "
-                f"less, or splits with --bed",
-            )
-
-    def _refuse_empty(self) -> None:
-        contigs = np.unique(self.intervals.contig)
-        raise DataError(
-            f"no usable window in the split {self.split}: each of the "
-            f"{self.tiling(0).dropped:,} windows of {self.seq_len} bases has more than "
-            f"{self.max_n_fraction:.0%} N",
-            file=self.store.source.path,
-            record=self.store.names[int(contigs[0])] if len(contigs) == 1 else None,
-            fix="give a file with more known sequence, or a smaller --seq-len",
-        )
+        if (most := self.store.lengths[longest]) < needed:
+            what = f"every contig is shorter than the seq_len of {self.seq_len}: "
+            what += f"the longest, {self.store.names[longest]}, has {most} bases"
+            fix = f"give --seq-len {most} or less"
+            if self.split in ("test", "all"):  # by a model whose seq_len is what it is
+                fix = "score short sequences in Python: genodiff.load(RUN).bits(FILE)"
+            raise DataError(what, file=origin, fix=fix)
+        if (most := size.max()) < needed:
+            what = f"every interval of the split {self.split} is shorter than the seq_len of "
+            what += f"{self.seq_len}: the longest has {most} bases"
+            fix = f"give --seq-len {most * (1 if self.split == 'train' else 8)} or less, "
+            raise DataError(what, file=origin, fix=f"{fix}or splits with --bed")
 
 
 class HeldSequences:

@@ -21,18 +21,18 @@ def count_documents(recipe: TextRecipe, files: list[tuple[str, Path]]) -> Iterat
     `repeated` counts documents that repeat an earlier one of the split, `in_train` those that stand
     in the train split too.
     """
-    sizes: dict[str, array[int]] = {}
-    hashes: dict[str, array[int]] = {}
+    parts: dict[str, tuple[array[int], array[int]]] = {}
     held = 0
     for text, part, digest, _ in deal_texts(recipe, files, cut_anywhere=True):
         held += len(text.encode())
         if digest is not None:
-            sizes.setdefault(part, array("q")).append(held)
-            hashes.setdefault(part, array("Q")).append(digest)
+            hashes, sizes = parts.setdefault(part, (array("Q"), array("q")))
+            hashes.append(digest)
+            sizes.append(held)
             held = 0
-    found = {
-        part: (np.array(hashes[part], np.uint64), np.array(sizes[part], np.int64)) for part in sizes
-    }
+    found: dict[str, Documents] = {}
+    for part, (hashes, sizes) in parts.items():
+        found[part] = np.array(hashes, np.uint64), np.array(sizes, np.int64)
     if "all" in found:
         found |= _cut_stream(recipe, *found.pop("all"))
     train = np.unique(found["train"][0]) if "train" in found else np.zeros(0, np.uint64)

@@ -97,19 +97,11 @@ def _groups(path: Path, begins: Callable[[str], bool], keep: bool) -> Iterator[s
     yield "\n".join(held)
 
 
-def _paragraphs(path: Path) -> Iterator[str]:
-    return _groups(path, lambda line: not line.strip(), keep=False)
-
-
-def _articles(path: Path) -> Iterator[str]:
-    return _groups(path, lambda line: _TITLE.match(line) is not None, keep=True)
-
-
 _SPLITTERS: dict[str, Callable[[Path], Iterator[str]]] = {
     "file": _whole,
     "line": _lines,
-    "paragraph": _paragraphs,
-    "wiki": _articles,
+    "paragraph": lambda path: _groups(path, lambda line: not line.strip(), keep=False),
+    "wiki": lambda path: _groups(path, lambda line: bool(_TITLE.match(line)), keep=True),
 }
 
 

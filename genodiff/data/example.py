@@ -237,8 +237,7 @@ def _list_features(contig: str, root: _Layout) -> list[str]:
         head = f"{contig}\tgenodiff"
         rows.append(f"{head}\tgene\t{start + 1}\t{end}\t.\t{way}\t.\tID={name}")
         rows.append(f"{head}\tmRNA\t{start + 1}\t{end}\t.\t{way}\t.\tID={name}.1;Parent={name}")
-        edges = [start, *(x for pair in zip((b for _, b in parts[:-1]), (a for a, _ in parts[1:]),
-                                            strict=True) for x in pair), end]  # fmt: skip
+        edges = [start, *[edge for part in parts for edge in part][1:-1], end]
         for a, b in zip(edges[::2], edges[1::2], strict=True):
             rows.append(f"{head}\texon\t{a + 1}\t{b}\t.\t{way}\t.\tParent={name}.1")
         skip, phases = 0, {}
@@ -246,10 +245,8 @@ def _list_features(contig: str, root: _Layout) -> list[str]:
             phases[part] = skip
             skip = (3 - (part[1] - part[0] - skip) % 3) % 3
         for part in parts:
-            rows.append(
-                f"{head}\tCDS\t{part[0] + 1}\t{part[1]}\t.\t{way}\t{phases[part]}\t"
-                f"ID={name}.cds;Parent={name}.1"
-            )
+            row = f"{head}\tCDS\t{part[0] + 1}\t{part[1]}\t.\t{way}\t{phases[part]}\t"
+            rows.append(f"{row}ID={name}.cds;Parent={name}.1")
     return rows
 
 

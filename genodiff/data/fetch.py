@@ -43,12 +43,8 @@ _SHA256 = re.compile(r"^\W*([0-9a-f]{64})\W*$")
 
 def find_local_path(source: Source) -> Path:
     """Where a fetched file lies in the cache; it may not be there yet."""
-    return (
-        cache_dir()
-        / "downloads"
-        / hashlib.sha256(source.url.encode()).hexdigest()[:12]
-        / source.filename
-    )
+    folder = hashlib.sha256(source.url.encode()).hexdigest()[:12]
+    return cache_dir() / "downloads" / folder / source.filename
 
 
 def is_present(source: Source) -> bool:
@@ -62,13 +58,10 @@ def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
     Raises `DataError` in one line with the remedy.
     """
     flag = DOMAINS[recipe.domain].input_flag
+    owner = f"the recipe {recipe.name}"
     if not recipe.sources:
-        fix = f"give your own file with {flag}"
-        raise DataError(f"the recipe {recipe.name} has no public source", fix=fix)
-    return [
-        fetch_file(source, f"the recipe {recipe.name}", flag, offline=offline)
-        for source in recipe.sources
-    ]
+        raise DataError(f"{owner} has no public source", fix=f"give your own file with {flag}")
+    return [fetch_file(source, owner, flag, offline=offline) for source in recipe.sources]
 
 
 def forget(recipe: Recipe | TextRecipe) -> None:
@@ -118,9 +111,8 @@ def copy_https(url: str, path: Path) -> str | None:
         _check(answer)
         stated.extend(_SHA256.findall(answer.headers.get("x-linked-etag", "")))
 
-    read = pooch.HTTPDownloader(
-        timeout=_TIMEOUT, hooks={"response": check}, progressbar=_shows_progress()
-    )
+    shows = is_on_screen() and importlib.util.find_spec("tqdm") is not None
+    read = pooch.HTTPDownloader(timeout=_TIMEOUT, hooks={"response": check}, progressbar=shows)
     read(_allowed(url), str(path), None)
     if not stated:
         return None
@@ -149,16 +141,17 @@ def _download(owner: str, flag: str, source: Source, path: Path) -> None:
                 reason = f"its sha256 is {found}, not {source.sha256}"
                 continue
             record = {"url": source.url, "bytes": part.stat().st_size, "sha256": found}
-            with open(part, "rb") as file:
-                os.fsync(file.fileno())
-            os.replace(part, path)
+            move_synced(part, path)
             atomic.write_json(_record_path(path), record)
             return
     raise _missing(owner, flag, source, f"it could not be fetched ({reason})")
 
 
-def _shows_progress() -> bool:
-    return is_on_screen() and importlib.util.find_spec("tqdm") is not None
+def move_synced(part: Path, path: Path) -> None:
+    """Bring a file to the disk, then to its place."""
+    with open(part, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(part, path)
 
 
 def _check(answer: requests.Response) -> None:
@@ -174,10 +167,8 @@ def _allowed(url: str) -> str:
 
 
 def _missing(owner: str, flag: str, source: Source, why: str) -> DataError:
-    return DataError(
-        f"{source.filename} of {owner} is not on this machine and {why}",
-        fix=f"get {source.url} and give it with {flag} {source.filename}",
-    )
+    what = f"{source.filename} of {owner} is not on this machine and {why}"
+    return DataError(what, fix=f"get {source.url} and give it with {flag} {source.filename}")
 
 
 def _why(fault: Exception) -> str:

@@ -45,33 +45,23 @@ class FileTokenizer(Tokenizer):
             what = f"is no tokenizer ({type(fault).__name__}: {str(fault)[:120]})"
             raise UsageError(what, file=origin, fix="give its own files, unchanged") from None
         self.vocabulary = make_vocabulary(name, tokens, hash_tokenizer(files))
-        self._special = {
-            self.vocabulary.mask_id,
-            self.vocabulary.pad_id,
-            self.vocabulary.end_id,
-            self.vocabulary.start_id,
-        }
+        own = self.vocabulary
+        self._special = {own.mask_id, own.pad_id, own.end_id, own.start_id}
         self._tokens = tokens
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         kind = np.uint16 if self.vocabulary.padded_size <= 1 << 16 else np.uint32
-        return [
-            np.array(e.ids, kind)
-            for e in self._inner.encode_batch(list(texts), add_special_tokens=False)
-        ]
+        encoded = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        return [np.array(e.ids, kind) for e in encoded]
 
     def decode(self, ids: Ids) -> bytes:
-        kept = [
-            int(i) for i in ids if int(i) not in self._special and int(i) < self.vocabulary.n_tokens
-        ]
+        known = (int(i) for i in ids if i < self.vocabulary.n_tokens)
+        kept = [i for i in known if i not in self._special]
         if not self.lossless:
             text: str = self._inner.decode(kept, skip_special_tokens=False)
             return text.encode()
-        return b"".join(self._bytes_of(i) for i in kept)
-
-    def _bytes_of(self, token: int) -> bytes:
-        text = self._inner.id_to_token(token)
-        return b"" if text is None else bytes(_BYTE_OF.get(c, 0x3F) for c in text)
+        letters = "".join(self._inner.id_to_token(i) or "" for i in kept)
+        return bytes(_BYTE_OF.get(c, 0x3F) for c in letters)
 
     def token_bytes(self) -> NDArray[np.uint16] | None:
         if not self.lossless:

@@ -49,10 +49,12 @@ def collect_kmers(
 
     With `sample`, those of one slice (`find_slices`).
     """
-    kept = list(iterate_kmers(sequences, sample))
-    if not kept:
-        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    return np.concatenate([k for k, _ in kept]), np.concatenate([o for _, o in kept])
+
+    words, owners = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    for kmers, owner in iterate_kmers(sequences, sample):
+        words.append(kmers)
+        owners.append(owner)
+    return np.concatenate(words), np.concatenate(owners)
 
 
 def iterate_kmers(
@@ -63,20 +65,15 @@ def iterate_kmers(
     for i, sequence in enumerate(sequences):
         size += len(sequence) + 1
         if size > _JOINED or i == len(sequences) - 1:
-            yield _collect_joined(sequences[first : i + 1], first, sample)
+            some = sequences[first : i + 1]
+            codes = LETTER_CODES[np.frombuffer(b"\n".join(some) + b"\n", np.uint8)]
+            kmers, whole = canonical_kmers(codes)
+            if sample:
+                whole &= find_slices(kmers) == 0
+            at = np.flatnonzero(whole)
+            ends = np.cumsum([len(s) + 1 for s in some])
+            yield kmers[at], np.searchsorted(ends, at, side="right") + first
             first, size = i + 1, 0
-
-
-def _collect_joined(
-    sequences: Sequence[bytes], first: int, sample: bool
-) -> tuple[Words, NDArray[np.int64]]:
-    codes = LETTER_CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)]
-    kmers, whole = canonical_kmers(codes)
-    if sample:
-        whole &= find_slices(kmers) == 0
-    at = np.flatnonzero(whole)
-    ends = np.cumsum([len(s) + 1 for s in sequences])
-    return kmers[at], np.searchsorted(ends, at, side="right") + first
 
 
 def find_slices(kmers: Words) -> NDArray[np.uint8]:
@@ -93,7 +90,7 @@ def shared_kmer_fractions(query: list[bytes], target: list[bytes]) -> NDArray[np
     sample = sum(map(len, target)) + sum(map(len, query)) > _LARGE
     known = np.sort(collect_kmers(target, sample)[0])  # np.unique would hash, which is far slower
     kmers, owner = collect_kmers(query, sample)
-    return _average(_look_up(kmers, known), owner, len(query))
+    return _average(find_known(kmers, known), owner, len(query))
 
 
 def streamed_kmer_fractions(
@@ -104,8 +101,9 @@ def streamed_kmer_fractions(
     It is NaN for a sequence without a 24-mer. `train` is read once, piece by piece.
     """
     kmers, owner = collect_kmers(query)
-    wanted = _keep_distinct([kmers])
-    return _average(_look_up(kmers, wanted[find_streamed(wanted, train)]), owner, len(query))
+    wanted = keep_distinct(kmers)
+    found = find_streamed(wanted, train)[np.searchsorted(wanted, kmers)]
+    return _average(found, owner, len(query))
 
 
 def _average(found: NDArray[np.bool_], owner: NDArray[np.int64], n: int) -> NDArray[np.float64]:
@@ -113,11 +111,11 @@ def _average(found: NDArray[np.bool_], owner: NDArray[np.int64], n: int) -> NDAr
         return np.bincount(owner, found, n) / np.bincount(owner, minlength=n)
 
 
-def _look_up(kmers: Words, known: Words) -> NDArray[np.bool_]:
-    """Which k-mers are among the `known` (sorted)."""
+def find_known(words: Words, known: Words) -> NDArray[np.bool_]:
+    """Which of the words are among the `known` (sorted)."""
     if not len(known):
-        return np.zeros(len(kmers), np.bool_)
-    return known[np.minimum(np.searchsorted(known, kmers), len(known) - 1)] == kmers
+        return np.zeros(len(words), np.bool_)
+    return known[np.minimum(np.searchsorted(known, words), len(known) - 1)] == words
 
 
 def find_streamed(wanted: Words, train: Iterable[Stretch], k: int = K) -> NDArray[np.bool_]:
@@ -128,8 +126,7 @@ def find_streamed(wanted: Words, train: Iterable[Stretch], k: int = K) -> NDArra
     table = _BitTable(wanted)
     for words in _stream(train, k):
         words = words[table.may_hold(words)]
-        at = np.minimum(np.searchsorted(wanted, words), len(wanted) - 1)
-        hit[at[wanted[at] == words]] = True
+        hit[np.searchsorted(wanted, words[find_known(words, wanted)])] = True
     return hit
 
 
@@ -156,7 +153,7 @@ class _BitTable:
 
 def shared_kmers(scored: Iterable[Stretch], train: Iterable[Stretch], k: int = K) -> Words:
     """The canonical k-mers, sorted, that stand both in `scored` and in `train`, on any strand."""
-    wanted = _keep_distinct(_stream(scored, k))
+    wanted = _merge_distinct(_stream(scored, k))
     return wanted[find_streamed(wanted, train, k)]
 
 
@@ -168,7 +165,7 @@ def measure_shared_cover(
     for codes in windows:
         words, whole = canonical_kmers(codes, k)
         inside = np.zeros(len(codes) + 1, np.int64)
-        starts = np.flatnonzero(whole & _look_up(words, shared))
+        starts = np.flatnonzero(whole & find_known(words, shared))
         inside[starts] += 1
         inside[starts + k] -= 1
         bases = int(np.count_nonzero(codes < 4))
@@ -185,7 +182,7 @@ def _stream(stretches: Iterable[Stretch], k: int) -> Iterator[Words]:
                 yield words[whole]
 
 
-def _keep_distinct(parts: Iterable[Words]) -> Words:
+def _merge_distinct(parts: Iterable[Words]) -> Words:
     """Sorted distinct words, merged part by part so that duplicates never fill memory."""
     kept: Words = np.empty(0, np.uint64)
     waiting: list[Words] = []
@@ -194,13 +191,14 @@ def _keep_distinct(parts: Iterable[Words]) -> Words:
         waiting.append(words)
         size += len(words)
         if size > max(_CHUNK, len(kept)):
-            kept = _merge(kept, waiting)
+            kept = keep_distinct(np.concatenate([kept, *waiting]))
             waiting, size = [], 0
-    return _merge(kept, waiting)
+    return keep_distinct(np.concatenate([kept, *waiting]))
 
 
-def _merge(kept: Words, waiting: list[Words]) -> Words:
-    found = np.sort(np.concatenate([kept, *waiting]))  # np.unique would hash, which is far slower
+def keep_distinct(words: Words) -> Words:
+    """The distinct words, sorted."""
+    found = np.sort(words)  # np.unique would hash, which is far slower
     new = np.ones(len(found), np.bool_)
     new[1:] = found[1:] != found[:-1]
     return found[new]

@@ -93,13 +93,8 @@ def read_labels(
 
     Raises `DataError` naming the line, `UsageError` for a column that cannot be.
     """
-    lines_read: list[tuple[int, str]] = []
-    for number, text in read_text_lines(path, "a table of labels"):
-        line = text.rstrip(" \t")
-        if is_bed_comment(line):
-            continue
-        lines_read.append((number, line))
-    split = split_rows(lines_read, str(path))
+    stripped = ((n, text.rstrip(" \t")) for n, text in read_text_lines(path, "a table of labels"))
+    split = split_rows([(n, line) for n, line in stripped if not is_bed_comment(line)], str(path))
     is_bed = sum(_is_bed(fields) for _, fields in split) > len(split) / 3
     names_line = None
     if split and _is_header([fields for _, fields in split], column, is_bed, quantiles is not None):
@@ -180,10 +175,8 @@ def _tell_absent(table: LabelTable, numbers: Ints) -> None:
     """
     absent = np.flatnonzero(numbers < 0)
     if len(absent) and not absent[0] and (table.labels == table.labels[0]).sum() == 1:
-        what = (
-            f"the genome has no contig '{table.contigs[0]}', and no other row has the label "
-            f"'{table.classes[table.labels[0]]}': are these column names?"
-        )
+        what = f"the genome has no contig '{table.contigs[0]}', and no other row has the label "
+        what += f"'{table.classes[table.labels[0]]}': are these column names?"
         fix = "start the line with #, or remove it"
         raise DataError(what, file=table.path, line=int(table.lines[0]), fix=fix)
     if len(absent):
@@ -278,9 +271,8 @@ def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tupl
         raise DataError(what, file=path, line=line, fix="write one class in one way")
     numbers = [name for name in classes if read_number(name) is not None]
     words = [name for name in classes if name not in numbers]
-    for some, says in (numbers, "is a number, and all others are names"), (
-        words, "is no number, and all others are",
-    ):  # fmt: skip
+    number, word = "is a number, and all others are names", "is no number, and all others are"
+    for some, says in (numbers, number), (words, word):
         if len(classes) > 2 and len(some) == 1 == names.count(some[0]):
             what = f"the label '{some[0]}' {says}"
             fix = "remove the row, or name the class"
@@ -302,8 +294,7 @@ def _cut_quantiles(
     labels = np.searchsorted(edges, values, side="left")
     for q in range(quantiles):
         if not (labels == q).any():
-            what = (
-                f"too many rows have the same number for {quantiles} quantiles: q{q + 1} is empty"
-            )
+            what = f"too many rows have the same number for {quantiles} quantiles: "
+            what += f"q{q + 1} is empty"
             raise DataError(what, file=path, fix="give fewer --label-quantiles")
     return tuple(f"q{q + 1}" for q in range(quantiles)), labels.astype(np.int64)

@@ -22,7 +22,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.data.labels import NONE, WindowLabels
-from genodiff.data.windows import PHASES, Windows
+from genodiff.data.windows import PHASES, Ints, Windows
 from genodiff.errors import UsageError
 
 SHARED = 1
@@ -81,7 +81,7 @@ class Batch(NamedTuple):
 class SampleOrder(Protocol):
     """Which window each training sample is, in the place of one epoch after another."""
 
-    def place(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def place(self, index: Ints) -> tuple[Ints, Ints]:
         """Flat start and length of the windows of these samples: a function of their numbers."""
         ...
 
@@ -109,19 +109,12 @@ class TrainBatches:
         """
         parts = accumulate * world_size
         if batch_size < 1 or accumulate < 1 or not 0 <= rank < world_size or batch_size % parts:
-            raise UsageError(
-                f"a batch of {batch_size} windows cannot be divided among {accumulate} "
-                "micro-batches "
-                f"on {world_size} ranks",
-                fix=f"give a batch size that is a multiple of {parts}",
-            )
-        self.windows, self.seed, self.batch_size, self.accumulate = (
-            windows,
-            seed,
-            batch_size,
-            accumulate,
-        )
-        self.rank, self.world_size, self.rc_augment = rank, world_size, rc_augment
+            what = f"a batch of {batch_size} windows cannot be divided among {accumulate} "
+            what += f"micro-batches on {world_size} ranks"
+            raise UsageError(what, fix=f"give a batch size that is a multiple of {parts}")
+        self.windows, self.seed, self.rc_augment = windows, seed, rc_augment
+        self.batch_size, self.accumulate = batch_size, accumulate
+        self.rank, self.world_size = rank, world_size
         self.labels, self.label_dropout, self.order = labels, label_dropout, order
         self.rows = batch_size // parts
 
@@ -138,26 +131,18 @@ class TrainBatches:
         turn = self.turned(index)
         if turn.any():
             data[turn] = complement_rows(data[turn], lengths[turn])
-        return _batch(
-            self.windows,
-            data,
-            lengths,
-            index,
-            slot,
-            self.batch_size,
-            u_mask=uniform_rows(self.seed, Purpose.MASK, index, self.windows.seq_len),
-            u_time=uniform_rows(self.seed, Purpose.TIME, index, 1)[:, 0],
-            u_shared=float(uniforms(self.seed, Purpose.TIME, step, 1, SHARED)[0]),
-            labels=self._draw_labels(index, starts, lengths),
-        )
+        shared = float(uniforms(self.seed, Purpose.TIME, step, 1, SHARED)[0])
+        drawn = _Draws(self.seed, Purpose.MASK, Purpose.TIME, shared)
+        batch = drawn.make_batch(self.windows, data, lengths, index, slot, self.batch_size)
+        return batch._replace(labels=self._draw_labels(index, starts, lengths))
 
-    def turned(self, index: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def turned(self, index: Ints) -> NDArray[np.bool_]:
         """Which of these samples are read on the other strand."""
         if not self.rc_augment:
             return np.zeros(len(index), np.bool_)
         return uniform_rows(self.seed, Purpose.STRAND, index, 1)[:, 0] < 0.5
 
-    def place(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def place(self, index: Ints) -> tuple[Ints, Ints]:
         """Flat start and length of the windows of these samples."""
         if self.order is not None:
             return self.order.place(index)
@@ -175,14 +160,12 @@ class TrainBatches:
         """
         return BatchStream(self, first, stop)
 
-    def _draw_labels(
-        self, index: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> NDArray[np.int64] | None:
+    def _draw_labels(self, index: Ints, starts: Ints, lengths: Ints) -> Tensor | None:
         """The windows' classes; a share of `label_dropout` of the samples shows none."""
         if self.labels is None:
             return None
         dropped = uniform_rows(self.seed, Purpose.LABEL, index, 1)[:, 0] < self.label_dropout
-        return np.where(dropped, NONE, self.labels.of(starts, lengths))
+        return torch.from_numpy(np.where(dropped, NONE, self.labels.of(starts, lengths)))
 
 
 class BatchStream(IterableDataset[Batch]):
@@ -218,7 +201,8 @@ class EvalBatches:
         self.windows, self.batch_size, self.seed, self.repeats = windows, batch_size, seed, repeats
         self.n_slots = len(windows) * repeats
         self._stride = golden_stride(self.n_slots)
-        self._shared = float(uniforms(seed, Purpose.EVAL_TIME, 0, 1, SHARED)[0])
+        shared = float(uniforms(seed, Purpose.EVAL_TIME, 0, 1, SHARED)[0])
+        self._draws = _Draws(seed, Purpose.EVAL_MASK, Purpose.EVAL_TIME, shared)
 
     def __len__(self) -> int:
         return self.repeats * -(-len(self.windows) // self.batch_size)
@@ -234,20 +218,12 @@ class EvalBatches:
         window = np.arange(first, min(first + self.batch_size, len(self.windows)))
         windows, index = self.windows, repeat * len(self.windows) + window
         lengths = windows.length[window]
-        return _batch(
-            windows,
-            windows.gather(windows.flat_start[window], lengths, windows.pad_id),
-            lengths,
-            index,
-            (window * self.repeats + repeat) * self._stride % self.n_slots,
-            self.n_slots,
-            u_mask=uniform_rows(self.seed, Purpose.EVAL_MASK, index, windows.seq_len),
-            u_time=uniform_rows(self.seed, Purpose.EVAL_TIME, index, 1)[:, 0],
-            u_shared=self._shared,
-        )
+        data = windows.gather(windows.flat_start[window], lengths, windows.pad_id)
+        slot = (window * self.repeats + repeat) * self._stride % self.n_slots
+        return self._draws.make_batch(windows, data, lengths, index, slot, self.n_slots)
 
 
-def complement_rows(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+def complement_rows(data: NDArray[np.uint8], lengths: Ints) -> NDArray[np.uint8]:
     """The reverse complement of right-padded rows of stored bytes; case goes with its base, padding
     stays right.
     """
@@ -258,39 +234,35 @@ def complement_rows(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDAr
     return turned
 
 
-def _batch(
-    windows: Windows,
-    data: NDArray[Any],
-    lengths: NDArray[np.int64],
-    index: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    n_slots: int,
-    *,
-    u_mask: NDArray[np.float64],
-    u_time: NDArray[np.float64],
-    u_shared: float,
-    labels: NDArray[np.int64] | None = None,
-) -> Batch:
-    # Computed by numpy, so that no thread pool of torch wakes up for it (or is forked).
-    tokens = windows.tokens(data, lengths)
-    return Batch(
-        x0=torch.from_numpy(tokens.x0),
-        maskable=torch.from_numpy(tokens.maskable),
-        soft=torch.from_numpy(tokens.soft),
-        lengths=torch.from_numpy(windows.widths(lengths)),
-        u_mask=torch.from_numpy(u_mask),
-        u_time=torch.from_numpy(u_time),
-        u_shared=u_shared,
-        slot=torch.from_numpy(slot),
-        n_slots=n_slots,
-        index=torch.from_numpy(index),
-        segments=None if tokens.segments is None else torch.from_numpy(tokens.segments),
-        labels=None if labels is None else torch.from_numpy(labels),
-    )
+class _Draws(NamedTuple):
+    seed: int
+    mask: Purpose
+    time: Purpose
+    shared: float
+
+    def make_batch(
+        self, windows: Windows, data: NDArray[Any], lengths: Ints, index: Ints, slot: Ints, n: int
+    ) -> Batch:
+        """The batch of gathered rows, with what is drawn for each sample `index`."""
+        # Computed by numpy, so that no thread pool of torch wakes up for it (or is forked).
+        tokens = windows.tokens(data, lengths)
+        return Batch(
+            x0=torch.from_numpy(tokens.x0),
+            maskable=torch.from_numpy(tokens.maskable),
+            soft=torch.from_numpy(tokens.soft),
+            lengths=torch.from_numpy(windows.widths(lengths)),
+            u_mask=torch.from_numpy(uniform_rows(self.seed, self.mask, index, windows.seq_len)),
+            u_time=torch.from_numpy(uniform_rows(self.seed, self.time, index, 1)[:, 0]),
+            u_shared=self.shared,
+            slot=torch.from_numpy(slot),
+            n_slots=n,
+            index=torch.from_numpy(index),
+            segments=None if tokens.segments is None else torch.from_numpy(tokens.segments),
+        )
 
 
 @lru_cache(maxsize=4)
-def _epoch(seed: int, epoch: int, windows: Windows) -> tuple[NDArray[np.int64], int]:
+def _epoch(seed: int, epoch: int, windows: Windows) -> tuple[Ints, int]:
     """The order of an epoch's windows and its tiling phase. Sorted uniforms: numpy's `permutation`
     may change.
     """

@@ -106,9 +106,8 @@ class Recipe(Settings):
         """sha256 (hex) of everything that decides which base is in which split; a BED enters with
         its content.
         """
-        values: dict[str, Any] = self.model_dump(
-            mode="json", exclude={"description", "sources", "soft_mask_weight"}
-        )
+        others = {"description", "sources", "soft_mask_weight"}
+        values: dict[str, Any] = self.model_dump(mode="json", exclude=others)
         values["bed"] = None if self.bed is None else hashlib.sha256(_read(self.bed)).hexdigest()
         return sha256_json(values, compact=True)
 

@@ -7,7 +7,7 @@ does (`hg38_dataset.py`), which breaks that on purpose.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +59,7 @@ class Splits:
     """The intervals of each split, and what a user should be told about how they came about."""
 
     intervals: dict[str, Intervals]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def resolve(
@@ -76,7 +76,7 @@ def resolve(
     if recipe.bed is not None:
         if exact:
             _compare(recipe, contigs, origin, exact)
-        return _from_bed(recipe.bed, contigs, origin)
+        return _from_bed(recipe.bed, contigs)
     names = list(contigs)
     shared = [c for c in names if c in recipe.contigs]
     if exact or shared:
@@ -84,42 +84,30 @@ def resolve(
     elif recipe.contigs:
         _refuse_other_names(recipe, contigs, origin)
         shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        notes = [
-            f"none of its contigs ({shown}) is of the recipe {recipe.name}: it is split as a "
-            f"genome of its own"
-        ]
+        note = f"none of its contigs ({shown}) is of the recipe {recipe.name}: it is split as a "
+        notes = [f"{note}genome of its own"]
     else:
         shared, notes = names, []
     if not shared or recipe.splits is None:
-        made = split_automatically(
-            list(range(len(names))), [contigs[c] for c in names], ("valid", "test")
-        )
-        notes = [*notes, _cut_note(("valid", "test"), made, len(names))]
+        made = split_automatically(list(contigs.values()))
+        notes = [*notes, _cut_note(made, len(names))]
         known = None if recipe.contigs else find_recipe_of(contigs)
         if known is not None:
-            notes.append(
-                f"its contigs are those of the recipe {known.name}, whose test is "
-                f"{', '.join(_names(known, 'test'))}: `genodiff train {known.name} --fasta "
-                f"{origin}` splits it so"
-            )
+            note = f"its contigs are those of the recipe {known.name}, whose test is "
+            note += f"{', '.join(_names(known, 'test'))}: `genodiff train {known.name} --fasta "
+            notes.append(f"{note}{origin}` splits it so")
         return Splits({s: Intervals.of(made[s]) for s in SPLITS}, tuple(notes))
     rows = _from_rule(recipe, {c: contigs[c] for c in names if c in shared}, names)
     missing = tuple(s for s in ("valid", "test") if not rows[s] and _names(recipe, s))
     if not rows["train"]:
-        raise DataError(
-            f"none of its contigs is in the train split: {', '.join(shared[:5])} are held out "
-            "by the recipe "
-            f"{recipe.name}",
-            file=origin,
-            fix="give a file with more contigs, or your own splits with --bed",
-        )
+        what = f"none of its contigs is in the train split: {', '.join(shared[:5])} are held out "
+        fix = "give a file with more contigs, or your own splits with --bed"
+        raise DataError(f"{what}by the recipe {recipe.name}", file=origin, fix=fix)
     if missing:
-        cut = _cut_ends(rows["train"], missing)
+        rows |= _cut_ends(rows["train"], missing)
         absent = "; ".join(f"{s} ({', '.join(_names(recipe, s))})" for s in missing)
-        notes.append(
-            f"it has no contig of {absent}: the ends of its train contigs are held out instead"
-        )
-        rows |= cut
+        note = f"it has no contig of {absent}: the ends of its train contigs are held out instead"
+        notes.append(note)
     splits = {s: Intervals.of(rows[s]) for s in SPLITS}
     refuse_overlap(splits, names, f"recipe {recipe.name}")
     return Splits(splits, tuple(notes))
@@ -129,32 +117,24 @@ def stretch_intervals(intervals: Intervals, lengths: NDArray[np.int64]) -> Inter
     """Every interval as start..start + 2^20, ended at its contig's end: the published Caduceus
     loader's, not ours.
     """
-    return Intervals(
-        intervals.contig,
-        intervals.start,
-        np.minimum(intervals.start + LEGACY_LENGTH, lengths[intervals.contig]),
-        intervals.line,
-    )
+    end = np.minimum(intervals.start + LEGACY_LENGTH, lengths[intervals.contig])
+    return replace(intervals, end=end)
 
 
-def split_automatically(
-    numbers: list[int], lengths: list[int], held_out: tuple[str, ...]
-) -> dict[str, Rows]:
-    """Splits of contigs that come with none: 1/20 of the bases to each of `held_out`, the rest to
+def split_automatically(lengths: list[int]) -> dict[str, Rows]:
+    """Splits of contigs that come with none: 1/20 of the bases to valid and to test, the rest to
     train.
 
     From 20 contigs on, contigs are dealt whole, by length: of each 20 neighbours in length the
     tenth validates and the last tests. With fewer, the end of every contig is cut off.
     """
+    if len(lengths) < HELD_OUT:
+        return _cut_ends([(c, 0, n) for c, n in enumerate(lengths)], ("valid", "test"))
     rows: dict[str, Rows] = {s: [] for s in SPLITS}
-    if len(numbers) < HELD_OUT:
-        whole = [(c, 0, n) for c, n in zip(numbers, lengths, strict=True)]
-        return rows | {"train": whole} | _cut_ends(whole, held_out)
-    by_length = sorted(range(len(numbers)), key=lambda i: (-lengths[i], i))
+    by_length = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     place = {9: "valid", 19: "test"}
     for rank, i in enumerate(by_length):
-        split = place.get(rank % HELD_OUT, "train")
-        rows[split if split in held_out else "train"].append((numbers[i], 0, lengths[i]))
+        rows[place.get(rank % HELD_OUT, "train")].append((i, 0, lengths[i]))
     return {s: sorted(r) for s, r in rows.items()}
 
 
@@ -171,11 +151,10 @@ def _cut_ends(train: Rows, held_out: tuple[str, ...]) -> dict[str, Rows]:
     return cut
 
 
-def _cut_note(held_out: tuple[str, ...], rows: dict[str, Rows], n: int) -> str:
-    total = sum(e - s for split in rows.values() for _, s, e in split)
-    parts = " and ".join(
-        f"{sum(e - s for _, s, e in rows[h]) / max(total, 1):.1%} to {h}" for h in held_out
-    )
+def _cut_note(rows: dict[str, Rows], n: int) -> str:
+    size = {split: sum(end - start for _, start, end in own) for split, own in rows.items()}
+    total = max(sum(size.values()), 1)
+    parts = " and ".join(f"{size[held] / total:.1%} to {held}" for held in ("valid", "test"))
     if n < HELD_OUT:
         how = "the end of each contig is held out"
     else:
@@ -210,31 +189,22 @@ def _compare(recipe: Recipe, contigs: dict[str, int], origin: str | Path, exact:
     longer = {c: n for c, n in wrong.items() if n > recipe.contigs[c]}
     if longer or (exact and wrong):
         contig, length = next(iter((longer or wrong).items()))
-        what = (
-            f"has {length:,} bases, but {recipe.contigs[contig]:,} in {recipe.name}: this is "
-            f"another assembly"
-        )
+        what = f"has {length:,} bases, but {recipe.contigs[contig]:,} in {recipe.name}: this is "
+        what += "another assembly"
         fix = f"give a FASTA of {recipe.name}, or your own splits with --bed"
         raise DataError(what, file=origin, record=contig, fix=fix)
     missing = [c for c in recipe.contigs if c not in contigs]
     if exact and missing:
         fix = "get the whole file again"
         raise DataError(f"lacks {_some(missing)} of {recipe.name}", file=origin, fix=fix)
-    notes = []
-    if missing:
-        notes.append(
-            f"lacks {len(missing)} of {recipe.name}'s {len(recipe.contigs)} contigs: "
-            f"{_some(missing)}"
-        )
-    if wrong:
-        shown = _some([f"{c} {n:,} of {recipe.contigs[c]:,}" for c, n in wrong.items()])
-        notes.append(f"ends {len(wrong)} contigs before {recipe.name} does (bases): {shown}")
+    early = [f"{c} {n:,} of {recipe.contigs[c]:,}" for c, n in wrong.items()]
     foreign = [c for c in contigs if c not in recipe.contigs]
-    if foreign:
-        notes.append(
-            f"{len(foreign)} contigs are not of {recipe.name} and are left out: {_some(foreign)}"
-        )
-    return notes
+    notes = {
+        f"lacks {len(missing)} of {recipe.name}'s {len(recipe.contigs)} contigs": missing,
+        f"ends {len(wrong)} contigs before {recipe.name} does (bases)": early,
+        f"{len(foreign)} contigs are not of {recipe.name} and are left out": foreign,
+    }
+    return [f"{note}: {_some(items)}" for note, items in notes.items() if items]
 
 
 def _some(items: list[str], most: int = 8) -> str:
@@ -248,27 +218,22 @@ def _refuse_other_names(recipe: Recipe, contigs: dict[str, int], origin: str | P
         known = bare.get(name.removeprefix("chr"))
         if known is not None:
             what = f"this contig is '{known}' in the recipe {recipe.name}"
-            fix = (
-                f"rename the contigs as {recipe.name} has them, or give your own splits with --bed"
-            )
-            raise DataError(what, file=origin, record=name, fix=fix)
+            fix = f"rename the contigs as {recipe.name} has them, or give your own splits with"
+            raise DataError(what, file=origin, record=name, fix=f"{fix} --bed")
 
 
-def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
+def _from_bed(bed: str, contigs: dict[str, int]) -> Splits:
     table = read_bed(bed, contigs)
     names = list(contigs)
     number = {c: i for i, c in enumerate(names)}
     rows: dict[str, Rows] = {s: [] for s in SPLITS}
     places: dict[str, list[int]] = {s: [] for s in SPLITS}
-    for contig, start, end, label, line in table.select(
-        "contig", "start", "end", "name", "line"
-    ).iter_rows():
+    columns = ("contig", "start", "end", "name", "line")
+    for contig, start, end, label, line in table.select(columns).iter_rows():
         split = _ALIASES.get(str(label).lower(), str(label).lower())
         if split not in rows:
-            if label is None:
-                what = "has no 4th column"
-            else:
-                what = f"has the split '{label}'; {did_you_mean(split, SPLITS)}"
+            what = f"has the split '{label}'; {did_you_mean(split, SPLITS)}"
+            what = "has no 4th column" if label is None else what
             fix = "write train, valid or test in the 4th column"
             raise DataError(what, file=bed, line=line, fix=fix)
         rows[split].append((number[contig], start, end))
@@ -315,19 +280,15 @@ def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str |
                 theirs = b.take(
                     (b.contig == contig) & (b.start < left.end[i]) & (b.end > left.start[i])
                 )
-                what = (
-                    f"the {one} interval {_shown(left, i, names)} overlaps the {other} interval "
-                    f"{_shown(theirs, 0, names)}"
-                )
+                mine, their = _shown(left, i, names), _shown(theirs, 0, names)
+                what = f"the {one} interval {mine} overlaps the {other} interval {their}"
                 fix = "make the splits disjoint"
                 raise DataError(what, file=origin, line=int(left.line[i]) or None, fix=fix)
 
 
 def _shown(intervals: Intervals, i: int, names: list[str]) -> str:
-    line = int(intervals.line[i])
-    place = (
-        f"{names[int(intervals.contig[i])]}:{int(intervals.start[i]) + 1}-{int(intervals.end[i])}"
-    )
+    line, name = int(intervals.line[i]), names[int(intervals.contig[i])]
+    place = f"{name}:{int(intervals.start[i]) + 1}-{int(intervals.end[i])}"
     return f"{place} of line {line}" if line else place
 
 

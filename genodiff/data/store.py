@@ -41,6 +41,10 @@ class StoreSource(NamedTuple):
     sha256: str
     stamp: tuple[int, int, int] | None = None
 
+    def describe(self) -> dict[str, Any]:
+        """As a manifest has it."""
+        return {"path": self.path, "size": self.size, "sha256": self.sha256}
+
 
 class Store(ABC):
     """A built data set, open for reading; picklable (a loader's worker maps the same file)."""
@@ -78,9 +82,9 @@ class Store(ABC):
 
     def ids(self, contig: str) -> NDArray[Any]:
         """The contig's ids, mapped from the file. Raises `KeyError` for an unknown contig."""
-        i = self.names.index(contig) if contig in self.contigs else -1
-        if i < 0:
+        if contig not in self.contigs:
             raise KeyError(contig)
+        i = self.names.index(contig)
         return self.flat[self.offsets[i] : self.offsets[i + 1]]
 
     def intervals_of(self, split: str) -> Intervals:
@@ -103,13 +107,9 @@ class Store(ABC):
         return np.zeros((0, 2), np.int64)
 
     def __getstate__(self) -> dict[str, Any]:
-        mapped = {
-            name
-            for kind in type(self).__mro__
-            for name, value in vars(kind).items()
-            if isinstance(value, cached_property)
-        }
-        return {k: v for k, v in self.__dict__.items() if k not in mapped}
+        kind = type(self)
+        is_mapped = {k: isinstance(getattr(kind, k, None), cached_property) for k in self.__dict__}
+        return {k: v for k, v in self.__dict__.items() if not is_mapped[k]}
 
     def verify(self) -> None:
         """Read all of the store and compare its sha256 with the manifest's. Raises `DataError`."""
@@ -143,13 +143,11 @@ class Store(ABC):
 def refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
     """Raises `DataError` naming both hashes where the source is not the remembered one."""
     if remembered.get("source_sha256") != source.sha256:
-        raise DataError(
-            f"the file has changed since the run started: its sha256 is {source.sha256} "
-            f"({source.size} bytes), "
-            f"but was {remembered.get('source_sha256')} ({remembered.get('source_size')} bytes)",
-            file=source.path or "the generated genome",
-            fix="restore the old file, or start a new run with another --out",
-        )
+        now = f"{source.sha256} ({source.size} bytes)"
+        was = f"{remembered.get('source_sha256')} ({remembered.get('source_size')} bytes)"
+        what = f"the file has changed since the run started: its sha256 is {now}, but was {was}"
+        fix = "restore the old file, or start a new run with another --out"
+        raise DataError(what, file=source.path or "the generated genome", fix=fix)
 
 
 def require_regular_file(path: Path) -> Path:
@@ -168,12 +166,8 @@ def identify_source(paths: list[Path]) -> StoreSource:
         sha256_json(stamp_file(p)) if is_planning() and p.stat().st_size > GENOME_BYTES
         else sha256_file(p) for p in paths
     ]  # fmt: skip
-    return StoreSource(
-        str(paths[0]),
-        size,
-        hashes[0] if len(paths) == 1 else sha256_json({"files": hashes}, compact=True),
-        stamp,
-    )
+    digest = hashes[0] if len(paths) == 1 else sha256_json({"files": hashes}, compact=True)
+    return StoreSource(str(paths[0]), size, digest, stamp)
 
 
 def stamp_file(path: Path) -> tuple[int, int, int]:

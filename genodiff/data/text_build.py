@@ -25,7 +25,6 @@ import zipfile
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -80,11 +79,6 @@ def choose_split(digest: int) -> str:
     return {0: "valid", 1: "test"}.get(digest % 20, "train")
 
 
-def hash_document(digest: bytes) -> int:
-    """The hash of a document, from its BLAKE2b of 8 bytes."""
-    return int.from_bytes(digest, "little")
-
-
 class _Part:
     """The documents of one split in the making."""
 
@@ -101,9 +95,8 @@ class _Writer:
         self.folder, self.tokenizer, self.dtype = folder, tokenizer, dtype
         self.end = np.array([tokenizer.vocabulary.end_id] if ends else [], dtype)
         self.parts: dict[str, _Part] = {}
-        self._waiting: list[
-            tuple[str, str, int | None]
-        ] = []  # text, part, hash where the document ends
+        self._waiting: list[tuple[str, str, int | None]] = []
+        """Text, part, and hash where the document ends."""
         self._size = 0
 
     def add(self, text: str, part: str, digest: int | None) -> None:
@@ -145,18 +138,13 @@ def build(
 ) -> None:
     """Write a store, whole or not at all. Raises `DataError`, `MachineError`."""
     vocabulary: Vocabulary = tokenizer.vocabulary
-    if vocabulary.n_tokens <= 1 << 8:
-        dtype = "uint8"
-    else:
-        dtype = "uint16" if vocabulary.n_tokens <= 1 << 16 else "uint32"
+    dtype = np.min_scalar_type(vocabulary.n_tokens - 1).name
     with atomic.atomic_directory(folder) as temporary:
         writer = _Writer(temporary, tokenizer, dtype, recipe.ends)
         last: Path | None = None
         try:
-            for text, name, digest, path in deal_texts(
-                recipe, files, cut_anywhere=not tokenizer.files
-            ):
-                last = path
+            dealt = deal_texts(recipe, files, cut_anywhere=not tokenizer.files)
+            for text, name, digest, last in dealt:  # noqa: B007
                 writer.add(text, name, digest)
             writer.flush()
         except DataError as fault:
@@ -173,13 +161,15 @@ def build(
         _join(temporary, made)
         lengths = np.concatenate([np.array(p.lengths[:-1], np.int64) for p in made])
         np.save(temporary / "starts.npy", np.concatenate(([0], np.cumsum(lengths))))
-        np.save(
-            temporary / "bytes.npy",
-            np.concatenate([np.array(p.bytes[:-1], np.int64) for p in made]),
-        )
-        np.save(
-            temporary / "hashes.npy", np.concatenate([np.array(p.hashes, np.uint64) for p in made])
-        )
+        sizes = np.concatenate([np.array(p.bytes[:-1], np.int64) for p in made])
+        np.save(temporary / "bytes.npy", sizes)
+        hashes = np.concatenate([np.array(p.hashes, np.uint64) for p in made])
+        np.save(temporary / "hashes.npy", hashes)
+        parts = [
+            {"name": p.name, "tokens": p.tokens, "documents": len(p.hashes)}
+            | {"bytes": sum(p.bytes)}
+            for p in made
+        ]
         manifest = {
             "format": FORMAT,
             "key": key,
@@ -189,28 +179,13 @@ def build(
             "ids_sha256": sha256_file(temporary / "tokens.ids"),
             "tokens": int(lengths.sum()),
             "documents": len(lengths),
-            "parts": [
-                {
-                    "name": p.name,
-                    "tokens": p.tokens,
-                    "documents": len(p.hashes),
-                    "bytes": sum(p.bytes),
-                }
-                for p in made
-            ],
-            "source": {"path": source.path, "size": source.size, "sha256": source.sha256},
+            "parts": parts,
+            "source": source.describe(),
             "files": [[bucket, path.name] for bucket, path in files],
         }
         (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    n, tokens = len(lengths), int(lengths.sum())
-    log.info(
-        "built the store of %s: %d document%s, %d tokens (%s)",
-        source.path,
-        n,
-        "s" * (n != 1),
-        tokens,
-        vocabulary.name,
-    )
+    said = f"{len(lengths)} document{'s' * (len(lengths) != 1)}, {lengths.sum()} tokens"
+    log.info("built the store of %s: %s (%s)", source.path, said, vocabulary.name)
 
 
 def _join(folder: Path, parts: list[_Part]) -> None:
@@ -230,15 +205,15 @@ def deal_texts(
     """
     for bucket, group in itertools.groupby(files, key=lambda item: item[0]):
         stream = ((piece, path) for _, path in group for piece in read_pieces(recipe, path))
-        by_hash = recipe.split_by_hash and bucket == "all"
         head: list[tuple[Piece, Path]] = []
-        if by_hash:
-            for item in stream:
-                head.append(item)
-                if sum(piece.last for piece, _ in head) >= FEW:
+        n = 0
+        if recipe.split_by_hash and bucket == "all":
+            for piece, path in stream:
+                head.append((piece, path))
+                n += piece.last
+                if n >= FEW:
                     break
-            else:
-                by_hash = False
+        by_hash = n >= FEW
         yield from _texts(itertools.chain(head, stream), bucket, by_hash, cut_anywhere)
 
 
@@ -254,14 +229,13 @@ def _texts(
             held.append(text)
             text = ""
         if piece.last:
-            number = hash_document(digest.digest())
+            number = int.from_bytes(digest.digest(), "little")
             part = choose_split(number) if by_hash else bucket
             yield "".join(held) + text, part, number, path
             digest, held = hashlib.blake2b(digest_size=8), []
         elif not by_hash:
-            if cut_anywhere:
-                at = len(text)
-            else:
+            at = len(text)
+            if not cut_anywhere:
                 at = max((m.start() for m in _SAFE_CUT.finditer(text)), default=0)
             if at:
                 yield text[:at], bucket, None, path
@@ -320,26 +294,17 @@ def unpack(archive: Path, members: str) -> list[Path]:
 
 
 def _members(archive: Path, pattern: str) -> Iterator[tuple[str, IO[bytes]]]:
-    with _opened(archive) as opened:
-        if isinstance(opened, zipfile.ZipFile):
-            for info in opened.infolist():
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            for info in zipped.infolist():
                 if not info.is_dir() and fnmatch.fnmatchcase(Path(info.filename).name, pattern):
-                    with opened.open(info) as stream:
+                    with zipped.open(info) as stream:
                         yield info.filename, stream
-            return
-        for member in opened:
+        return
+    with tarfile.open(archive) as tarred:
+        for member in tarred:
             if member.isreg() and fnmatch.fnmatchcase(Path(member.name).name, pattern):
-                taken = opened.extractfile(member)
+                taken = tarred.extractfile(member)
                 if taken is not None:
                     with taken:
                         yield member.name, taken
-
-
-@contextmanager
-def _opened(archive: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as zipped:
-            yield zipped
-    else:
-        with tarfile.open(archive) as tarred:
-            yield tarred

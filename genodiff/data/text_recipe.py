@@ -73,9 +73,7 @@ class TextRecipe(Settings):
     ends: bool = True
     packing: Literal["packed", "padded"] = "packed"
     cut: dict[Literal["valid", "test"], Part] = Field(default_factory=dict)
-    split_by_hash: bool = (
-        False  # own files of many documents: a document's split follows from its text
-    )
+    split_by_hash: bool = False  # own files of many documents: a split follows from the text
 
     generator: None = None
     soft_mask_weight: float = 1.0
@@ -84,10 +82,8 @@ class TextRecipe(Settings):
     @model_validator(mode="after")
     def _is_possible(self) -> "TextRecipe":
         if self.detokenizer is not None and self.detokenizer not in DETOKENIZERS:
-            raise ValueError(
-                f"unknown detokenizer '{self.detokenizer}'; "
-                f"{did_you_mean(self.detokenizer, DETOKENIZERS)}"
-            )
+            near = did_you_mean(self.detokenizer, DETOKENIZERS)
+            raise ValueError(f"unknown detokenizer '{self.detokenizer}'; {near}")
         if not self.fields:
             raise ValueError("'fields' is empty")
         return self
@@ -158,12 +154,9 @@ def make_text_recipe(path: str | Path) -> TextRecipe:
     hash of its text (1/20 valid, 1/20 test), so that equal documents are never on both sides. One
     text file is one document, and its last two twentieths are held out.
     """
-    there = Path(path)
-    stem = (
-        re.sub(r"[^A-Za-z0-9._-]+", "_", strip_compression(there).split(".")[0]).strip("._-")
-        or "own"
-    )
-    rows = there.is_dir() or strip_compression(there).lower().endswith(ROWS)
+    name = strip_compression(Path(path))
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "_", name.split(".")[0]).strip("._-") or "own"
+    rows = Path(path).is_dir() or name.lower().endswith(ROWS)
     return TextRecipe(name=stem, description="your own text", split_by_hash=rows)
 
 
@@ -175,27 +168,19 @@ def list_files(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]],
     `DataError` where nothing fits.
     """
     if not given.is_dir():
-        bucket = recipe.bucket(given) or "all"
-        return [(bucket, given)], []
+        return [(recipe.bucket(given) or "all", given)], []
     there = sorted(
         p
         for p in given.rglob("*")
         if p.is_file() and not any(part.startswith(".") for part in p.relative_to(given).parts)
     )
     own = recipe.files == {"all": ("*",)}
-    named = [
-        (recipe.bucket(p), p)
-        for p in there
-        if not own or strip_compression(p).lower().endswith(OWN_ENDINGS)
-    ]
-    found = [(bucket, p) for bucket, p in named if bucket is not None]
+    texts = [p for p in there if not own or strip_compression(p).lower().endswith(OWN_ENDINGS)]
+    found = [(bucket, p) for p in texts if (bucket := recipe.bucket(p)) is not None]
     if not found:
-        if not own:
-            patterns = ", ".join(p for bucket in recipe.files.values() for p in bucket)
-        else:
-            patterns = ", ".join(OWN_ENDINGS)
-        fix = "give a folder or file with text"
-        raise DataError(f"holds no file of text ({patterns})", file=given, fix=fix)
+        patterns = [p for bucket in recipe.files.values() for p in bucket]
+        what = f"holds no file of text ({', '.join(OWN_ENDINGS if own else patterns)})"
+        raise DataError(what, file=given, fix="give a folder or file with text")
     found.sort(key=lambda item: (BUCKETS.index(item[0]), item[1]))
     left = len(there) - len(found)
     return found, [f"{left} other files of {given} are left out"] if left and not own else []
@@ -209,8 +194,8 @@ def _parts(source: Any) -> list[Any]:
     if not isinstance(n, int) or not 1 <= n <= 100_000:
         raise UsageError(f"a source has {n!r} parts", fix="give a whole number of 1 or more")
     rest = {k: v for k, v in source.items() if k != "parts"}
+    named = {key: str(rest.get(key, "")) for key in ("url", "filename")}
     return [
-        rest
-        | {key: str(rest.get(key, "")).replace("{part}", f"{i:05d}") for key in ("url", "filename")}
+        rest | {key: text.replace("{part}", f"{i:05d}") for key, text in named.items()}
         for i in range(n)
     ]

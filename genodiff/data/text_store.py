@@ -13,7 +13,6 @@ Each document is followed by the end token where the recipe has `ends`. `text_bu
 
 import logging
 import shutil
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -65,25 +64,20 @@ class TextStore(Store):
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Where each document begins in `flat`, and the end of the last."""
-        found: NDArray[np.int64] = np.load(
-            self.path / "starts.npy", mmap_mode="r", allow_pickle=False
-        )
-        return found
+        return self._map("starts")
 
     @cached_property
     def document_bytes(self) -> NDArray[np.int64]:
         """Bytes of each document's text."""
-        found: NDArray[np.int64] = np.load(
-            self.path / "bytes.npy", mmap_mode="r", allow_pickle=False
-        )
-        return found
+        return self._map("bytes")
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
         """A hash of each document's text."""
-        found: NDArray[np.uint64] = np.load(
-            self.path / "hashes.npy", mmap_mode="r", allow_pickle=False
-        )
+        return self._map("hashes")
+
+    def _map(self, name: str) -> NDArray[Any]:
+        found: NDArray[Any] = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
         return found
 
     def identity(self) -> dict[str, Any]:
@@ -96,36 +90,27 @@ class TextStore(Store):
 
     def _describe_change(self, remembered: dict[str, Any]) -> DataError:
         fix = "restore it, or start a new run with another --out"
-        if remembered.get("tokenizer_sha256") != self.vocabulary.tokenizer_sha256:
-            was, now = (
-                str(remembered.get("tokenizer_sha256"))[:12],
-                self.vocabulary.tokenizer_sha256[:12],
-            )
-            return DataError(
-                f"the tokenizer has changed since the run started: sha256 {now}, but was {was}",
-                fix=fix,
-            )
-        what = (
-            f"the recipe has changed since the run started: {self.recipe_digest}, but was "
-            f"{remembered.get('recipe_digest')}"
-        )
+        was, now = str(remembered.get("tokenizer_sha256")), self.vocabulary.tokenizer_sha256
+        if was != now:
+            what = "the tokenizer has changed since the run started"
+            return DataError(f"{what}: sha256 {now[:12]}, but was {was[:12]}", fix=fix)
+        what = f"the recipe has changed since the run started: {self.recipe_digest}, but was "
+        what += str(remembered.get("recipe_digest"))
         return DataError(what, file=self.source.path, fix=fix)
 
     def documents(self, split: str) -> NDArray[np.int64]:
         """The numbers of the documents that begin in a split, ascending."""
         starts, found = np.asarray(self.starts[:-1]), []
-        for contig, start, end, _ in self._rows(split):
-            base = self.offsets[contig]
-            found.append(np.arange(*np.searchsorted(starts, (base + start, base + end))))
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
+        part = self.splits.intervals[split]
+        base = self.offsets[part.contig]
+        for edges in np.stack([base + part.start, base + part.end], 1):
+            found.append(np.arange(*np.searchsorted(starts, edges)))
+        return np.concatenate([*found, np.zeros(0, np.int64)])
 
     def duplicates(self) -> dict[str, int]:
         """How many documents of valid and of test stand in train, too, letter for letter."""
-        train = np.unique(np.asarray(self.hashes)[self.documents("train")])
-        return {
-            s: int(np.isin(np.asarray(self.hashes)[self.documents(s)], train).sum())
-            for s in ("valid", "test")
-        }
+        of = {split: np.asarray(self.hashes)[self.documents(split)] for split in SPLITS}
+        return {s: int(np.isin(of[s], of["train"]).sum()) for s in ("valid", "test")}
 
     def bytes_of(self, start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.float64]:
         """Bytes of text in the `length` tokens from each flat `start`.
@@ -135,13 +120,8 @@ class TextStore(Store):
         """
         if self.token_bytes is not None:
             table = self.token_bytes
-            return np.array(
-                [
-                    int(table[self.flat[a : a + n]].sum())
-                    for a, n in zip(start, length, strict=True)
-                ],
-                np.float64,
-            )
+            pieces = (self.flat[a : a + n] for a, n in zip(start, length, strict=True))
+            return np.array([int(table[piece].sum()) for piece in pieces], np.float64)
         starts = np.asarray(self.starts)
         before = np.concatenate(([0], np.cumsum(np.asarray(self.document_bytes))))
 
@@ -152,12 +132,6 @@ class TextStore(Store):
             return found
 
         return until(np.asarray(start + length)) - until(np.asarray(start))
-
-    def _rows(self, split: str) -> Iterator[tuple[int, int, int, int]]:
-        i = self.splits.intervals[split]
-        yield from zip(
-            i.contig.tolist(), i.start.tolist(), i.end.tolist(), i.line.tolist(), strict=True
-        )
 
     def _split(self, recipe: TextRecipe) -> Splits:
         """The intervals of each split.
@@ -176,14 +150,11 @@ class TextStore(Store):
         missing = [s for s in ("valid", "test") if not rows[s]]
         if donor in ("valid", "test"):
             cut = " and ".join(missing)
-            notes.append(
-                f"it has no file of train: its {donor} trains in that place, and of its end "
-                f"{cut} is held out"
-            )
+            note = f"it has no file of train: its {donor} trains in that place, and of its end "
+            notes.append(f"{note}{cut} is held out")
         elif missing and donor == "train":
-            notes.append(
-                f"it has no file of {' and '.join(missing)}: the end of train is held out instead"
-            )
+            cut = " and ".join(missing)
+            notes.append(f"it has no file of {cut}: the end of train is held out instead")
         end = self.contigs[donor]
         for split in reversed(missing):
             part = recipe.cut.get(split, _HELD_OUT) if donor in ("all", "train") else _HELD_OUT  # type: ignore[call-overload]
@@ -228,16 +199,14 @@ def build_text_store(
     """
     files, notes = list_sources(recipe, text, offline=offline)
     source = identify_source([path for _, path in files])
-    content = sha256_json(
-        {"files": [[bucket, sha256_file(path)] for bucket, path in files]}, compact=True
-    )
-    source = source._replace(sha256=source.sha256 if len(files) == 1 else content)
+    hashes = [[bucket, sha256_file(path)] for bucket, path in files]
+    content = sha256_json({"files": hashes}, compact=True)
+    if len(files) > 1:
+        source = source._replace(sha256=content)
     if remembered is not None:
         refuse_changed(source, remembered)
-    reading = recipe.model_dump(
-        mode="json",
-        include={"documents", "fields", "columns", "detokenizer", "ends", "split_by_hash"},
-    )
+    decisive = {"documents", "fields", "columns", "detokenizer", "ends", "split_by_hash"}
+    reading = recipe.model_dump(mode="json", include=decisive)
     vocabulary = tokenizer.vocabulary.fingerprint()
     key = sha256_json(
         {"format": FORMAT, "vocabulary": vocabulary, "source": content, "reading": reading},

@@ -57,12 +57,8 @@ class PackedWindows(TiledWindows):
         if self.by_document:
             ended = np.cumsum(data == self.store.vocabulary.end_id, axis=1)
             segments = np.concatenate((np.zeros_like(ended[:, :1]), ended[:, :-1]), axis=1)
-        return Tokens(
-            data.astype(np.int64),
-            self._is_target[data] & inside,
-            np.zeros(data.shape, np.bool_),
-            segments,
-        )
+        maskable, soft = self._is_target[data] & inside, np.zeros(data.shape, np.bool_)
+        return Tokens(data.astype(np.int64), maskable, soft, segments)
 
     def bytes(self) -> NDArray[np.float64]:
         """Bytes of text in each window."""
@@ -70,19 +66,13 @@ class PackedWindows(TiledWindows):
 
     def summary(self) -> str:
         left = self.dropped["tail_bases"]
-        return f"{len(self):,} packed windows of {self.seq_len} tokens" + (
-            f"; left out: {left:,} tokens at the end" if left else ""
-        )
+        said = f"{len(self):,} packed windows of {self.seq_len} tokens"
+        return said + (f"; left out: {left:,} tokens at the end" if left else "")
 
     def _refuse_short(self) -> None:
-        size = self.intervals.end - self.intervals.start
-        refuse_short(
-            self.store,
-            self.split,
-            int(size.max(initial=0)),
-            self.seq_len if self.split == "train" else 1,
-            self.seq_len,
-        )
+        size = int((self.intervals.end - self.intervals.start).max(initial=0))
+        needed = self.seq_len if self.split == "train" else 1
+        refuse_short(self.store, self.split, size, needed, self.seq_len)
 
 
 class PaddedWindows(Windows):
@@ -139,10 +129,8 @@ class PaddedWindows(Windows):
 
     def summary(self) -> str:
         cut = self.dropped["tokens_beyond_window"]
-        said = (
-            f"{len(self):,} padded windows of at most {self.seq_len} tokens, one for each document"
-        )
-        return said + (f"; left out: {cut:,} tokens beyond the window" if cut else "")
+        said = f"{len(self):,} padded windows of at most {self.seq_len} tokens, one for each"
+        return f"{said} document" + (f"; left out: {cut:,} tokens beyond the window" if cut else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +181,7 @@ def refuse_short(store: TextStore, split: str, tokens: int, needed: int, seq_len
         fix = "give more text, or files for each split"
         raise DataError(f"the split {split} is empty", file=store.source.path, fix=fix)
     if tokens < needed:
-        what = (
-            f"the text is too short: the split {split} has {tokens:,} tokens, less than one "
-            f"window of seq_len {seq_len}"
-        )
+        what = f"the text is too short: the split {split} has {tokens:,} tokens, less than one "
+        what += f"window of seq_len {seq_len}"
         fix = f"give more text, or --seq-len {tokens} or less"
         raise DataError(what, file=store.source.path, fix=fix)

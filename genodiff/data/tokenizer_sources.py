@@ -90,13 +90,11 @@ def rebuild_tokenizer(files: dict[str, bytes], vocabulary: Vocabulary, origin: P
     if not files:
         what = f"holds no tokenizer for the vocabulary '{vocabulary.name}'"
         raise UsageError(what, file=origin, fix="restore the run's files")
-    if hash_tokenizer(files) != vocabulary.tokenizer_sha256:
-        what = (
-            f"is not the tokenizer that the model was trained with (sha256 "
-            f"{hash_tokenizer(files)[:12]}"
-        )
-        fix = "restore the run's files"
-        raise UsageError(f"{what}, not {vocabulary.tokenizer_sha256[:12]})", file=origin, fix=fix)
+    found, wanted = hash_tokenizer(files), vocabulary.tokenizer_sha256
+    if found != wanted:
+        what = "is not the tokenizer that the model was trained with (sha256 "
+        what += f"{found[:12]}, not {wanted[:12]})"
+        raise UsageError(what, file=origin, fix="restore the run's files")
     return FileTokenizer(files, vocabulary.name, origin)
 
 
@@ -126,20 +124,17 @@ def _fetch_published(name: str, offline: bool) -> dict[str, bytes]:
 
 
 def _read_files(path: Path) -> dict[str, bytes]:
-    folder = path if path.is_dir() else path.parent
     if path.is_dir():
         there = {p.name for p in path.iterdir()}
         names = next((n for n in ((JSON,), (VOCAB, MERGES), (WORDS,)) if set(n) <= there), None)
         if names is None:
             fix = f"give a folder with {JSON}, {VOCAB} and {MERGES}, or {WORDS}"
             raise UsageError("holds no tokenizer", file=path, fix=fix)
-        given = {name: folder / name for name in names}
+        given = {name: path / name for name in names}
     else:
+        given = {WORDS if path.suffix == ".txt" else JSON: path}
         if path.name in (VOCAB, MERGES):
-            names = (VOCAB, MERGES)
-        else:
-            names = (WORDS,) if path.suffix == ".txt" else (JSON,)
-        given = {name: folder / name if len(names) > 1 else path for name in names}
+            given = {name: path.parent / name for name in (VOCAB, MERGES)}
     try:
         for file in given.values():
             if file.stat().st_size > _LARGEST:

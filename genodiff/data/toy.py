@@ -74,9 +74,7 @@ class ToySource:
         total = int(starts[-1] + widths[kinds[-1]])
         law = np.tile(self._background(), (total, 1))
         for k, word in enumerate(words, 1):
-            at = starts[kinds == k]
-            for j in range(len(word)):
-                law[at + j] = word[j, :4]
+            law[starts[kinds == k][:, None] + np.arange(len(word))] = word
         bases = (rng.random((total, 1)) > np.cumsum(law, 1)[:, :3]).sum(1)
         return np.array(DNA.targets, np.uint8)[bases[skip : skip + length]]
 

@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.data.recipe import ALL, SPLITS
-from genodiff.data.splits import Intervals, stretch_intervals
+from genodiff.data.splits import Intervals
 from genodiff.data.store import Store
+from genodiff.data.stretches import find_intervals
 from genodiff.errors import UsageError
 
 PHASES = 16
@@ -96,13 +97,11 @@ class Windows(ABC):
 
     @cached_property
     def _listed(self) -> tuple[Ints, Ints]:
-        if self._pieces is not None:
-            start, length = self._pieces
-            if self._subset is None:
-                return (start, length)
-            return (start[self._subset], length[self._subset])
-        tiling = self.tiling(0)
-        return tiling.at(np.arange(len(tiling)) if self._subset is None else self._subset)
+        chosen = np.arange(len(self)) if self._subset is None else self._subset
+        if self._pieces is None:
+            return self.tiling(0).at(chosen)
+        start, length = self._pieces
+        return start[chosen], length[chosen]
 
     @property
     def flat_start(self) -> Ints:
@@ -131,21 +130,21 @@ class Windows(ABC):
 
     def take(self, index: Ints) -> Self:
         """These windows only (numbers in 0 .. len − 1), for evaluation."""
+        known = self._subset
+        return self._copy_with(np.asarray(index, np.int64) if known is None else known[index])
+
+    def _copy_with(self, subset: Ints | None) -> Self:
         other = copy.copy(self)
         for name in _OF_SUBSET:
             other.__dict__.pop(name, None)
-        other._subset = np.asarray(index, np.int64) if self._subset is None else self._subset[index]
+        other._subset = subset
         return other
 
     def whole(self) -> tuple[Self, Ints]:
         """All windows that these were taken from, and the numbers of these among them."""
         if self._subset is None:
             return self, np.arange(len(self))
-        other = copy.copy(self)
-        for name in _OF_SUBSET:
-            other.__dict__.pop(name, None)
-        other._subset = None
-        return other, self._subset
+        return self._copy_with(None), self._subset
 
     def spread(self, n: int) -> Self:
         """At most `n` windows, evenly spread over the split."""
@@ -159,14 +158,9 @@ class Windows(ABC):
         count = -(-self.length // seq_len)
         owner = np.repeat(np.arange(len(self)), count)
         offset = seq_len * (np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count))
-        other = copy.copy(self)
-        for name in _OF_SUBSET:
-            other.__dict__.pop(name, None)
-        other.seq_len, other._subset = seq_len, None
-        other._pieces = (
-            self.flat_start[owner] + offset,
-            np.minimum(self.length[owner] - offset, seq_len),
-        )
+        other = self._copy_with(None)
+        length = np.minimum(self.length[owner] - offset, seq_len)
+        other.seq_len, other._pieces = seq_len, (self.flat_start[owner] + offset, length)
         return other, owner
 
     def widths(self, length: Ints) -> Ints:
@@ -258,10 +252,7 @@ class TiledWindows(Windows):
         self.stride, self.max_n_fraction = stride or seq_len, max_n_fraction
         self.legacy = legacy_caduceus_tiling
         self.shortest = max(1, seq_len // 8)
-        intervals = store.intervals_of(split)
-        self.intervals = (
-            stretch_intervals(intervals, store.lengths) if legacy_caduceus_tiling else intervals
-        )
+        self.intervals = find_intervals(store, split, legacy_caduceus_tiling=legacy_caduceus_tiling)
         self._tilings: dict[int, IntervalTiling] = {}
         self._refuse_short()
         size = self.intervals.end - self.intervals.start

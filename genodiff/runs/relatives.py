@@ -125,16 +125,8 @@ def build_relatives(
     check_room(waiting, find_home(home))
     jobs = limit_jobs(waiting, min(jobs or count_usable_cores(), len(waiting)))
     build = partial(build_relative, home=home, offline=offline)
-    faults: list[DataError] = []
-    for row, fault in build_each(waiting, build, jobs, listed.path):
-        if fault is None:
-            _log.info("indexed %s", row.name)
-        else:
-            faults.append(fault)
-    if faults:
-        for said in faults[:-1]:
-            _log.error("error: %s", said)
-        raise faults[-1]
+    for row in build_each(waiting, build, jobs, listed.path):
+        _log.info("indexed %s", row.name)
     return [row.name for row in waiting]
 
 
@@ -167,10 +159,7 @@ def find_memory(row: GenomeRow, home: str | Path | None = None, *, reads: bool =
 
 
 def build_relative(
-    row: GenomeRow,
-    *,
-    home: str | Path | None = None,
-    offline: bool = False,
+    row: GenomeRow, *, home: str | Path | None = None, offline: bool = False
 ) -> Path:
     """Build a row's memory where it is not there; return its folder.
 
@@ -190,10 +179,8 @@ def build_relative(
             raise DataError("changed while it was being read", file=path, fix="run it again")
         _check_letters(row, contigs, path)
         memory = Memory.build_sampled(text, searched=not row.alignment)
-        made_from = {"format": TABLE_FORMAT, "content": sha256_json(contigs, compact=True)} | _how(
-            row
-        )
-        write_memory(folder, memory, made_from, contigs=contigs)
+        made_from = {"format": TABLE_FORMAT, "content": sha256_json(contigs, compact=True)}
+        write_memory(folder, memory, made_from | _describe_kind(row), contigs=contigs)
     return folder
 
 
@@ -206,15 +193,14 @@ def open_relative(
 ) -> Relative:
     """A relative that is built, with its alignment to `target`. Raises `DataError` unless whole."""
     folder, path, _ = _find_folder(row, home, offline=offline)
-    manifest = read_manifest(folder)
-    memory = open_memory(folder)
-    content = manifest["made_from"]["content"]
+    manifest, memory = read_manifest(folder), open_memory(folder)
     rows = [(str(name), int(length), str(digest)) for name, length, digest in manifest["contigs"]]
     _check_letters(row, rows, path)
     if not row.records and are_alike([length for _, length, _ in rows]):
         what = "%s is read as one genome: its %s have about one length; if each is a genome of its "
         what += "own, give split:%s, and whole:%s if not"
         _log.warning(what, row.name, format_count(len(rows), "record"), path, path)
+    contigs = KnownContigs.of_rows(rows)
     told = {
         "name": row.name,
         "species": row.species,
@@ -223,20 +209,18 @@ def open_relative(
         "folder": str(folder),
         "fingerprint": sha256_json(manifest, compact=True),
         "source": str(path),
-        "content": content,
+        "content": manifest["made_from"]["content"],
         "bases": memory.text.n_bases,
         "numbers": memory.numbers.model_dump(mode="json"),
         "effort": asdict(memory.effort),
     }
     if row.alignment and target is not None:
-        lengths = {name: length for name, length, _ in rows}
         names = frozenset(filter(None, (row.name, row.species, row.records)))
-        genome = AlignedGenome(memory, names, lengths, row.alignment == row.path)
+        genome = AlignedGenome(memory, names, contigs.lengths, row.alignment == row.path)
         sha256 = _find_sha256(Path(row.alignment), reads=True)
         memory, key = align_memory(genome, Path(row.alignment), sha256, told["fingerprint"], target)
         told |= {"alignment": key, "fingerprint": sha256_json([told["fingerprint"], key])}
         _log.info("%s: aligned as %s says, without a search", row.name, row.alignment)
-    contigs = KnownContigs.of_rows(rows)
     return Relative(row.name, row.species, row.weight, memory, contigs, told)
 
 
@@ -250,11 +234,10 @@ def read_genome_text(path: Path, records: str = "") -> tuple[MemoryText, ContigR
     headers: dict[str, str] = {}
     contigs: list[tuple[str, Any]] = []
     with open_input(path, digest=True) as source:
-        for piece in read_contents(path, source, lambda one: headers.update(describe_header(one))):
+        for piece in read_contents(path, source, headers):
             if isinstance(piece, str):
-                wanted = records in ("", WHOLE) or records in (
-                    piece, name_species(piece, headers.get(piece, "")),
-                )  # fmt: skip
+                own = piece, name_species(piece, headers.get(piece, ""))
+                wanted = records in ("", WHOLE, *own)
                 name, empty = piece, empty + wanted
                 continue
             if not wanted:
@@ -270,16 +253,14 @@ def read_genome_text(path: Path, records: str = "") -> tuple[MemoryText, ContigR
             contigs[-1][1].update(_LETTERS[codes].data)
     text = writer.finish()
     if not records and (several := find_several(headers)):
-        raise refuse_several(several, path)
+        raise _refuse_several(several, path)
     if not text.n_bases:
         what = f"holds no base of {records}" if records not in ("", WHOLE) else "holds no base"
         raise DataError(what, file=path, fix="give a file with DNA")
     if empty:
         _log.warning("%s: %s left out", path, format_count(empty, "empty contig"))
-    rows = [
-        (name, stretch.length, digest.hexdigest())
-        for (name, digest), stretch in zip(contigs, text.sources, strict=True)
-    ]
+    lengths = [stretch.length for stretch in text.sources]
+    rows = [(name, n, sha.hexdigest()) for (name, sha), n in zip(contigs, lengths, strict=True)]
     assert source.sha256 is not None
     return text, rows, source.sha256.hexdigest()
 
@@ -295,25 +276,17 @@ def guess_bases(row: GenomeRow) -> int:
     return size * 4 if row.path.endswith((".gz", ".bgz")) else size
 
 
-def describe_header(header: Header) -> dict[str, str]:
-    """What a header says behind the record's name, by that name."""
-    return {header.name: header.description}
-
-
-def refuse_several(species: Sequence[str], path: Path) -> DataError:
-    """The error of a file that is given as one genome and names several species."""
+def _refuse_several(species: Sequence[str], path: Path) -> DataError:
     shown = ", ".join(species[:3]) + (", ..." if len(species) > 3 else "")
     what = f"looks like the genomes of {len(species):,} species ({shown}), and is given as one"
     fix = f"give split:{path} to read each as a genome, or whole:{path} if it is one genome"
     return DataError(what, file=path, fix=fix)
 
 
-def _how(row: GenomeRow) -> dict[str, Any]:
-    kind = _HOW if not row.alignment else {"order": ORDER, "kind": "aligned"}
+def _describe_kind(row: GenomeRow) -> dict[str, Any]:
+    kind: dict[str, Any] = {} if row.alignment else {"step": STEP}
+    kind |= {"order": ORDER, "kind": "aligned" if row.alignment else "relative"}
     return kind | ({"records": row.records} if row.records else {})
-
-
-_HOW: dict[str, Any] = {"step": STEP, "order": ORDER, "kind": "relative"}
 
 
 def find_home(home: str | Path | None) -> Path:
@@ -329,10 +302,8 @@ def _find_folder(
     if (path / MANIFEST).is_file():  # a memory that was built, and is opened where it stands
         return path, path, ""
     sha256 = _find_sha256(path, reads=reads)
-    if row.sha256 not in (None, sha256):
-        what = f"its sha256 is {sha256}, not {row.sha256}"
-        raise DataError(what, file=path, fix="get the file again, or correct the list")
-    key = sha256_json({"format": TABLE_FORMAT, "file": sha256} | _how(row), compact=True)
+    row.check_sha256(sha256, path)
+    key = sha256_json({"format": TABLE_FORMAT, "file": sha256} | _describe_kind(row), compact=True)
     return find_home(home) / key[:32], path, sha256
 
 
@@ -359,7 +330,7 @@ def _ask_species(path: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError, MachineError):
         return
     if several:
-        raise refuse_several(several, path)
+        raise _refuse_several(several, path)
 
 
 def _find_seen(path: Path) -> Path:

@@ -19,8 +19,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from threading import Event, local
 from typing import IO, Any
@@ -33,21 +31,20 @@ from genodiff.data.dna_build import (
     FORMAT,
     Content,
     GenomeWriter,
-    make_encoding_table,
+    encode_contents,
     read_dna_manifest,
 )
 from genodiff.data.fetch import fetch_file, find_local_path, is_present
-from genodiff.data.genomes.listing import GenomeList, GenomeRow
+from genodiff.data.genomes.listing import GenomeList, GenomeRow, raise_last
 from genodiff.data.genomes.parquet import PARQUET, read_parquet_contents
 from genodiff.data.genomes.sketches import KMERS, PLACES, SCALE, SketchWriter
 from genodiff.data.recipe import Source
 from genodiff.data.store import MANIFEST
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
-from genodiff.io.fasta import Header, scan_fasta
+from genodiff.io.fasta import Header
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import InputFile, open_input
-from genodiff.io.regions import say_linear
 from genodiff.io.target import read_json_object
 
 log = logging.getLogger("genodiff")
@@ -94,19 +91,14 @@ def build_genomes(
         done = len(listed.rows) - len(waiting)
         log.info("%s: %d of %d genomes are built", folder, done, len(listed.rows))
     check_room(waiting, folder)
-    faults: list[DataError] = []
     built: list[str] = []
-    build = partial(_build_in, folder, offline)
-    for row, fault in build_each(waiting, build, jobs, listed.path):
-        if fault is not None:
-            faults.append(fault)
-            continue
+
+    def build(row: GenomeRow) -> None:
+        build_genome(row, folder / row.name, offline=offline)
+
+    for row in build_each(waiting, build, jobs, listed.path):
         built.append(row.name)
         log.info("built %s (%d of %d)", row.name, len(built), len(waiting))
-    if faults:
-        for said in faults[:-1]:
-            log.error("error: %s", said)
-        raise faults[-1]
     return built
 
 
@@ -123,9 +115,9 @@ def estimate_bytes(row: GenomeRow) -> int:
     """About how many bytes the store of a genome takes: of a file that is not here, 0."""
     if row.is_remote:
         return 0
-    size = os.path.getsize(row.path)
-    zipped = row.path.endswith((".gz", ".bgz", PARQUET))
-    bases = size * 3 if zipped else size
+    bases = os.path.getsize(row.path)
+    if row.path.endswith((".gz", ".bgz", PARQUET)):
+        bases *= 3
     return bases + bases * 16 // SCALE
 
 
@@ -165,32 +157,25 @@ def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None
 
     Raises `DataError`, `MachineError`.
     """
-    path = Path(row.path)
-    if row.is_remote:
-        path = fetch_genome(row, offline=offline)
-    with ExitStack() as stack:
-        temporary = stack.enter_context(
-            atomic.atomic_directory(folder, aside=True, replace=is_store(folder))
-        )
-        source = stack.enter_context(open_input(path, digest=True))
-        ids = stack.enter_context(open(temporary / "genome.ids", "wb"))
-        kmers = stack.enter_context(open(temporary / KMERS, "wb"))
-        places = stack.enter_context(open(temporary / PLACES, "wb"))
+    path = fetch_genome(row, offline=offline) if row.is_remote else Path(row.path)
+    with (
+        atomic.atomic_directory(folder, aside=True, replace=is_store(folder)) as temporary,
+        open_input(path, digest=True) as source,
+        open(temporary / "genome.ids", "wb") as ids,
+        open(temporary / KMERS, "wb") as kmers,
+        open(temporary / PLACES, "wb") as places,
+    ):
         writer = HashedGenomeWriter(ids, SketchWriter(kmers, places))
         writer.write_contigs(read_contents(path, source))
         if not writer.bases:
             raise DataError("holds no sequence", file=path, fix="give a file with DNA")
         assert source.sha256 is not None
         sha256 = source.sha256.hexdigest()
-        if row.sha256 not in (None, sha256):
-            what = f"its sha256 is {sha256}, not {row.sha256}"
-            raise DataError(what, file=path, fix="get the file again, or correct the list")
+        row.check_sha256(sha256, path)
         np.save(temporary / "n_runs.npy", np.concatenate(writer.runs))
         manifest = describe_genome(writer, sha256, source)
-        manifest["files"] = {
-            "genome.ids": manifest["ids_sha256"],
-            "n_runs.npy": sha256_file(temporary / "n_runs.npy"),
-        }
+        runs = sha256_file(temporary / "n_runs.npy")
+        manifest["files"] = {"genome.ids": manifest["ids_sha256"], "n_runs.npy": runs}
         text = json.dumps(manifest, indent=1, sort_keys=True)
         (temporary / MANIFEST).write_text(text, encoding="utf-8")
         seen = {"path": row.path, "mtime_ns": source.stat.st_mtime_ns}
@@ -199,13 +184,11 @@ def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None
 
 def describe_genome(writer: HashedGenomeWriter, sha256: str, source: InputFile) -> dict[str, Any]:
     """The manifest of a genome's store: a function of its file's content."""
+    content = {"format": FORMAT, "alphabet": DNA.fingerprint(), "ids": writer.sha.hexdigest()}
+    content["contigs"] = [[c["name"], c["length"]] for c in writer.contigs]
     return {
         "format": FORMAT,
-        "key": sha256_json(
-            {"format": FORMAT, "alphabet": DNA.fingerprint(), "ids": writer.sha.hexdigest()}
-            | {"contigs": [[c["name"], c["length"]] for c in writer.contigs]},
-            compact=True,
-        ),
+        "key": sha256_json(content, compact=True),
         "alphabet": DNA.fingerprint(),
         "ids_sha256": writer.sha.hexdigest(),
         "bases": writer.bases,
@@ -217,29 +200,27 @@ def describe_genome(writer: HashedGenomeWriter, sha256: str, source: InputFile) 
 
 
 def read_contents(
-    path: Path, source: InputFile, visit: Callable[[Header], object] | None = None
+    path: Path, source: InputFile, headers: dict[str, str] | None = None
 ) -> Iterator[Content]:
     """The contigs of a genome's file, in pieces: memory for one block of it.
 
-    `visit` is called with the header of each contig before its name is given; not of parquet.
+    `headers` takes what stands behind the name of each contig before it is given; not of parquet.
     """
     if path.name.lower().endswith(PARQUET):
         yield from read_parquet_contents(path, source)
         return
-    table, exact = make_encoding_table(), b"ACGTNacgtn\r\n"
-    circular: list[str] = []
-    for event in scan_fasta(source):
+
+    def keeps(header: Header) -> bool:
+        if headers is not None:
+            headers[header.name] = header.description
+        return True
+
+    def stops() -> bool:
         if (stop := getattr(_thread, "stop", None)) and stop.is_set():
             raise MachineError("stopped before its end", file=path, fix="run it again")
-        if isinstance(event, Header):
-            circular += [event.name] if event.is_circular else []
-            if visit is not None:
-                visit(event)
-            yield event.name
-        else:
-            ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
-            yield ids, len(event.data.translate(None, exact))
-    say_linear(source.shown, circular)
+        return False
+
+    yield from encode_contents(source, keeps, stops)
 
 
 def find_genome_file(row: GenomeRow, *, offline: bool) -> Path:
@@ -275,13 +256,26 @@ def _describe_source(row: GenomeRow) -> Source:
 
 def build_each(
     rows: list[GenomeRow], build: Callable[[GenomeRow], object], jobs: int, shown: str
-) -> Iterator[tuple[GenomeRow, DataError | None]]:
+) -> Iterator[GenomeRow]:
     """Call `build` for each row, `jobs` at a time in threads: reading, hashing and the C library
     run without the interpreter's lock, and no process is started.
 
-    Yields each row when it is done, and what is wrong with its file, said with its line in the
-    list `shown`. After an error or Ctrl-C, builds that have begun stop at their next piece.
+    Yields each row that is built. What is wrong with a file is said at the end, with its line in
+    the list `shown`; the last of these is raised. After another error or Ctrl-C, builds that have
+    begun stop at their next piece.
     """
+    faults: list[DataError] = []
+    for row, fault in _build_all(rows, build, jobs, shown):
+        if fault is None:
+            yield row
+        else:
+            faults.append(fault)
+    raise_last(faults)
+
+
+def _build_all(
+    rows: list[GenomeRow], build: Callable[[GenomeRow], object], jobs: int, shown: str
+) -> Iterator[tuple[GenomeRow, DataError | None]]:
     if min(jobs, len(rows)) < 2:
         for row in rows:
             yield row, _build_one(build, row, shown)
@@ -305,27 +299,19 @@ _thread = local()
 """Of a thread that builds: `stop`, an event after which its work is of no use."""
 
 
-def _build_in(folder: Path, offline: bool, row: GenomeRow) -> None:
-    build_genome(row, folder / row.name, offline=offline)
-
-
 def _build_one(
     build: Callable[[GenomeRow], object], row: GenomeRow, shown: str
 ) -> DataError | None:
     try:
         build(row)
     except DataError as fault:
+        file, line, record = fault.file, fault.line, fault.record
         if not row.line:  # a file that stands in no list
-            return DataError(
-                fault.what, fix=fault.fix, file=fault.file or row.path, line=fault.line,
-                record=fault.record,
-            )  # fmt: skip
-        return DataError(
-            f"the genome {row.name} cannot be used: {fault.what}"
-            + (f" (line {fault.line} of the file)" if fault.line else "")
-            + (f" (record {fault.record})" if fault.record else ""),
-            file=shown,
-            line=row.line,
-            fix=fault.fix or "give another file, or leave the line out",
-        )
+            file = file or row.path
+            return DataError(fault.what, fix=fault.fix, file=file, line=line, record=record)
+        what = f"the genome {row.name} cannot be used: {fault.what}"
+        what += f" (line {line} of the file)" if line else ""
+        what += f" (record {record})" if record else ""
+        fix = fault.fix or "give another file, or leave the line out"
+        return DataError(what, file=shown, line=row.line, fix=fix)
     return None

@@ -38,14 +38,16 @@ from genodiff.data.genomes.build import build_genomes, is_store
 from genodiff.data.genomes.dealing import Contig, deal_contigs
 from genodiff.data.genomes.homologs import (
     TILE,
-    Rows,
+    count_hits,
     cut_tiles,
     find_duplicates,
     leave_homologs_out,
+    sum_bases,
 )
 from genodiff.data.genomes.listing import GenomeList
-from genodiff.data.genomes.sketches import K, Words, keep_distinct, open_sketch
-from genodiff.data.kmers import canonical_kmers, find_streamed
+from genodiff.data.genomes.sketches import Words, open_sketch
+from genodiff.data.kmers import K, canonical_kmers, find_streamed, keep_distinct
+from genodiff.data.splits import Rows
 from genodiff.data.store import MANIFEST
 from genodiff.data.stretches import Coded, encode_bases
 from genodiff.errors import DataError
@@ -90,9 +92,9 @@ def leave_leaks_out(
     for name, mine, others in (("test", 2, [0]), ("valid", 1, [0, 2])):
         judged = [row for row in kept[mine] if strict[contigs[row[0]].genome]]
         drop = find_leaks(judged, [row for i in others for row in kept[i]], reader)
-        before = _sum_bases(kept[mine])
+        before = sum_bases(kept[mine])
         kept[mine] = cut_tiles(kept[mine], drop)
-        lost[name] = before - _sum_bases(kept[mine])
+        lost[name] = before - sum_bases(kept[mine])
     return kept, lost
 
 
@@ -103,12 +105,9 @@ def find_leaks(rows: Rows, others: Rows, reader: ContigReader) -> dict[int, list
         words, tiles = _collect_words(group, reader)
         wanted = keep_distinct(words)
         hit = find_streamed(wanted, (Coded(reader.read(*row)) for row in others))
-        found = hit[np.searchsorted(wanted, words)]
-        codes, where = np.unique(tiles, return_inverse=True)
-        n = np.bincount(where, minlength=len(codes))
-        bad = codes[np.bincount(where, found, len(codes)) > MOST_SHARED * n]
-        for contig, tile in zip((bad // _SPAN).tolist(), (bad % _SPAN).tolist(), strict=True):
-            drop[contig].append(tile)
+        codes, n, hits = count_hits(tiles, hit[np.searchsorted(wanted, words)])
+        for code in codes[hits > MOST_SHARED * n].tolist():
+            drop[code // _SPAN].append(code % _SPAN)
     return drop
 
 
@@ -143,10 +142,6 @@ def _group_pieces(rows: Rows) -> Iterator[Rows]:
         yield group
 
 
-def _sum_bases(rows: Rows) -> int:
-    return sum(end - start for _, start, end in rows)
-
-
 log = logging.getLogger("genodiff")
 
 FORMAT = 1
@@ -166,21 +161,17 @@ def build_collection(
     with lock_folder(folder, "builds the same genomes"):
         folder.mkdir(parents=True, exist_ok=True)
         built = build_genomes(listed, folder, jobs=jobs, offline=offline, force=force)
-        wanted = _digest_list(listed)
-        if not built and not force:
-            known = find_manifest(folder)
-            if known is not None and known["list"] == wanted:
-                return known
+        wanted, known = _digest_list(listed), find_manifest(folder)
+        if not (built or force) and known is not None and known["list"] == wanted:
+            return known
         return _write_manifest(listed, folder, wanted)
 
 
 def check_own(listed: GenomeList, folder: Path, force: bool) -> None:
     """Raises `UsageError` where `folder` has foreign files by the names that are to be written."""
-    names = [row.name for row in listed.rows]
-    stores = [name for name in names if is_store(folder / name)]
-    own = bool(stores) or find_manifest(folder) is not None
+    foreign = sorted(row.name for row in listed.rows if not is_store(folder / row.name))
+    own = len(foreign) < len(listed.rows) or find_manifest(folder) is not None
     check_folder(folder, (MANIFEST, SPLITS_FILE, DUPLICATES), own=own, force=force)
-    foreign = sorted(set(names) - set(stores))
     check_folder(folder, foreign, own=False, force=force)
 
 
@@ -206,23 +197,19 @@ def read_splits(folder: Path, manifest: dict[str, Any]) -> list[Rows]:
 
 
 def _digest_list(listed: GenomeList) -> str:
-    rows = [[r.name, r.weight, r.species, _digest_rule(r.split), r.sha256] for r in listed.rows]
-    return sha256_json(rows, compact=True)
-
-
-def _digest_rule(rule: str) -> str:
-    return sha256_file(rule) if rule.endswith(".bed") else rule
+    rules = [sha256_file(r.split) if r.split.endswith(".bed") else r.split for r in listed.rows]
+    rows = zip(listed.rows, rules, strict=True)
+    return sha256_json(
+        [[r.name, r.weight, r.species, rule, r.sha256] for r, rule in rows], compact=True
+    )
 
 
 def _write_manifest(listed: GenomeList, folder: Path, wanted: str) -> dict[str, Any]:
     stores = [read_dna_manifest(folder / row.name) for row in listed.rows]
     names = [row.name for row in listed.rows]
-    contigs = [
-        Contig(g, c["name"], c["length"])
-        for g, store in enumerate(stores)
-        for c in store["contigs"]
-    ]
-    digests = [c["sha256"] for store in stores for c in store["contigs"]]
+    every = [(number, c) for number, store in enumerate(stores) for c in store["contigs"]]
+    contigs = [Contig(number, c["name"], c["length"]) for number, c in every]
+    digests = [c["sha256"] for _, c in every]
     sketches = [open_sketch(folder / name) for name in names]
     rules = [row.split for row in listed.rows]
     rows = deal_contigs(contigs, names, rules, sketches, listed.path)
@@ -238,11 +225,13 @@ def _write_manifest(listed: GenomeList, folder: Path, wanted: str) -> dict[str, 
         raise DataError("none of its genomes is in the train split", file=listed.path, fix=fix)
     duplicates = find_duplicates(names, contigs, digests, sketches)
     notes = _describe(checked.told, duplicates, listed)
-    table = np.array([(s, *row) for s, part in enumerate(rows) for row in part], np.int64).reshape(
-        -1, 4
-    )
-    _save_table(folder, table)
-    _save_duplicates(folder, duplicates)
+    table = [(s, *row) for s, part in enumerate(rows) for row in part]
+    held = io.BytesIO()
+    np.save(held, np.array(table, np.int64))
+    atomic.write_bytes(folder / SPLITS_FILE, held.getvalue())
+    columns = ("kind", "a", "b", "bases", "containment", "identity")
+    lines = ["\t".join(columns), *("\t".join(str(d[c]) for c in columns) for d in duplicates)]
+    atomic.write_text(folder / DUPLICATES, "\n".join(lines) + "\n")
     splits = sha256_file(folder / SPLITS_FILE)
     genomes = [
         {
@@ -283,38 +272,18 @@ def _describe(
     for split in ("valid", "test"):
         found = told[split]
         if found["left_out"]:
-            notes.append(
-                f"{found['left_out']:,} of {found['bases']:,} bases of {split} share sequence with "
-                f"train and are left out ({found['left_out_by_all_kmers']:,} of them are told only "
-                f"by all k-mers)"
-            )
+            note = f"{found['left_out']:,} of {found['bases']:,} bases of {split} share sequence "
+            note += f"with train and are left out ({found['left_out_by_all_kmers']:,} of them are "
+            notes.append(f"{note}told only by all k-mers)")
         elif found["shared_tiles"] >= 0.01:
-            notes.append(
-                f"{found['shared_tiles']:.1%} of {split} share sequence with train; the split "
-                f"cluster leaves such out"
-            )
-    for kind, noun in (
-        ("contig", "contigs stand twice"),
-        ("assembly", "pairs of genomes are alike"),
-    ):
-        some = [d for d in duplicates if d["kind"] == kind]
-        if some:
-            notes.append(
-                f"{len(some):,} {noun}, such as {some[0]['a']} and {some[0]['b']}: see {DUPLICATES}"
-            )
+            note = f"{found['shared_tiles']:.1%} of {split} share sequence with train; the split "
+            notes.append(f"{note}cluster leaves such out")
+    nouns = {"contig": "contigs stand twice", "assembly": "pairs of genomes are alike"}
+    for kind, noun in nouns.items():
+        if some := [d for d in duplicates if d["kind"] == kind]:
+            pair = f"{some[0]['a']} and {some[0]['b']}"
+            notes.append(f"{len(some):,} {noun}, such as {pair}: see {DUPLICATES}")
     unpinned = sum(row.is_remote and row.sha256 is None for row in listed.rows)
     if unpinned:
         notes.append(f"{unpinned} URLs have no sha256: what came first is what counts")
     return notes
-
-
-def _save_table(folder: Path, table: "np.ndarray[Any, Any]") -> None:
-    held = io.BytesIO()
-    np.save(held, table)
-    atomic.write_bytes(folder / SPLITS_FILE, held.getvalue())
-
-
-def _save_duplicates(folder: Path, rows: list[dict[str, Any]]) -> None:
-    columns = ("kind", "a", "b", "bases", "containment", "identity")
-    lines = ["\t".join(columns), *("\t".join(str(row[c]) for c in columns) for row in rows)]
-    atomic.write_text(folder / DUPLICATES, "\n".join(lines) + "\n")

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components  # type: ignore[import-unt
 from genodiff.data.genomes.listing import RULES
 from genodiff.data.genomes.sketches import SAMPLED, Sketch, Words
 from genodiff.data.recipe import SPLITS, Recipe
-from genodiff.data.splits import HELD_OUT, resolve
+from genodiff.data.splits import HELD_OUT, Rows, resolve
 from genodiff.errors import DataError
 
 LEAST_SHARED, LEAST_SHARE = 3, 0.01
@@ -54,10 +54,8 @@ def deal_units(sizes: Ints, names: list[str]) -> list[str]:
             held[split] += int(sizes[i])
     for split, other in (("test", "valid"), ("valid", "test")):
         if not held[split]:  # every unit is large: the smallest that is free
-            free = [i for i in order[1:] if splits[i] == "train"]
-            if not free:
-                free = [i for i in order[1:] if splits[i] == other]
-            i = free[-1]
+            free = [[i for i in order[1:] if splits[i] == s] for s in ("train", other)]
+            i = (free[0] or free[1])[-1]
             splits[i] = split
             held = {s: sum(int(sizes[j]) for j in order if splits[j] == s) for s in held}
     return splits
@@ -69,13 +67,13 @@ def deal_contigs(
     rules: list[str],
     sketches: list[Sketch],
     origin: str,
-) -> list[list[tuple[int, int, int]]]:
+) -> list[Rows]:
     """The intervals (contig number, start, end) of train, valid and test, by each genome's rule.
 
     `rules` are those of `RULES`, or a BED file. Raises `DataError` where too few units are left to
     hold any out.
     """
-    rows: list[list[tuple[int, int, int]]] = [[], [], []]
+    rows: list[Rows] = [[], [], []]
     of_rule: dict[str, list[int]] = defaultdict(list)
     for number, contig in enumerate(contigs):
         of_rule[rules[contig.genome]].append(number)
@@ -128,7 +126,7 @@ def _find_units(
         return [genomes[contigs[m].genome] for m in members]
     if rule == "chromosome":
         return [contigs[m].name for m in members]
-    label = link_contigs(members, contigs, sketches)
+    label = cluster_owners(*gather_hashes(members, contigs, sketches), len(members))
     full = [f"{genomes[contigs[m].genome]}/{contigs[m].name}" for m in members]
     first: dict[int, str] = {}
     for name, one in sorted(zip(full, label.tolist(), strict=True)):
@@ -136,14 +134,10 @@ def _find_units(
     return [first[one] for one in label.tolist()]
 
 
-def link_contigs(members: list[int], contigs: list[Contig], sketches: list[Sketch]) -> Ints:
-    """The number of each of these contigs' cluster: what pairs that share k-mers connect."""
-    hashes, owner = gather_hashes(members, contigs, sketches)
-    return cluster_owners(hashes, owner, len(members))
-
-
 def cluster_owners(hashes: Words, owner: Ints, n: int) -> Ints:
-    """The number of each owner's cluster. Each (hash, owner) stands once.
+    """The number of each owner's cluster: what pairs that share k-mers connect.
+
+    Each (hash, owner) stands once.
 
     Counts of a k-mer that more than `_MANY` owners have are of neighbours only, so they are lower
     bounds: what is missed is left out of the held-out splits later (homologs.py).
@@ -206,16 +200,12 @@ def gather_hashes(
         new = np.ones(len(kmers), bool)
         new[1:] = (kmers[1:] != kmers[:-1]) | (owner[1:] != owner[:-1])
         found.append(kmers[new].astype(np.uint64))
-        whose.append(owner[new].astype(np.int64))
+        whose.append(owner[new])
     return np.concatenate(found), np.concatenate(whose)
 
 
 def _place_bed(
-    bed: str,
-    members: list[int],
-    contigs: list[Contig],
-    genomes: list[str],
-    rows: list[list[tuple[int, int, int]]],
+    bed: str, members: list[int], contigs: list[Contig], genomes: list[str], rows: list[Rows]
 ) -> None:
     by_genome: dict[int, list[int]] = defaultdict(list)
     for number in members:
@@ -226,7 +216,5 @@ def _place_bed(
         splits = resolve(recipe, lengths, Path(genomes[genome]))
         for split, out in zip(SPLITS, rows, strict=True):
             found = splits.intervals[split]
-            for contig, start, end in zip(
-                found.contig.tolist(), found.start.tolist(), found.end.tolist(), strict=True
-            ):
-                out.append((numbers[contig], start, end))
+            table = np.stack([found.contig, found.start, found.end], 1)
+            out += [(numbers[contig], start, end) for contig, start, end in table.tolist()]

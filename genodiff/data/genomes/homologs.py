@@ -17,14 +17,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from genodiff.data.genomes.dealing import Contig
-from genodiff.data.genomes.sketches import (
-    SAMPLED,
-    K,
-    Sketch,
-    Words,
-    find_known,
-    keep_distinct,
-)
+from genodiff.data.genomes.sketches import SAMPLED, Sketch, Words
+from genodiff.data.kmers import K, find_known, keep_distinct
+from genodiff.data.splits import Rows
 
 log = logging.getLogger("genodiff")
 
@@ -34,8 +29,6 @@ _ALIKE = 0.5  # share of sampled k-mers from which two assemblies are reported
 _CHUNK = 1 << 22
 
 Ints = NDArray[np.int64]
-Rows = list[tuple[int, int, int]]
-"""(contig number, start, end)"""
 
 
 class SplitSketch(NamedTuple):
@@ -59,16 +52,14 @@ def take_sketch(rows: Rows, contigs: list[Contig], sketches: list[Sketch]) -> Sp
     for number in range(1, len(contigs)):
         if contigs[number].genome == contigs[number - 1].genome:
             starts[number] = starts[number - 1] + contigs[number - 1].length
-    parts: list[tuple[Words, Ints, Ints]] = []
+    empty = np.zeros(0, np.int64)
+    parts: list[tuple[Words, Ints, Ints]] = [(np.zeros(0, np.uint64), empty, empty)]
     for contig, start, end in rows:
         kmers, places = sketches[contigs[contig].genome]
         a = np.searchsorted(places, starts[contig] + start)
         b = max(a, np.searchsorted(places, starts[contig] + end - K + 1))
         place = np.asarray(places[a:b]) - starts[contig]
         parts.append((np.asarray(kmers[a:b]), np.full(b - a, contig), place))
-    if not parts:
-        empty = np.zeros(0, np.int64)
-        return SplitSketch(np.zeros(0, np.uint64), empty, empty)
     return SplitSketch(*(np.concatenate([p[i] for p in parts]) for i in range(3)))
 
 
@@ -93,11 +84,21 @@ def find_in_splits(
 def find_tiles(held: SplitSketch, found: NDArray[np.bool_]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """The tiles (contig, number) that hold sampled k-mers, and which have a homolog."""
     span = int(held.place.max(initial=0)) // TILE + 1
-    codes, where = np.unique(held.contig * span + held.place // TILE, return_inverse=True)
-    n = np.bincount(where, minlength=len(codes))
-    hits = np.bincount(where, found, len(codes))
+    codes, n, hits = count_hits(held.contig * span + held.place // TILE, found)
     bad = (hits >= LEAST_HITS) & (hits >= LEAST_SHARE * n)
     return codes // span, codes % span, bad
+
+
+def count_hits(tiles: Ints, found: NDArray[np.bool_]) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
+    """The distinct tiles, how many k-mers each has, and how many of these were found."""
+    codes, where = np.unique(tiles, return_inverse=True)
+    n = np.bincount(where, minlength=len(codes))
+    return codes, n, np.bincount(where, found, len(codes))
+
+
+def sum_bases(rows: Rows) -> int:
+    """The bases of some intervals."""
+    return sum(end - start for _, start, end in rows)
 
 
 def leave_homologs_out(
@@ -108,7 +109,7 @@ def leave_homologs_out(
     `rows` are the intervals of train, valid and test; `strict` says it of each genome. The shares
     that are told are of tiles, before anything was left out, of all genomes.
     """
-    kept = [list(rows[0]), list(rows[1]), list(rows[2])]
+    kept = [list(part) for part in rows]
     told: dict[str, Any] = {}
     for name, mine, others in (("test", 2, [rows[0]]), ("valid", 1, [rows[0], rows[2]])):
         held = take_sketch(rows[mine], contigs, sketches)
@@ -119,12 +120,10 @@ def leave_homologs_out(
             if strict[contigs[c].genome]:
                 drop[c].append(t)
         kept[mine] = cut_tiles(rows[mine], drop)
-        before = sum(end - start for _, start, end in rows[mine])
-        after = sum(end - start for _, start, end in kept[mine])
         told[name] = {
-            "bases": before,
+            "bases": sum_bases(rows[mine]),
             "shared_tiles": round(float(bad.mean()), 4) if len(bad) else 0.0,
-            "left_out": before - after,
+            "left_out": sum_bases(rows[mine]) - sum_bases(kept[mine]),
         }
     return HomologyCheck(kept, told)
 
@@ -164,7 +163,9 @@ def find_duplicates(
                 {"kind": "contig", "a": a, "b": b, "bases": contigs[number].length}
                 | {"containment": 1.0, "identity": 1.0}
             )
-    size = _sum_lengths(contigs, len(genomes))
+    size = [0] * len(genomes)
+    for contig in contigs:
+        size[contig.genome] += contig.length
     for one, other, containment in compare_assemblies(sketches):
         small = min(one, other, key=lambda g: (size[g], g))
         rows.append(
@@ -172,13 +173,6 @@ def find_duplicates(
             | {"containment": round(containment, 4), "identity": round(containment ** (1 / K), 4)}
         )
     return rows
-
-
-def _sum_lengths(contigs: list[Contig], n: int) -> list[int]:
-    size = [0] * n
-    for contig in contigs:
-        size[contig.genome] += contig.length
-    return size
 
 
 def compare_assemblies(sketches: list[Sketch], most: int = 1 << 20) -> list[tuple[int, int, float]]:

@@ -84,6 +84,12 @@ class GenomeRow:
         """Whether the file has to be fetched."""
         return "://" in self.path
 
+    def check_sha256(self, found: str, file: Path) -> None:
+        """Raises `DataError` where the file has another sha256 than the list says."""
+        if self.sha256 not in (None, found):
+            what = f"its sha256 is {found}, not {self.sha256}"
+            raise DataError(what, file=file, fix="get the file again, or correct the list")
+
 
 @dataclass(frozen=True)
 class GenomeList:
@@ -123,16 +129,21 @@ def read_genome_list(path: str | Path) -> GenomeList:
     if alike := find_alike([row.species for row in rows if row.species]):
         what = f"the species '{alike[0]}' and '{alike[1]}' differ in capitals only"
         faults.append(DataError(what, file=path, fix="write one species in one way"))
-    if faults:
-        for other in faults[:-1]:
-            log.error("error: %s", other)
-        raise faults[-1]
+    raise_last(faults)
     if not rows:
         raise DataError("names no genome", file=path, fix=_HEADER_FIX)
     if len(rows) > MOST_GENOMES:
         what = f"names {len(rows):,} genomes, more than {MOST_GENOMES:,}"
         raise DataError(what, file=path, fix="give a shorter list")
     return GenomeList(str(path), tuple(sorted(rows, key=lambda r: r.name)), sha256_file(path))
+
+
+def raise_last(faults: Sequence[DataError]) -> None:
+    """Raise the last of several errors, if any, and log those before it."""
+    for other in faults[:-1]:
+        log.error("error: %s", other)
+    if faults:
+        raise faults[-1]
 
 
 def _read_header(reader: RowReader, fields: list[str]) -> list[str]:

@@ -76,8 +76,7 @@ def _name_row(values: dict[str, Any], label: str | None, placed: bool, row: int)
 def write_windows(windows: DnaWindows, genomes: list[dict[str, Any]], folder: Path) -> int:
     """Write the windows of a split as tables, SPLIT-00000.parquet, ...; how many rows there are.
 
-    Soft-masked bases are in lower case. Memory for `BASES` at a
-    time. Raises `MachineError`.
+    Soft-masked bases are in lower case. Memory for `BASES` at a time. Raises `MachineError`.
     """
     letters = np.zeros(256, np.uint8)
     for letter in "ACGTN":

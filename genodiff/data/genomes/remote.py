@@ -110,9 +110,7 @@ class RemoteFolder:
                 if digest not in (None, sha256_file(part)):
                     reason = "its sha256 is not that of the manifest"
                     continue
-                with open(part, "rb") as file:
-                    os.fsync(file.fileno())
-                os.replace(part, path)
+                fetch.move_synced(part, path)
                 return
         fix = "check the address and the connection"
         raise DataError(f"{name} could not be fetched ({reason})", file=self.url, fix=fix)

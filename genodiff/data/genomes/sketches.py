@@ -90,18 +90,3 @@ def open_sketch(folder: Path) -> Sketch:
         empty = path.stat().st_size == 0
         found.append(np.zeros(0, dtype) if empty else np.memmap(path, dtype, "r"))
     return Sketch(*found)
-
-
-def keep_distinct(words: Words) -> Words:
-    """The distinct words, sorted."""
-    found = np.sort(words)  # np.unique would hash, which is far slower
-    new = np.ones(len(found), np.bool_)
-    new[1:] = found[1:] != found[:-1]
-    return found[new]
-
-
-def find_known(words: Words, known: Words) -> NDArray[np.bool_]:
-    """Which of the words are among the `known` (sorted)."""
-    if not len(known):
-        return np.zeros(len(words), np.bool_)
-    return known[np.minimum(np.searchsorted(known, words), len(known) - 1)] == words

@@ -106,12 +106,10 @@ class GenomesStore(Store):
         bases = sum(g["bases"] for g in self.genomes)
         source = StoreSource(where, bases, manifest["key"])
         super().__init__(path, source, manifest, contigs, sha256_json({"genomes": 1}, compact=True))
-        self.genome_of_contig: Ints = np.repeat(
-            np.arange(len(self.genomes)), [len(g["contigs"]) for g in self.genomes]
-        )
-        self.genome_offsets: Ints = np.concatenate(
-            ([0], np.cumsum([g["bases"] for g in self.genomes]))
-        ).astype(np.int64)
+        sizes = [len(g["contigs"]) for g in self.genomes]
+        self.genome_of_contig: Ints = np.repeat(np.arange(len(self.genomes)), sizes)
+        ends = np.cumsum([g["bases"] for g in self.genomes])
+        self.genome_offsets: Ints = np.concatenate(([0], ends)).astype(np.int64)
         named = zip(SPLITS, rows, strict=True)
         self.splits = Splits({s: Intervals.of(part) for s, part in named}, ())
         self._open_file = open_file
@@ -142,9 +140,8 @@ class GenomesStore(Store):
         runs = [np.zeros((0, 2), np.int64)]
         for genome, offset in zip(self.genomes, self.genome_offsets[:-1], strict=True):
             if genome["n_runs"]:
-                path = self._open_file(
-                    f"{genome['name']}/n_runs.npy", genome["files"]["n_runs.npy"]
-                )
+                digest = genome["files"]["n_runs.npy"]
+                path = self._open_file(f"{genome['name']}/n_runs.npy", digest)
                 runs.append(np.load(path, allow_pickle=False) + offset)
         return np.concatenate(runs)
 
@@ -159,12 +156,8 @@ class GenomesStore(Store):
 
     def species_of_contigs(self) -> dict[str, str]:
         """The species of each contig, of genomes that have one."""
-        return {
-            f"{g['name']}/{c}": g["species"]
-            for g in self.genomes
-            if g["species"]
-            for c, _ in g["contigs"]
-        }
+        named = [g for g in self.genomes if g["species"]]
+        return {f"{g['name']}/{c}": g["species"] for g in named for c, _ in g["contigs"]}
 
     def species_digest(self) -> str:
         """sha256 (hex) of the genomes' species, as `read_species` gives it."""
@@ -201,11 +194,10 @@ class GenomesWindows(DnaWindows):
         flat: JoinedIds = self.store.flat
         out = np.full((len(flat_start), self.seq_len), pad, np.uint8)
         genome = flat.find_genome(flat_start)
-        for row, (g, a, n) in enumerate(
-            zip(genome.tolist(), flat_start.tolist(), length.tolist(), strict=True)
-        ):
-            a -= int(flat.offsets[g])
-            out[row, :n] = flat.part(g)[a : a + n]
+        start = flat_start - flat.offsets[genome]
+        rows = zip(out, genome.tolist(), start.tolist(), length.tolist(), strict=True)
+        for row, g, a, n in rows:
+            row[:n] = flat.part(g)[a : a + n]
         return out
 
 
@@ -230,15 +222,13 @@ def open_genomes(
         return GenomesStore(remote.local, manifest, rows, name, remote.fetch)
     folder = Path(name)
     if not folder.is_dir():
-        folder, listed = find_built_folder(name), None
+        folder = find_built_folder(name)
         known = find_manifest(folder)
         if known is None or remembered is None or known["key"] != remembered.get("source_sha256"):
-            listed = read_genome_list(name)
-            build_collection(listed, folder, jobs=jobs, offline=offline)
+            build_collection(read_genome_list(name), folder, jobs=jobs, offline=offline)
     manifest = _require_manifest(folder)
-    return GenomesStore(
-        folder, manifest, read_splits(folder, manifest), name, partial(_find_file, folder)
-    )
+    rows = read_splits(folder, manifest)
+    return GenomesStore(folder, manifest, rows, name, partial(_find_file, folder))
 
 
 def read_species(where: str | Path, *, offline: bool = False) -> tuple[tuple[str, ...], str]:

@@ -44,13 +44,10 @@ def survey_genomes(
             windows[split] = np.zeros(n, np.int64)
     weights = np.array([g["weight"] for g in store.genomes], np.float64)
     shares = find_shares(weights, windows["train"], temperature)
+    keys = ("name", "species", "split", "bases", "weight")
     rows = [
         {
-            "name": genome["name"],
-            "species": genome["species"],
-            "split": genome["split"],
-            "bases": genome["bases"],
-            "weight": genome["weight"],
+            **{key: genome[key] for key in keys},
             **{f"{split}_windows": int(windows[split][i]) for split in SPLITS},
             "share": round(float(shares[i]), 6),
         }
@@ -98,27 +95,21 @@ def plan_genomes(
 def describe_plan(found: dict[str, Any], most: int = 12) -> list[str]:
     """The plan for a person to read."""
     rows = found["genomes"]
+    genomes = format_count(len(rows), "genome")
     free = f"{found['free_bytes'] / 1e9:.1f} GB are free"
     if "windows" not in found:
         fetched = f", {found['to_fetch']} to fetch" if found["to_fetch"] else ""
-        return [
-            f"{format_count(len(rows), 'genome')}, {found['to_build']:,} to build{fetched}: about "
-            f"{found['disk_bytes'] / 1e9:.2f} GB in {found['folder']} ({free}); windows and shares "
-            f"are known when they are built (`genodiff data genomes`)"
-        ]
+        said = f"{genomes}, {found['to_build']:,} to build{fetched}: about "
+        said += f"{found['disk_bytes'] / 1e9:.2f} GB in {found['folder']} ({free}); windows and "
+        return [f"{said}shares are known when they are built (`genodiff data genomes`)"]
     train = found["windows"]["train"]
-    lines = [
-        f"{format_count(len(rows), 'genome')}, {found['bases']:,} bases; windows: "
-        + ", ".join(f"{split} {n:,}" for split, n in found["windows"].items())
-        + f" ({free})"
-    ]
+    windows = ", ".join(f"{split} {n:,}" for split, n in found["windows"].items())
+    lines = [f"{genomes}, {found['bases']:,} bases; windows: {windows} ({free})"]
     shown = sorted(rows, key=lambda r: (-r["share"], r["name"]))
     for row in shown[:most]:
         by_size = row["train_windows"] / max(train, 1)
-        lines.append(
-            f"  {row['name']:24.24s} {row['train_windows']:>12,} windows ({by_size:.2%}), "
-            f"{row['share']:.2%} of the samples"
-        )
+        said = f"  {row['name']:24.24s} {row['train_windows']:>12,} windows ({by_size:.2%}), "
+        lines.append(f"{said}{row['share']:.2%} of the samples")
     if len(shown) > most:
         rest = sum(row["share"] for row in shown[most:])
         lines.append(f"  and {len(shown) - most:,} more, {rest:.2%} of the samples")
