@@ -20,14 +20,14 @@ from genodiff.alphabet import DNA
 from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError, did_you_mean, printable
 from genodiff.io import atomic
-from genodiff.io.alignments import AlignedLocus, AlignedPair, read_alignments, refuse_alignment
+from genodiff.io.alignments import AlignedPair, read_alignments, refuse_alignment
 from genodiff.io.cache import lock_folder
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.regions import find_contig
 from genodiff.memory.aligned import AlignedBlocks, AlignedMemory, Locator
 from genodiff.memory.memory import Memory, open_memory, write_memory
 from genodiff.memory.text import NONE, MemoryText, TextWriter, turn_codes
-from genodiff.runs.known_contigs import LetterSource
+from genodiff.runs.known_contigs import ContigRows, LetterSource
 
 _VERSION = 1
 _LETTERS = np.frombuffer(b"ACGTN", np.uint8)
@@ -66,18 +66,21 @@ class AlignmentTarget:
         digest = hashlib.sha256()
         for name, length in self._genome.contigs.items():
             digest.update(f"{name}\t{length}\n".encode())
-            for at in range(0, length, _PIECE):
-                digest.update(self._genome.fetch(name, at, min(at + _PIECE, length)))
+            for letters in self._read_pieces(name, length):
+                digest.update(letters)
         return digest.hexdigest()
 
     def _read_text(self) -> MemoryText:
         writer = TextWriter()
         for name, length in self._genome.contigs.items():
             writer.begin(name)
-            for at in range(0, length, _PIECE):
-                letters = self._genome.fetch(name, at, min(at + _PIECE, length))
+            for letters in self._read_pieces(name, length):
                 writer.add(encode_bases(DNA.encode(letters)))
         return writer.finish()
+
+    def _read_pieces(self, name: str, length: int) -> Iterator[bytes]:
+        for at in range(0, length, _PIECE):
+            yield self._genome.fetch(name, at, min(at + _PIECE, length))
 
 
 class AlignedGenome(NamedTuple):
@@ -198,12 +201,10 @@ class _BlockReader:
         """Compare what a pair claims of its bases with the texts. Raises `DataError`."""
         found = []
         lengths = pair.blocks[:, 2].tolist()
-        for locus, text, starts in zip(
-            (pair.top, pair.low), (self.target, self.text), begins, strict=True
-        ):
-            parts = [
-                text.read_codes(a, a + n) for a, n in zip(starts.tolist(), lengths, strict=True)
-            ]
+        sides = (pair.top, self.target), (pair.low, self.text)
+        for (locus, text), starts in zip(sides, begins, strict=True):
+            ends = zip(starts.tolist(), lengths, strict=True)
+            parts = [text.read_codes(a, a + n) for a, n in ends]
             parts = [turn_codes(one) for one in parts] if locus.strand else parts
             found.append(np.concatenate(parts) if parts else np.zeros(0, np.uint8))
         known = (found[0] < NONE) & (found[1] < NONE)
@@ -214,7 +215,13 @@ class _BlockReader:
                 said = pair.bases[i]
                 wrong = np.flatnonzero((said < NONE) & (found[i] < NONE) & (said != found[i]))
                 if len(wrong):
-                    self._refuse(pair, locus, i, int(wrong[0]), said, found[i])
+                    at = int(wrong[0])
+                    place, strand = _find_place(pair, i, at), ""
+                    if locus.strand:
+                        place, strand = locus.size - 1 - place, " (strand -)"
+                    what = f"{locus.name}:{place + 1:,} is {'ACGT'[said[at]]} here, and "
+                    what += f"{'ACGT'[found[i][at]]} in the FASTA{strand}"
+                    raise refuse_alignment(what, self.shown, pair.line)
         if pair.equal is not None:
             wrong = np.flatnonzero(known & (pair.equal < 2) & (same != (pair.equal == 1)))
             if len(wrong):
@@ -224,17 +231,6 @@ class _BlockReader:
                 place = _find_place(pair, 0, at)
                 what = f"{what} in the FASTA files, at {pair.top.name}:{place + 1:,}"
                 raise refuse_alignment(what, self.shown, pair.line)
-
-    def _refuse(
-        self, pair: AlignedPair, locus: AlignedLocus, side: int, at: int,
-        said: NDArray[np.uint8], found: NDArray[np.uint8],
-    ) -> None:  # fmt: skip
-        place = _find_place(pair, side, at)
-        place = locus.size - 1 - place if locus.strand else place
-        letters = "ACGT"
-        strand = " (strand -)" if locus.strand else ""
-        what = f"{locus.name}:{place + 1:,} is {letters[said[at]]} here, and {letters[found[at]]} "
-        raise refuse_alignment(f"{what}in the FASTA{strand}", self.shown, pair.line)
 
 
 def _find_place(pair: AlignedPair, side: int, column: int) -> int:
@@ -270,13 +266,6 @@ def place_starts(text: MemoryText, contig: str, starts: NDArray[np.int64]) -> ND
     return np.asarray(rows[which, 2] + starts - rows[which, 0])
 
 
-class MafRows(NamedTuple):
-    """The rows of a species in a MAF: its text, and the lengths of contigs that the file says."""
-
-    text: MemoryText
-    lengths: dict[str, int]
-
-
 def list_maf_species(path: Path) -> dict[str, int]:
     """The species of a MAF's rows but the first of each block, and how many bases they align."""
     found: dict[str, int] = {}
@@ -290,8 +279,12 @@ def list_maf_species(path: Path) -> dict[str, int]:
     return found
 
 
-def read_maf_rows(path: Path, species: str) -> MafRows:
-    """What a MAF holds of a species. Raises `DataError` where its rows contradict one another."""
+def read_maf_text(path: Path, species: str) -> tuple[MemoryText, ContigRows, str]:
+    """As `read_genome_text`, of a species' rows in a MAF: the hash of a contig is of these.
+
+    Raises `DataError` where rows contradict one another.
+    """
+    sha256 = sha256_file(path)
     pieces: dict[str, list[tuple[int, NDArray[np.uint8], int]]] = {}
     lengths: dict[str, int] = {}
     for pair in read_alignments(path):
@@ -299,10 +292,8 @@ def read_maf_rows(path: Path, species: str) -> MafRows:
         if name != species:
             continue
         if lengths.setdefault(contig, pair.low.size) != pair.low.size:
-            what = (
-                f"{pair.low.name} has {pair.low.size:,} bases here, and {lengths[contig]:,} above"
-            )
-            raise refuse_alignment(what, str(path), pair.line)
+            what = f"{pair.low.name} has {pair.low.size:,} bases here, and {lengths[contig]:,}"
+            raise refuse_alignment(f"{what} above", str(path), pair.line)
         assert pair.whole is not None
         start = pair.low.size - pair.low.end if pair.low.strand else pair.low.start
         codes = turn_codes(pair.whole) if pair.low.strand else pair.whole
@@ -312,14 +303,7 @@ def read_maf_rows(path: Path, species: str) -> MafRows:
         for start, codes in _join_pieces(some, path):
             writer.begin(contig, start)
             writer.add(codes)
-    return MafRows(writer.finish(), lengths)
-
-
-def read_maf_text(path: Path, species: str) -> tuple[MemoryText, list[tuple[str, int, str]], str]:
-    """As `read_genome_text`, of a species' rows in a MAF: the hash of a contig is of these."""
-    sha256 = sha256_file(path)
-    text, lengths = read_maf_rows(path, species)
-    rows = []
+    text, rows = writer.finish(), []
     for name, length in sorted(lengths.items()):
         digest = hashlib.sha256()
         for start, end, at in text.list_stretches(name).tolist():

@@ -26,7 +26,6 @@ from genodiff.io import atomic
 from genodiff.runs.config import RunConfig
 from genodiff.runs.run_paths import CONFIG
 from genodiff.runs.sealed_files import (
-    AGAIN,
     FLOAT,
     FORMAT_VERSION,
     HALF,
@@ -36,6 +35,7 @@ from genodiff.runs.sealed_files import (
     read_bytes,
     read_json,
     read_tensors,
+    refuse_file,
     refuse_pickles,
     seal,
     to_utf8,
@@ -77,21 +77,18 @@ def describe_model(
     dtype: str = FLOAT,
 ) -> dict[str, Any]:
     """The content of `model.json`; `dtype` is how the weights are kept, F32 or F16."""
-    kept = {} if dtype == FLOAT else {_DTYPE: dtype}
-    return seal(
-        {
-            "format_version": FORMAT_VERSION,
-            "genodiff": __version__,
-            "step": step,
-            "domain": alphabet.domain,
-            "alphabet": json.loads(json.dumps(alphabet.to_json())),
-            "alphabet_sha256": alphabet.fingerprint(),
-            "config": to_utf8(config.model_dump(mode="json")),
-            "weights_sha256": weights_sha256,
-            "data": to_utf8(data),
-            **kept,
-        }
-    )
+    told = {
+        "format_version": FORMAT_VERSION,
+        "genodiff": __version__,
+        "step": step,
+        "domain": alphabet.domain,
+        "alphabet": json.loads(json.dumps(alphabet.to_json())),
+        "alphabet_sha256": alphabet.fingerprint(),
+        "config": to_utf8(config.model_dump(mode="json")),
+        "weights_sha256": weights_sha256,
+        "data": to_utf8(data),
+    }
+    return seal(told if dtype == FLOAT else told | {_DTYPE: dtype})
 
 
 def read_card(folder: Path) -> Card:
@@ -104,57 +101,45 @@ def read_card(folder: Path) -> Card:
     check_version(values, path)
     unknown = sorted(values.keys() - _KEYS - {_DTYPE})
     if unknown:
-        what = (
-            f"unknown key '{unknown[0]}'; no outside path and no remote code is followed from here"
-        )
-        raise CheckpointError(what, file=path, fix="remove it")
+        what = f"unknown key '{unknown[0]}'; no outside path and no remote code is followed from"
+        raise CheckpointError(f"{what} here", file=path, fix="remove it")
     for key in sorted(_KEYS - values.keys()):
-        raise CheckpointError(f"the key '{key}' is missing", file=path, fix=AGAIN)
+        raise refuse_file(path, f"the key '{key}' is missing")
     alphabet = _alphabet(values, path)
     if not isinstance(values["config"], dict):
-        raise CheckpointError("config is not an object: invalid", file=path, fix=AGAIN)
+        raise refuse_file(path, "config is not an object: invalid")
     config = RunConfig.parse(values["config"], file=path, error=CheckpointError)
     if config.domain != alphabet.domain:
         what = f"config is of domain {config.domain}, the vocabulary of {alphabet.domain}"
-        raise CheckpointError(what, file=path, fix=AGAIN)
+        raise refuse_file(path, what)
     step, digest, data = values["step"], values["weights_sha256"], values["data"]
-    if (
-        type(step) is not int
-        or step < 0
-        or not isinstance(digest, str)
-        or not isinstance(data, dict)
-    ):
-        what = "step, weights_sha256 or data has an invalid value"
-        raise CheckpointError(what, file=path, fix=AGAIN)
+    kinds = type(step) is int and isinstance(digest, str) and isinstance(data, dict)
+    if not kinds or step < 0:
+        raise refuse_file(path, "step, weights_sha256 or data has an invalid value")
     dtype = values.get(_DTYPE, FLOAT)
     if dtype not in (FLOAT, HALF):
-        what = f"{_DTYPE} is {dtype!r}: must be {FLOAT} or {HALF}"
-        raise CheckpointError(what, file=path, fix=AGAIN)
+        raise refuse_file(path, f"{_DTYPE} is {dtype!r}: must be {FLOAT} or {HALF}")
     check_seal(values, path)
     return Card(step, alphabet, config, digest, data, dtype)
 
 
 def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:
     if not isinstance(values["alphabet"], dict):
-        raise CheckpointError("the vocabulary is not an object: invalid", file=path, fix=AGAIN)
+        raise refuse_file(path, "the vocabulary is not an object: invalid")
     try:
         alphabet = alphabet_from_json(values["alphabet"])
     except GenodiffError as fault:
-        raise CheckpointError(f"the vocabulary {fault.what}", file=path, fix=AGAIN) from None
+        raise refuse_file(path, f"the vocabulary {fault.what}") from None
     own = alphabet if isinstance(alphabet, Vocabulary) else ALPHABETS.get(alphabet.name)
     if own is None or values["domain"] != alphabet.domain:
-        what = (
-            f"domain '{values['domain']}' with vocabulary '{alphabet.name}' is none that this "
-            f"genodiff knows"
-        )
-        raise CheckpointError(what, file=path, fix=AGAIN)
+        what = f"domain '{values['domain']}' with vocabulary '{alphabet.name}' is none that this "
+        what += "genodiff knows"
+        raise refuse_file(path, what)
     known = own.fingerprint()
     if alphabet.fingerprint() != known or values["alphabet_sha256"] != known:
-        what = (
-            f"the vocabulary or its complement differs from '{alphabet.name}' (fingerprint "
-            f"{known[:12]})"
-        )
-        raise CheckpointError(what, file=path, fix=AGAIN)
+        what = f"the vocabulary or its complement differs from '{alphabet.name}' (fingerprint "
+        what += f"{known[:12]})"
+        raise refuse_file(path, what)
     return alphabet
 
 
@@ -214,10 +199,8 @@ def save_checkpoint(
         atomic.write_bytes(folder / STATE, encode_tensors(state.tensors))
         atomic.write_json(folder / STATE_CARD, to_utf8({"step": state.step} | state.counters))
         files = {name: _stamp(read_bytes(folder / name)) for name in _MEMBERS}
-        atomic.write_json(
-            folder / MANIFEST,
-            seal({"format_version": FORMAT_VERSION, "step": state.step, "files": files}),
-        )
+        manifest = {"format_version": FORMAT_VERSION, "step": state.step, "files": files}
+        atomic.write_json(folder / MANIFEST, seal(manifest))
     return target
 
 
@@ -241,17 +224,17 @@ def read_state(folder: Path) -> State:
     Manifest, hashes, description, shapes and values are checked. Raises `CheckpointError` naming
     the file at fault.
     """
-    card, _ = verify_folder(folder)
+    card = verify_folder(folder)
     counters = read_json(folder / STATE_CARD)
     if counters.get("step") != card.step:
         what = f"is of step {counters.get('step')}, the weights of {card.step}"
-        raise CheckpointError(what, file=folder / STATE_CARD, fix=AGAIN)
+        raise refuse_file(folder / STATE_CARD, what)
     weights = read_tensors(folder / WEIGHTS, sha256=card.weights_sha256)
     return State(card.step, weights, read_tensors(folder / STATE), counters)
 
 
-def verify_folder(folder: Path) -> tuple[Card, dict[str, Any]]:
-    """The card and the manifest of a checkpoint folder whose files all have their hashes."""
+def verify_folder(folder: Path) -> Card:
+    """The card of a checkpoint folder whose files all have their hashes."""
     refuse_pickles(folder)
     manifest = read_json(folder / MANIFEST)
     sound = seal(manifest) == manifest
@@ -259,33 +242,26 @@ def verify_folder(folder: Path) -> tuple[Card, dict[str, Any]]:
         check_version(manifest, folder / MANIFEST)
     if not sound or not isinstance(manifest.get("files"), dict):
         what = "the manifest was changed after it was written (checksum differs)"
-        raise CheckpointError(what, file=folder / MANIFEST, fix=AGAIN)
+        raise refuse_file(folder / MANIFEST, what)
     files: dict[str, Any] = manifest["files"]
     for name in _MEMBERS:
         if name not in files:
-            what = f"does not list {name}: incomplete"
-            raise CheckpointError(what, file=folder / MANIFEST, fix=AGAIN)
+            raise refuse_file(folder / MANIFEST, f"does not list {name}: incomplete")
     for name in files:
         if Path(name).name != name:
-            what = f"lists '{name}', a path outside the folder"
-            raise CheckpointError(what, file=folder / MANIFEST, fix=AGAIN)
+            raise refuse_file(folder / MANIFEST, f"lists '{name}', a path outside the folder")
         stamp = _stamp(read_bytes(folder / name))
         if stamp != files[name]:
-            if not isinstance(files[name], dict) or stamp["bytes"] != files[name].get("bytes"):
-                what = "size"
-            else:
-                what = "sha256"
-            raise CheckpointError(
-                f"is corrupt: its {what} differs from the manifest (checksum)",
-                file=folder / name,
-                fix=AGAIN,
-            )
+            said = files[name].get("bytes") if isinstance(files[name], dict) else None
+            what = "sha256" if stamp["bytes"] == said else "size"
+            what = f"is corrupt: its {what} differs from the manifest (checksum)"
+            raise refuse_file(folder / name, what)
     card = read_card(folder)
     named = _STEP.fullmatch(folder.name)
     if manifest.get("step") != card.step or (named and int(named[1]) != card.step):
         what = f"is of step {card.step}, the folder or manifest of another"
-        raise CheckpointError(what, file=folder / CARD, fix=AGAIN)
-    return card, manifest
+        raise refuse_file(folder / CARD, what)
+    return card
 
 
 def restore_state(run: Path) -> State | None:

@@ -23,7 +23,13 @@ from genodiff.domain import DOMAINS, DomainName
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.io.identity import sha256_json
 from genodiff.registry import Registry
-from genodiff.runs.sections import LABEL_SETTINGS, DataSettings, OptimSettings, TrainSettings
+from genodiff.runs.sections import (
+    LABEL_SETTINGS,
+    DataSettings,
+    OptimSettings,
+    TrainSettings,
+    leave_unused_out,
+)
 from genodiff.settings import OneOf, Settings
 
 OWN = "own"
@@ -114,13 +120,7 @@ class DiffusionSettings(Settings):
         float | None, Field(gt=0, le=1, description="Share of tokens that mlm selects (mlm: 0.15)")
     ] = None
 
-    block: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            description="Positions per block (block: 64)",
-        ),
-    ] = None
+    block: Annotated[int | None, Field(ge=1, description="Positions per block (block: 64)")] = None
     mask_share: Annotated[
         float | None,
         Field(
@@ -172,14 +172,8 @@ class DiffusionSettings(Settings):
 
     @model_serializer(mode="wrap")
     def _without_empty_options(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Options that are not given are not written: the digests of runs without them stay."""
-        written: dict[str, Any] = dump(self)
-        if not self.objective_options:
-            written.pop("objective_options", None)
-        for name in _LATER:
-            if getattr(self, name) is None:
-                written.pop(name, None)
-        return written
+        """See `leave_unused_out`."""
+        return leave_unused_out(dump(self), "objective_options", *_LATER)
 
 
 class RunConfig(Settings):
@@ -228,10 +222,8 @@ class RunConfig(Settings):
         for other in DOMAINS.values():
             for name in other.inputs if other is not domain else ():
                 if getattr(self, name) is not None:
-                    raise ValueError(
-                        f"'{name}' does not go with domain {domain.name}; give "
-                        f"{domain.inputs[0]} instead"
-                    )
+                    what = f"'{name}' does not go with domain {domain.name}"
+                    raise ValueError(f"{what}; give {domain.inputs[0]} instead")
         if self.genomes is not None and (self.fasta is not None or self.bed is not None):
             raise ValueError("'genomes' goes with neither 'fasta' nor 'bed'; leave them out")
         if self.data.temperature is not None and self.genomes is None:
@@ -240,16 +232,13 @@ class RunConfig(Settings):
             raise ValueError("'data.legacy_caduceus_tiling' is not for many genomes")
         if self.genomes is not None and self.backbone.reads_memory:
             raise ValueError("'backbone.recalls' (--memory) is not for many genomes; leave it out")
-        if self.classes and getattr(self.backbone, "n_classes", 0) != len(self.classes):
-            raise ValueError(
-                f"{len(self.classes)} classes of labels, and a network of "
-                f"{getattr(self.backbone, 'n_classes', 0)}; give another --preset, or no labels"
-            )
+        n_classes = getattr(self.backbone, "n_classes", 0)
+        if self.classes and n_classes != len(self.classes):
+            what = f"{len(self.classes)} classes of labels, and a network of {n_classes}"
+            raise ValueError(f"{what}; give another --preset, or no labels")
         if self.backbone.reads_memory and not domain.has_two_strands:
-            raise ValueError(
-                f"'backbone.recalls' (--memory) does not go with domain {domain.name}; it is for "
-                f"DNA"
-            )
+            what = f"'backbone.recalls' (--memory) does not go with domain {domain.name}"
+            raise ValueError(f"{what}; it is for DNA")
         if self.teacher is not None and (self.genomes is not None or not domain.has_two_strands):
             raise ValueError("'teacher' is for one genome; leave --teacher out")
         if self.teacher is None and self.data.teacher_weight is not None:
@@ -263,15 +252,10 @@ class RunConfig(Settings):
 
     @model_serializer(mode="wrap")
     def _without_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What is not given of labels, genomes and teachers is not written: digests stay."""
-        written: dict[str, Any] = dump(self)
-        for name in ("genomes", "teacher"):
-            if getattr(self, name) is None:
-                written.pop(name, None)
-        if not self.classes:
-            for name in ("labels", "labels_sha256", "classes"):
-                written.pop(name, None)
-        return written
+        """See `leave_unused_out`; files of labels go with the classes."""
+        written = leave_unused_out(dump(self), "genomes", "teacher")
+        of_labels = () if self.classes else ("labels", "labels_sha256", "classes")
+        return {name: value for name, value in written.items() if name not in of_labels}
 
     def check_together(self, file: str | Path | None = None) -> None:
         """Raises `UsageError` where objective, network and their settings do not go together.
@@ -285,23 +269,18 @@ class RunConfig(Settings):
             fix = "give --preset mamba-470k, or --preset dit-causal-470k"
             raise UsageError(what, file=file, fix=fix)
         if self.backbone.causal and not needed:
-            what = (
-                f"objective {name} needs a network that sees both sides of a mask, and this "
-                f"one reads one way (causal)"
-            )
+            what = f"objective {name} needs a network that sees both sides of a mask, and this "
+            what += "one reads one way (causal)"
             raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
         if OBJECTIVES[name].kind == "block" and not self.backbone.reads_blocks:
-            what = (
-                f"objective {name} needs a Caduceus of single strands and without memory: a strand "
-                f"is read from left to right, block after block"
-            )
+            what = f"objective {name} needs a Caduceus of single strands and without memory: a "
+            what += "strand is read from left to right, block after block"
             raise UsageError(what, file=file, fix="train with --preset caduceus-ph-470k, say")
-        if self.backbone.reads_memory and OBJECTIVES[name].kind != "masked":
-            what = f"--memory is for masked networks, and this is {name}"
-            raise UsageError(what, file=file, fix="leave it out, or give another --objective")
-        if self.teacher is not None and OBJECTIVES[name].kind != "masked":
-            what = f"--teacher is for masked networks, and this is {name}"
-            raise UsageError(what, file=file, fix="leave it out, or give another --objective")
+        given = {"--memory": self.backbone.reads_memory, "--teacher": self.teacher is not None}
+        for flag in (flag for flag, is_given in given.items() if is_given):
+            if OBJECTIVES[name].kind != "masked":
+                what = f"{flag} is for masked networks, and this is {name}"
+                raise UsageError(what, file=file, fix="leave it out, or give another --objective")
         if self.teacher is not None and getattr(self.backbone, "dropout", None):
             what = "--teacher is for networks without dropout"
             raise UsageError(what, file=file, fix="leave it out, or set the dropout to 0")
@@ -312,12 +291,8 @@ class RunConfig(Settings):
 
     def digest(self) -> str:
         """sha256 (hex) of the run's identity: equal where a run folder may be shared."""
-        kept = {
-            place: value
-            for place, value in list_leaves(self.model_dump(mode="json"))
-            if place not in FREE
-        }
-        return sha256_json(kept)
+        leaves = list_leaves(self.model_dump(mode="json"))
+        return sha256_json({place: value for place, value in leaves if place not in FREE})
 
     def differences(self, other: "RunConfig") -> list[str]:
         """What of the identity differs, as `optim.lr: 0.001, not 0.002` (self's value first).
@@ -341,9 +316,8 @@ class RunConfig(Settings):
     def rc_augment(self) -> bool:
         """Whether windows are shown from a random strand: `data.rc_augment`, resolved."""
         chosen = self.data.rc_augment
-        if not DOMAINS[self.domain].has_two_strands:
-            return False
-        return not self.backbone.paired if chosen == "auto" else chosen
+        wanted = not self.backbone.paired if chosen == "auto" else chosen
+        return wanted and DOMAINS[self.domain].has_two_strands
 
 
 def list_leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,7 @@
 """From a run's configuration to its data: the recipe, the store, and the batches of training and
 validation.
 
-Every domain has an opener in `_OPENERS`; nothing else here asks what the sequences are.
+`open_data` opens those of every domain; nothing else here asks what the sequences are.
 """
 
 import logging
@@ -27,6 +27,7 @@ from genodiff.data.text_windows import open_text_windows
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.tokenizer_sources import name_tokenizer, open_tokenizer, read_vocabulary
 from genodiff.data.windows import Windows
+from genodiff.domain import TEXT
 from genodiff.errors import DataError, UsageError
 from genodiff.io.process import count_usable_cores
 from genodiff.runs.config import OWN, RunConfig
@@ -63,17 +64,6 @@ class Feed(NamedTuple):
     labels: WindowLabels | None = None
 
 
-class _Request(NamedTuple):
-    """What `open_data` was asked for."""
-
-    config: RunConfig
-    run: Path | None
-    alphabet: Alphabet | None
-    offline: bool
-    tell_splits: bool
-    remembered: dict[str, Any] | None
-
-
 def open_data(
     config: RunConfig,
     run: Path | None = None,
@@ -90,9 +80,27 @@ def open_data(
     resumed run's data; other data are refused. With `tell_splits`, notes on how a genome was split
     are logged. Raises `UsageError`, `DataError`, `CheckpointError`.
     """
-    return _OPENERS[config.domain](
-        _Request(config, run, alphabet, offline, tell_splits, remembered)
+    if config.domain == TEXT.name:
+        return _open_text(config, run, alphabet, offline, remembered)
+    recipe, seq_len = find_recipe(config), config.data.seq_len
+    if config.genomes is not None:
+        genomes = open_genomes(
+            config.genomes, jobs=count_usable_cores(), offline=offline, remembered=remembered
+        )
+
+        def cut_genomes(split: str) -> Windows:
+            return GenomesWindows(genomes, recipe, split, seq_len)
+
+        return RunData(recipe, genomes, ALPHABETS[config.domain], cut_genomes)
+    store = build_dna_store(
+        recipe, config.fasta, offline=offline, remembered=remembered, tell_splits=tell_splits
     )
+
+    def cut(split: str) -> Windows:
+        legacy = config.data.legacy_caduceus_tiling
+        return DnaWindows(store, recipe, split, seq_len, legacy_caduceus_tiling=legacy)
+
+    return RunData(recipe, store, ALPHABETS[config.domain], cut)
 
 
 def open_feed(
@@ -158,16 +166,13 @@ def find_recipe(config: RunConfig) -> Recipe:
         if config.fasta is None and config.genomes is None:
             fix = "give --fasta FILE"
             raise UsageError("no FASTA: neither the recipe nor the run names one", fix=fix)
-        if config.fasta is None:
-            recipe = Recipe(name=OWN)
-        else:
+        recipe = Recipe(name=OWN)
+        if config.fasta is not None:
             recipe = make_user_recipe(config.fasta, config.bed).model_copy(update={"name": OWN})
     else:
         recipe = load_recipe(config.recipe, bed=config.bed)
     chosen = {name: getattr(config.data, name) for name in ("max_n_fraction", "soft_mask_weight")}
-    return recipe.model_copy(
-        update={name: value for name, value in chosen.items() if value is not None}
-    )
+    return recipe.model_copy(update={name: x for name, x in chosen.items() if x is not None})
 
 
 def find_text_recipe(config: RunConfig) -> TextRecipe:
@@ -180,71 +185,29 @@ def find_text_recipe(config: RunConfig) -> TextRecipe:
     return make_text_recipe(config.text).model_copy(update={"name": OWN})
 
 
-def _open_dna(request: _Request) -> RunData:
-    config, recipe = request.config, find_recipe(request.config)
-    if config.genomes is not None:
-        return _open_genomes(request, recipe, config.genomes)
-    store = build_dna_store(
-        recipe,
-        config.fasta,
-        offline=request.offline,
-        remembered=request.remembered,
-        tell_splits=request.tell_splits,
-    )
+def _open_text(
+    config: RunConfig,
+    run: Path | None,
+    alphabet: Alphabet | None,
+    offline: bool,
+    remembered: dict[str, Any] | None,
+) -> RunData:
+    recipe, data = find_text_recipe(config), config.data
+    if run is not None and alphabet is not None:
+        tokenizer = open_model_tokenizer(run, alphabet)
+    elif run is not None and (files := read_tokenizer(run)):
+        tokenizer = FileTokenizer(files, name_tokenizer(files), run / TOKENIZER)
+    else:
+        tokenizer = open_tokenizer(data.tokenizer, offline=offline)
+    store = build_text_store(recipe, config.text, tokenizer, offline=offline, remembered=remembered)
 
     def cut(split: str) -> Windows:
-        legacy = config.data.legacy_caduceus_tiling
-        return DnaWindows(store, recipe, split, config.data.seq_len, legacy_caduceus_tiling=legacy)
-
-    return RunData(recipe, store, ALPHABETS[config.domain], cut)
-
-
-def _open_genomes(request: _Request, recipe: Recipe, where: str) -> RunData:
-    store = open_genomes(
-        where,
-        jobs=count_usable_cores(),
-        offline=request.offline,
-        remembered=request.remembered,
-    )
-
-    def cut(split: str) -> Windows:
-        return GenomesWindows(store, recipe, split, request.config.data.seq_len)
-
-    return RunData(recipe, store, ALPHABETS[request.config.domain], cut)
-
-
-def _open_text(request: _Request) -> RunData:
-    config = request.config
-    recipe, tokenizer = find_text_recipe(config), _find_tokenizer(request)
-    store = build_text_store(
-        recipe, config.text, tokenizer, offline=request.offline, remembered=request.remembered
-    )
-
-    def cut(split: str) -> Windows:
-        data = config.data
+        packing, apart = data.packing, data.document_attention
         return open_text_windows(
-            store,
-            recipe,
-            split,
-            data.seq_len,
-            packing=data.packing,
-            by_document=data.document_attention,
+            store, recipe, split, data.seq_len, packing=packing, by_document=apart
         )
 
     return RunData(recipe, store, tokenizer.vocabulary, cut, tokenizer)
-
-
-_OPENERS = {"dna": _open_dna, "text": _open_text}
-
-
-def _find_tokenizer(request: _Request) -> Tokenizer:
-    run = request.run
-    if run is not None and request.alphabet is not None:
-        return open_model_tokenizer(run, request.alphabet)
-    files = read_tokenizer(run) if run is not None else {}
-    if run is not None and files:
-        return FileTokenizer(files, name_tokenizer(files), run / TOKENIZER)
-    return open_tokenizer(request.config.data.tokenizer, offline=request.offline)
 
 
 def measure_soft_mask(feed: Feed) -> dict[str, float]:
@@ -278,7 +241,7 @@ def open_train_batches(
     feed: Feed, config: RunConfig, *, rank: int = 0, world_size: int = 1
 ) -> TrainBatches:
     """The training batches: micro-batch k is a pure function of (seed, k)."""
-    order = None
+    order, dropout = None, config.data.label_dropout
     if isinstance(feed.train, GenomesWindows):
         order = GenomeMix(feed.train, config.seed, config.data.temperature or 1.0)
     return TrainBatches(
@@ -290,9 +253,7 @@ def open_train_batches(
         world_size=world_size,
         rc_augment=config.rc_augment,
         labels=feed.labels,
-        label_dropout=USUAL_DROPOUT
-        if config.data.label_dropout is None
-        else config.data.label_dropout,
+        label_dropout=USUAL_DROPOUT if dropout is None else dropout,
         order=order,
     )
 

@@ -128,11 +128,9 @@ def check_config(path: Path, config: RunConfig) -> None:
     The message names what differs.
     """
     there = path / CONFIG
-    if not there.is_file():
-        if list_steps(path):
-            what = "is missing (not found), but there are checkpoints"
-            raise CheckpointError(what, file=there, fix="restore it")
-        return
+    if not there.is_file() and list_steps(path):
+        what = "is missing (not found), but there are checkpoints"
+        raise CheckpointError(what, file=there, fix="restore it")
     refuse_other_run(path, config)
 
 
@@ -149,41 +147,24 @@ def explain_no_run(path: Path) -> GenodiffError:
 
     Raises `CheckpointError` where the folder holds a pickle.
     """
-    if not path.is_dir():
-        return UsageError(
-            "is no run folder (no such config.yaml)", file=path, fix="give an existing run folder"
-        )
-    refuse_pickles(path)
+    if path.is_dir():
+        refuse_pickles(path)
     if (path / STATE_CARD).is_file():
-        said = ", ".join(
-            f"{k} {v}"
-            for k, v in read_json(path / STATE_CARD).items()
-            if isinstance(v, int | str | None)
-        )
-        what = (
-            f"holds no exact state of the optimizer and of random numbers, and {path.name} "
-            f"no config.yaml (it says {said[:80]})"
-        )
-        return CheckpointError(
-            what,
-            file=path / STATE_CARD,
-            fix="give a run folder of genodiff, or begin from the weights with --init",
-        )
+        told = read_json(path / STATE_CARD)
+        said = ", ".join(f"{k} {v}" for k, v in told.items() if isinstance(v, int | str | None))
+        what = f"holds no exact state of the optimizer and of random numbers, and {path.name} "
+        what += f"no config.yaml (it says {said[:80]})"
+        fix = "give a run folder of genodiff, or begin from the weights with --init"
+        return CheckpointError(what, file=path / STATE_CARD, fix=fix)
     if any(os.path.lexists(path / name) for name in (WEIGHTS, CARD, PUBLISHED)):
         what = "is no run folder (no config.yaml): weights only, without the state of an optimizer"
-        return CheckpointError(
-            what, file=path, fix="begin from them with --init, and another --out"
-        )
-    inside = sorted(p.name for p in path.iterdir() if p.is_dir())
-    if inside:
-        what = (
-            f"is no run folder (no config.yaml), and none of {', '.join(inside[:4])} is a "
-            f"usable checkpoint of genodiff"
-        )
-        return CheckpointError(what, file=path, fix="give an existing run folder")
-    return UsageError(
-        "is no run folder (no such config.yaml)", file=path, fix="give an existing run folder"
-    )
+        fix = "begin from them with --init, and another --out"
+        return CheckpointError(what, file=path, fix=fix)
+    fix = "give an existing run folder"
+    if inside := sorted(p.name for p in path.glob("*/")):
+        what = f"is no run folder (no config.yaml), and none of {', '.join(inside[:4])} is a "
+        return CheckpointError(f"{what}usable checkpoint of genodiff", file=path, fix=fix)
+    return UsageError("is no run folder (no such config.yaml)", file=path, fix=fix)
 
 
 def has_model_of(path: Path, step: int) -> bool:
@@ -219,6 +200,7 @@ def write_provenance(
 def describe_session(argv: list[str], device: str, step: int) -> dict[str, Any]:
     """What a session is run with: command, versions, code, hardware, time."""
     packages = ("torch", "lightning", "numpy", "safetensors")
+    is_cuda = device.startswith("cuda")
     return {
         "started": stamp_time("milliseconds"),
         "from_step": step,
@@ -228,9 +210,7 @@ def describe_session(argv: list[str], device: str, step: int) -> dict[str, Any]:
         "platform": f"{platform.system()}-{platform.release()}-{platform.machine()}",
         "versions": {name: metadata.version(name) for name in packages},
         "git": name_revision(),
-        "device": torch.cuda.get_device_name(device)
-        if device.startswith("cuda")
-        else read_processor(),
+        "device": torch.cuda.get_device_name(device) if is_cuda else read_processor(),
         "threads": torch.get_num_threads(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "world_size": int(os.environ.get("WORLD_SIZE", "1")),

@@ -25,12 +25,7 @@ def read_species_settings(genomes: str | None, *, offline: bool = False) -> dict
         said = classes[0] if classes else "none"
         what = f"has one species or none ({said}); training needs two or more labels"
         raise UsageError(what, file=genomes, fix="name two species or more")
-    return {
-        "labels": SPECIES,
-        "labels_sha256": digest,
-        "classes": list(classes),
-        "backbone.n_classes": len(classes),
-    }
+    return _decide_settings(SPECIES, digest, classes)
 
 
 def read_label_settings(path: str | None, given: Any, over: dict[str, Any]) -> dict[str, Any]:
@@ -50,9 +45,9 @@ def read_label_settings(path: str | None, given: Any, over: dict[str, Any]) -> d
     if len(table.classes) < 2:
         what = f"has one label, {table.classes[0]}; training needs two or more labels"
         raise UsageError(what, file=path, fix="give two labels or more")
-    return {
-        "labels": path,
-        "labels_sha256": table.sha256,
-        "classes": list(table.classes),
-        "backbone.n_classes": len(table.classes),
-    }
+    return _decide_settings(path, table.sha256, table.classes)
+
+
+def _decide_settings(labels: str, sha256: str, classes: tuple[str, ...]) -> dict[str, Any]:
+    own = {"labels": labels, "labels_sha256": sha256, "classes": list(classes)}
+    return own | {"backbone.n_classes": len(classes)}

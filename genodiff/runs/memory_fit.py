@@ -102,11 +102,10 @@ def count_kinds(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def cut_windows(store: Store, split: str, length: int) -> Codes:
     """(B, L): the windows of a split without N, side by side."""
-    parts = [
-        codes[0 : len(codes) // length * length].reshape(-1, length)
-        for _, _, codes in list_stretches(store, split)
-    ]
-    whole = np.concatenate(parts) if parts else np.empty((0, length), np.uint8)
+    parts = [np.empty((0, length), np.uint8)]
+    for _, _, codes in list_stretches(store, split):
+        parts.append(codes[0 : len(codes) // length * length].reshape(-1, length))
+    whole = np.concatenate(parts)
     return whole[(whole < NONE).all(1)]
 
 
@@ -115,18 +114,13 @@ def draw_sample(
 ) -> MaskedSample:
     """At most n windows of each class, each masked `draws` times, k in strata."""
     rng = np.random.default_rng(seed)
-    chosen = np.concatenate(
-        [rng.permutation(np.flatnonzero(kinds == c))[:n] for c in range(len(CLASSES))]
-    )
-    masked, clean, window = [], [], []
-    for w in chosen.tolist():
-        x = windows[w]
-        for j in range(draws):
-            k = 1 + int((j + rng.random()) / draws * len(x))
-            masked.append(np.where(rng.permutation(len(x)) < k, NONE, x).astype(np.uint8))
-            clean.append(x)
-            window.append(w)
-    return MaskedSample(np.stack(masked), np.stack(clean), np.array(window), kinds[window])
+    of_class = (np.flatnonzero(kinds == c) for c in range(len(CLASSES)))
+    window = np.concatenate([rng.permutation(some)[:n] for some in of_class]).repeat(draws)
+    clean, masked = windows[window], []
+    for row, x in enumerate(clean):
+        k = 1 + int((row % draws + rng.random()) / draws * len(x))
+        masked.append(np.where(rng.permutation(len(x)) < k, NONE, x).astype(np.uint8))
+    return MaskedSample(np.stack(masked), clean, window, kinds[window])
 
 
 def read_network(model: TrainedModel, masked: Codes) -> Floats:

@@ -75,7 +75,5 @@ class Metrics:
         if not lines or lines[0] != header:
             what = "has other columns than this genodiff writes"
             raise CheckpointError(what, file=self.path, fix="move it away")
-        kept = [
-            line for line in lines[1:] if line.endswith("\n") and line.split(",", 1)[0].isdecimal()
-        ]
-        return header + "".join(line for line in kept if int(line.split(",", 1)[0]) <= step)
+        steps = [(line.split(",", 1)[0], line) for line in lines[1:] if line.endswith("\n")]
+        return header + "".join(line for n, line in steps if n.isdecimal() and int(n) <= step)

@@ -36,6 +36,7 @@ from genodiff.runs.sealed_files import (
     read_bytes,
     read_json,
     read_tensors,
+    refuse_file,
     refuse_pickles,
 )
 from genodiff.runs.trained_model import TrainedModel as TrainedModel
@@ -61,12 +62,9 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
         return open_composition(path, device)
     if not path.is_dir():
         pickled = path.suffix.lower() in PICKLES
-        if pickled:
-            kind = "pickles and archives are not supported: refused"
-        else:
-            kind = "is a file, not a folder"
+        kind = "pickles and archives are not supported: refused" if pickled else None
         fix = "give a run folder with model.safetensors and model.json"
-        raise CheckpointError(kind, file=path, fix=fix)
+        raise CheckpointError(kind or "is a file, not a folder", file=path, fix=fix)
     refuse_pickles(path)
     if not os.path.lexists(path / CARD) and os.path.lexists(path / WEIGHTS):
         read_tensors(path / WEIGHTS)  # a fault of the weights is said before the missing card
@@ -75,11 +73,13 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
         raise missing
     for folder in _find_candidates(path):
         try:
-            if folder != path or (folder / MANIFEST).exists():
-                card, _ = verify_folder(folder)
-            else:
-                card = read_card(folder)
-            return _read_model(folder, card, path, device)
+            is_whole = folder != path or (folder / MANIFEST).exists()
+            card = verify_folder(folder) if is_whole else read_card(folder)
+            backbone = _read_backbone(folder, card, device)
+            digest, run = card.weights_sha256[:12], find_run_folder(path)
+            return TrainedModel(
+                backbone, card.alphabet, card.config, card.step, digest, run, card.data
+            )
         except CheckpointError as fault:
             if folder == path:
                 raise
@@ -91,17 +91,13 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
 def _explain_no_model(path: Path) -> CheckpointError:
     """Why there is no model in a folder without a checkpoint."""
     if os.path.lexists(path / CARD) or not os.path.lexists(path / PUBLISHED):
-        return CheckpointError(
-            "is missing (not found)",
-            file=path / CARD,
-            fix="give a run folder or a checkpoint folder",
-        )
+        fix = "give a run folder or a checkpoint folder"
+        return CheckpointError("is missing (not found)", file=path / CARD, fix=fix)
     domain = read_json(path / PUBLISHED).get("domain")
     of = f" of the domain {domain}" if isinstance(domain, str) else ""
     what = f"describes a published network{of}, not a run of genodiff ({CARD} is not found)"
-    return CheckpointError(
-        what, file=path / PUBLISHED, fix="make a run folder of it: genodiff checkpoint import"
-    )
+    fix = "make a run folder of it: genodiff checkpoint import"
+    return CheckpointError(what, file=path / PUBLISHED, fix=fix)
 
 
 def check_folder(path: Path) -> dict[str, Any]:
@@ -134,18 +130,6 @@ def _find_candidates(path: Path) -> Iterator[Path]:
         yield from (locate_checkpoint(path, step) for step in steps)
 
 
-def _read_model(folder: Path, card: Card, path: Path, device: str) -> TrainedModel:
-    return TrainedModel(
-        _read_backbone(folder, card, device),
-        card.alphabet,
-        card.config,
-        card.step,
-        card.weights_sha256[:12],
-        find_run_folder(path),
-        card.data,
-    )
-
-
 def _read_backbone(folder: Path, card: Card, device: str) -> Backbone:
     weights = folder / WEIGHTS
     if not weights.is_file() or weights.stat().st_size < _POINTER:
@@ -168,13 +152,10 @@ def _check_size(folder: Path, card: Card) -> None:
         there = 0
     asked = config.backbone.n_parameters(alphabet.padded_size)
     if each * asked > there + each * alphabet.padded_size * config.backbone.d_model:
-        what = (
-            f"d_model {config.backbone.d_model} and n_layer {config.backbone.n_layer} ask for "
-            f"{asked} parameters "
-            f"({each * asked} bytes of memory), but {WEIGHTS} is only {there} bytes large: it is "
-            f"cut short, or its dtype is not {kept}"
-        )
-        raise CheckpointError(what, file=folder / CARD, fix=AGAIN)
+        shape = f"d_model {config.backbone.d_model} and n_layer {config.backbone.n_layer}"
+        what = f"{shape} ask for {asked} parameters ({each * asked} bytes of memory), but "
+        what += f"{WEIGHTS} is only {there} bytes large: it is cut short, or its dtype is "
+        raise refuse_file(folder / CARD, f"{what}not {kept}")
 
 
 def build_backbone(config: RunConfig, alphabet: Alphabet) -> Backbone:

@@ -103,13 +103,11 @@ class RelatedComposition(RelatedReader):
 
 def _sum_logs(logs: Floats) -> Floats:
     most = logs.max(-1, keepdims=True)
-    found: Floats = most + np.log(np.exp(logs - most).sum(-1, keepdims=True))
-    return found
+    return np.asarray(most + np.log(np.exp(logs - most).sum(-1, keepdims=True)))
 
 
 def _normalise(logs: Floats) -> Floats:
-    found: Floats = logs - _sum_logs(logs)
-    return found
+    return np.asarray(logs - _sum_logs(logs))
 
 
 def measure_gc(windows: Codes) -> float:

@@ -63,10 +63,6 @@ class Kinship(NamedTuple):
     same: float
     strain: bool
 
-    def describe(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return self._asdict()
-
 
 def draw_windows(
     genome: LetterSource,
@@ -120,7 +116,7 @@ def keep_kinships(relatives: Sequence[Relative], genome: LetterSource) -> list[K
         found.append(measure_kinship(one, windows))
         if content:
             with suppress(MachineError):
-                atomic.write_json(path, found[-1].describe())
+                atomic.write_json(path, found[-1]._asdict())
     return found
 
 
@@ -136,22 +132,15 @@ def leave_strains_out(
     near = keep_kinships(relatives, genome)
     for relative, kinship in zip(relatives, near, strict=True):
         if kinship.strain and not strains:
-            _log.warning(
-                "%s is left out: %.0f %% of the windows have more than %.0f %% identity, so it is "
-                "of the same species (--strains includes it)",
-                relative.name,
-                100 * kinship.same,
-                100 * STRAIN,
-            )
-        else:
-            kept.append(relative)
-            if kinship.homologous < UNRELATED:
-                _log.warning(
-                    "%s resembles the genome in %.1f %% of its bases only; an unrelated genome "
-                    "makes predictions worse, so leave it out",
-                    relative.name,
-                    100 * kinship.homologous,
-                )
+            what = "%s is left out: %.0f %% of the windows have more than %.0f %% identity, so it "
+            what += "is of the same species (--strains includes it)"
+            _log.warning(what, relative.name, 100 * kinship.same, 100 * STRAIN)
+            continue
+        kept.append(relative)
+        if kinship.homologous < UNRELATED:
+            what = "%s resembles the genome in %.1f %% of its bases only; an unrelated genome "
+            what += "makes predictions worse, so leave it out"
+            _log.warning(what, relative.name, 100 * kinship.homologous)
     return kept, near
 
 
@@ -224,8 +213,8 @@ def relate_genome(
         what = "has no window without N, on which related genomes are fitted"
         raise DataError(what, file=getattr(genome, "path", None), fix="give a genome with sequence")
     found = fit_related(kept, near, windows)
-    given_names = {"given": [str(one) for one in given], "strains": strains}
-    return found._replace(told={**given_names, **found.told})
+    told = {"given": [str(one) for one in given], "strains": strains, **found.told}
+    return found._replace(told=told)
 
 
 def draw_fit_windows(genome: LetterSource, contigs: Mapping[str, int] | None = None) -> Codes:
@@ -245,25 +234,18 @@ def fit_related(
     """Fit the opened genomes `kept` to `windows` (B, L) of the target; `near`: their kinships."""
     path = _find_numbers(kept, windows)
     relatives, votes = _fit(kept, windows, path)
-    kin = {one.name: one.describe() for one in near}
-    told = {
-        "genomes": [
-            {
-                **{key: one.told[key] for key in ("name", "species", "fingerprint", "bases")},
-                **{k: _shorten(v) for k, v in kin[one.name].items() if k != "name"},
-            }
-            for one in kept
-        ],
+    kin = {
+        one.name: {k: round(x, 4) if isinstance(x, float) else x for k, x in one._asdict().items()}
+        for one in near
     }
+    keys = ("name", "species", "fingerprint", "bases")
+    genomes = [{key: one.told[key] for key in keys} | kin[one.name] for one in kept]
+    told: dict[str, Any] = {"genomes": genomes}
     if left := sorted(kin.keys() - {one.name for one in kept}):
         told["left_out"] = [{"name": name, "why": "of the target's species"} for name in left]
     digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
     profiles = ProfileFit(relatives, windows, path.with_suffix(".profiles.json"))
     return RelatedGenomes(relatives, votes, profiles, told, digest, tuple(kept))
-
-
-def _shorten(value: Any) -> Any:
-    return round(value, 4) if isinstance(value, float) else value
 
 
 def _find_numbers(kept: Sequence[Relative], windows: Codes) -> Path:
@@ -287,11 +269,12 @@ def _fit(kept: Sequence[Relative], windows: Codes, path: Path) -> tuple[Relative
             each = [_find_numbers([one], windows).with_suffix(".genome.json") for one in kept]
             known = {i: own for i, one in enumerate(each, 1) if (own := _read_genome(one))}
             with ProgressDisplay() as display:
-                tell = FitClock(display, len(kept)).show
-                fitted = fit_relatives(
-                    [one.memory for one in kept], windows, tell=tell, known=known
-                )
-            numbers = _round({**_dump(fitted), "votes": _measure_votes(fitted, windows)})
+                memories, tell = [one.memory for one in kept], FitClock(display, len(kept)).show
+                fitted = fit_relatives(memories, windows, tell=tell, known=known)
+            over = fitted.align(windows)
+            weights = weigh_relatives(measure_distances(over, windows))
+            votes = VoteNumbers(weights=tuple(weights.tolist()), kappa=measure_kappa(over, windows))
+            numbers = _round({**_dump(fitted), "votes": votes.model_dump(mode="json")})
             for one, genome in zip(each, fitted.genomes, strict=True):
                 atomic.write_json(one, genome.numbers.model_dump(mode="json"))
             path.with_suffix(".profiles.json").unlink(missing_ok=True)
@@ -302,14 +285,6 @@ def _fit(kept: Sequence[Relative], windows: Codes, path: Path) -> tuple[Relative
     )
     relatives = Relatives(genomes, ColumnNumbers(**numbers["columns"]))
     return relatives, VoteNumbers(**numbers["votes"])
-
-
-def _measure_votes(relatives: Relatives, windows: Codes) -> dict[str, Any]:
-    """Measure how relatives are counted, as JSON values."""
-    over = relatives.align(windows)
-    weights = weigh_relatives(measure_distances(over, windows))
-    votes = VoteNumbers(weights=tuple(weights.tolist()), kappa=measure_kappa(over, windows))
-    return votes.model_dump(mode="json")
 
 
 class ProfileFit(NamedTuple):

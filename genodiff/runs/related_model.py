@@ -15,7 +15,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -99,20 +99,17 @@ def relate_model(
     if plan and not is_fitted_to(kept, target.windows):
         return model._replace(relatives=count_waiting(listed, fits=True))
     found = fit_related(kept, near, target.windows)
-    model = model.adapt_to(target.windows)
+    model, given_to = model.adapt_to(target.windows), (*found[:3], target.sha256)
+    network: RelatedReader
+    if model.reads_network:
+        network = find_named(RELATED)(model.backbone, *given_to).eval()
+    else:  # one of NumPy
+        network = RelatedComposition(model.network, *given_to)
     return model._replace(
-        network=_join(model, *found[:3], target.sha256),
+        network=network,
         digest=f"{model.digest}~{found.digest}",
         relatives={"given": [str(one) for one in given], "strains": strains, **found.told},
     )
-
-
-def _join(model: TrainedModel, *given: Any) -> RelatedReader:
-    """The network of a model with relatives; without a network it is one of NumPy."""
-    if not model.reads_network:
-        return RelatedComposition(model.network, *given)
-    found: RelatedReader = find_named(RELATED)(model.backbone, *given).eval()
-    return found
 
 
 def refit_model(model: TrainedModel, genome: object) -> TrainedModel:
@@ -152,27 +149,20 @@ def open_target(
 
     It is decided by the file and the model's recipe alone, whatever is in the cache.
     """
-    store = None
-    if not model.reads_network:
-        if fasta is None:
+    if fasta is None:
+        if not model.reads_network:
             what = f"the model '{model.run.name}' has no genome of its own"
             raise UsageError(what, fix=_NAME_GENOME)
-        genome = stack.enter_context(Genome(fasta, goes_round=True))
-        return FitTarget(draw_fit_windows(genome), genome, genome.sha256)
-    if fasta is None:
         fix = "name its FASTA file (--fasta), or leave --relatives out"
-        store = open_trained_store(model, offline, needed_for="relatives", fix=fix)
-    else:
-        genome = stack.enter_context(Genome(fasta, goes_round=True))
-        recipe = _find_recipe(model)
-        if is_own_genome(recipe, model.data, genome):
-            store = build_dna_store(recipe, fasta, offline=True, tell_splits=False)
-    if store is not None:
-        return FitTarget(cut_fit_windows(store), StoreLetters(store), store.source.sha256)
-    _log.warning(
-        "Using %s as the target genome for the relatives (it is not the model's training genome)",
-        fasta,
-    )
+        return _aim_at(open_trained_store(model, offline, needed_for="relatives", fix=fix))
+    genome = stack.enter_context(Genome(fasta, goes_round=True))
+    if not model.reads_network:
+        return FitTarget(draw_fit_windows(genome), genome, genome.sha256)
+    recipe = _find_recipe(model)
+    if is_own_genome(recipe, model.data, genome):
+        return _aim_at(build_dna_store(recipe, fasta, offline=True, tell_splits=False))
+    what = "Using %s as the target genome for the relatives (it is not the model's training genome)"
+    _log.warning(what, fasta)
     tests = list_test_lengths(recipe)
     rest = {name: n for name, n in genome.contigs.items() if n not in tests}
     if not rest:
@@ -181,11 +171,14 @@ def open_target(
     return FitTarget(windows, genome, genome.sha256)
 
 
+def _aim_at(store: Store) -> FitTarget:
+    return FitTarget(cut_fit_windows(store), StoreLetters(store), store.source.sha256)
+
+
 def _find_recipe(model: TrainedModel) -> Recipe:
     """The recipe of a model's training genome; one that accepts any where it is not known here."""
     try:
-        found: Recipe = find_named("genodiff.runs.feed:find_recipe")(model.config)
-        return found
+        return cast(Recipe, find_named("genodiff.runs.feed:find_recipe")(model.config))
     except GenodiffError:
         return Recipe(name=OWN)
 

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from genodiff.data.genomes.listing import (
     WHOLE,
@@ -62,13 +62,9 @@ def list_relative_recipes() -> list[RelativeRecipe]:
     >>> [one.name for one in list_relative_recipes()][:2]
     ['brassicales', 'drosophila']
     """
-    found = {
-        path.stem: path
-        for folder in list_recipe_folders()
-        for path in sorted((folder / "relatives").glob("*.tsv"))
-    }
+    paths = [p for folder in list_recipe_folders() for p in (folder / "relatives").glob("*.tsv")]
     rows = []
-    for name, path in sorted(found.items()):
+    for name, path in sorted({path.stem: path for path in paths}.items()):
         with open(path, encoding="utf-8") as file:
             rows.append(RelativeRecipe(name, path, file.readline().lstrip("# ").strip()))
     return rows
@@ -80,12 +76,9 @@ def list_genomes(given: Sequence[str | Path], *, fetches: bool = False) -> Genom
     Of a recipe that is given by its name, all are here, unless the caller `fetches` them. Raises
     `DataError` in one line.
     """
-    rows: list[GenomeRow] = []
-    for one in given:
-        rows += _list_one(one, fetches)
+    rows = [row for one in given for row in _list_one(one, fetches)]
     names = [row.name for row in rows]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         what = f"two relatives are called {twice[0]}"
         raise DataError(what, file=given[0], fix="give each a name of its own in a list")
     shown = ", ".join(map(str, given))
@@ -117,6 +110,13 @@ def write_built(folder: Path, rows: Iterable[GenomeRow], find: Callable[[GenomeR
     atomic.write_json(folder / BUILT, told)
 
 
+def _make_row(
+    path: str | Path, name: str, *, weight: float = 1.0, species: str = "", **more: Any
+) -> GenomeRow:
+    """The row of a file that stands in no list."""
+    return GenomeRow(os.path.abspath(path), name, weight, species, "train", None, 0, **more)
+
+
 def _list_one(given: str | Path, fetches: bool) -> Sequence[GenomeRow]:
     path = Path(given)
     if path.suffix.lower() in _LISTS:
@@ -125,11 +125,11 @@ def _list_one(given: str | Path, fetches: bool) -> Sequence[GenomeRow]:
         return _list_maf(path, format_)
     if path.is_file():
         name = path.name.removesuffix(".gz").removesuffix(".bgz").rsplit(".", 1)[0]
-        return [GenomeRow(os.path.abspath(path), name, 1.0, "", "train", None, 0)]
-    kind, colon, file = str(given).partition(":")
-    if colon and kind in (_SPLIT, _WHOLE) and Path(file).is_file():
-        if kind == _SPLIT:
-            return _list_records(Path(file))
+        return [_make_row(path, name)]
+    kind, _, file = str(given).partition(":")
+    if kind == _SPLIT and Path(file).is_file():
+        return _list_records(Path(file))
+    if kind == _WHOLE and Path(file).is_file():
         return [replace(row, records=WHOLE) for row in _list_one(file, fetches)]
     fasta, colon, alignment = str(given).rpartition(":")
     if colon and Path(fasta).is_file() and Path(alignment).is_file():
@@ -140,8 +140,11 @@ def _list_one(given: str | Path, fetches: bool) -> Sequence[GenomeRow]:
     recipes = {one.name: one.path for one in list_relative_recipes()}
     if str(given) in recipes:
         rows = read_genome_list(recipes[str(given)]).rows
-        if not fetches:
-            _check_here(str(given), rows)
+        gone = [] if fetches else [row.name for row in rows if not is_built(row)]
+        if gone:
+            shown = ", ".join(gone[:_SHOWN]) + (", ..." if len(gone) > _SHOWN else "")
+            what = f"{len(gone)} of the {len(rows)} relatives of {given} are not here ({shown})"
+            raise DataError(what, fix=f"genodiff data relatives {given}")
         return rows
     if path.is_dir():
         files = sorted(one for one in path.iterdir() if _FASTA.fullmatch(one.name))
@@ -178,8 +181,7 @@ def _list_records(path: Path) -> list[GenomeRow]:
         name = re.sub(r"[^A-Za-z0-9._+-]+", "_", group).strip("_")[:70] or "genome"
         names[name] += 1
         name += f"_{names[name]}" if names[name] > 1 else ""
-        file = os.path.abspath(path)
-        rows.append(GenomeRow(file, name, 1.0, "", "train", None, 0, bases=n, records=group))
+        rows.append(_make_row(path, name, bases=n, records=group))
     return rows
 
 
@@ -190,20 +192,9 @@ def _list_maf(path: Path, format_: str) -> list[GenomeRow]:
         raise DataError(what, file=path, fix=f"give both: FASTA:{path}")
     file = os.path.abspath(path)
     return [
-        GenomeRow(
-            file, species, 1.0, "", "train", None, 0, bases=n, records=species, alignment=file
-        )
+        _make_row(file, species, bases=n, records=species, alignment=file)
         for species, n in list_maf_species(path).items()
     ]
-
-
-def _check_here(name: str, rows: Sequence[GenomeRow]) -> None:
-    """Raises `DataError` where a genome of a recipe is not here."""
-    gone = [row.name for row in rows if not is_built(row)]
-    if gone:
-        shown = ", ".join(gone[:_SHOWN]) + (", ..." if len(gone) > _SHOWN else "")
-        what = f"{len(gone)} of the {len(rows)} relatives of {name} are not here ({shown})"
-        raise DataError(what, fix=f"genodiff data relatives {name}")
 
 
 def _read_built(folder: Path) -> list[GenomeRow]:
@@ -213,13 +204,15 @@ def _read_built(folder: Path) -> list[GenomeRow]:
         if said["format"] != _FORMAT:
             raise ValueError
         return [
-            GenomeRow(
-                os.path.abspath(folder / Path(one["memory"]).name),
-                str(one["name"]), float(one["weight"]), str(one["species"]), "train", None, 0,
+            _make_row(
+                folder / Path(one["memory"]).name,
+                str(one["name"]),
+                weight=float(one["weight"]),
+                species=str(one["species"]),
                 alignment=str(one.get("alignment", "")),
             )
             for one in said["genomes"]
-        ]  # fmt: skip
+        ]
     except (OSError, ValueError, KeyError, TypeError):
         what, fix = "does not say what was built", "run `genodiff data relatives --out` again"
         raise DataError(what, file=folder / BUILT, fix=fix) from None

@@ -83,8 +83,7 @@ def check_relatives_room(plan: dict[str, Any]) -> None:
 def describe_relatives(plan: dict[str, Any]) -> list[str]:
     """A plan for a person to read: a line a genome, and what they take."""
     rows = plan["genomes"]
-    wide = max(len(row["name"]) for row in rows)
-    species = max(len(row["species"]) for row in rows)
+    wide, species = (max(len(row[key]) for row in rows) for key in ("name", "species"))
     lines = []
     for row in rows:
         bases = "size not known" if row["bases"] is None else f"{row['bases'] / 1e6:,.2f} Mb"
@@ -96,25 +95,23 @@ def describe_relatives(plan: dict[str, Any]) -> list[str]:
         return [*lines, f"all are built in {plan['folder']}"]
     fetched = sum(row["state"] == "to fetch" for row in rows)
     fetch = f"{format_size(plan['fetch_bytes'])} to fetch, " if fetched else ""
+    needed, jobs = format_size(plan["memory_bytes"]), format_count(plan["jobs"], "genome")
     memory = plan["free_memory_bytes"]
+    free = "" if memory is None else f" ({format_size(memory)} free)"
+    more = ", and what fetching takes" if fetched else ""
     lines += [
         f"disk    {fetch}{format_size(plan['disk_bytes'])} to build in {plan['folder']} "
         f"({format_size(plan['free_disk_bytes'])} free)",
-        f"memory  {format_size(plan['memory_bytes'])} for "
-        f"{format_count(plan['jobs'], 'genome')} at a time"
-        + ("" if memory is None else f" ({format_size(memory)} free)"),
-        f"time    about {format_duration(plan['seconds'])}"
-        + (", and what fetching takes" if fetched else ""),
+        f"memory  {needed} for {jobs} at a time{free}",
+        f"time    about {format_duration(plan['seconds'])}{more}",
     ]
     if plan["unknown"]:
         lines.append(f"without {', '.join(plan['unknown'])}, whose size is known when it is here")
     untried = sum(not row["tried"] for row in rows)
     if untried:
         verb = "was" if untried == 1 else "were"
-        lines.append(
-            f"untried: {format_count(untried, 'URL')} {verb} taken from public sources, and could "
-            "not be fetched where the list was written"
-        )
+        what = f"untried: {format_count(untried, 'URL')} {verb} taken from public sources, and "
+        lines.append(f"{what}could not be fetched where the list was written")
     return lines
 
 

@@ -19,6 +19,7 @@ from genodiff.runs.run_paths import CONFIG
 from genodiff.settings import find_kinds, read_yaml
 
 DEFAULT_STEPS = 10_000
+_SCHEMA = "see `genodiff config schema`"
 RECOMPUTED = ("recompute_states", "checkpointing")
 """Settings of a network that save memory, from the cheaper to the dearer."""
 
@@ -56,11 +57,8 @@ def list_short_names() -> dict[str, tuple[str, ...]]:
     for section, settings in list_sections().items():
         for name in settings:
             places.setdefault(name, []).append((section, name))
-    unique = {
-        name: at[0]
-        for name, at in places.items()
-        if len(at) == 1 and name not in RunConfig.model_fields
-    }
+    own = places.keys() - RunConfig.model_fields.keys()
+    unique = {name: at[0] for name, at in places.items() if len(at) == 1 and name in own}
     return {**unique, **ALIASES}
 
 
@@ -72,30 +70,25 @@ def expand_names(
     Raises `error` for unknown and repeated names.
     """
     if not isinstance(values, dict):
-        what = (
-            f"expected keys and values, found "
-            f"{'nothing' if values is None else type(values).__name__}"
-        )
-        raise error(what, file=file, fix="see `genodiff config schema`")
+        found = "nothing" if values is None else type(values).__name__
+        raise error(f"expected keys and values, found {found}", file=file, fix=_SCHEMA)
     short, parts = list_short_names(), list_sections()
     fields = RunConfig.model_fields
-    out = {
-        k: dict(v) if k in parts and isinstance(v, dict) else v
-        for k, v in values.items()
-        if k in fields
-    }
+    out: dict[str, Any] = {}
+    for key in [key for key in values if key in fields]:
+        is_section = key in parts and isinstance(values[key], dict)
+        out[key] = dict(values[key]) if is_section else values[key]
     for key, value in values.items():
         if key in fields:
             continue
         place = tuple(str(key).split(".")) if "." in str(key) else short.get(str(key), ())
         if len(place) != 2 or place[0] not in parts or place[1] not in parts[place[0]]:
             near = did_you_mean(str(key), [*fields, *short])
-            fix = "see `genodiff config schema`"
-            raise error(f"unknown setting '{key}'; {near}", file=file, fix=fix)
+            raise error(f"unknown setting '{key}'; {near}", file=file, fix=_SCHEMA)
         section = out.setdefault(place[0], {})
         if not isinstance(section, dict):
-            fix = "see `genodiff config schema`"
-            raise error(f"setting '{place[0]}' has no settings below it", file=file, fix=fix)
+            what = f"setting '{place[0]}' has no settings below it"
+            raise error(what, file=file, fix=_SCHEMA)
         if place[1] in section:
             what = f"setting '{key}' is given twice (also as '{'.'.join(place)}')"
             raise error(what, file=file, fix="give it once")
@@ -166,18 +159,19 @@ def resolve_config(
         config.check_together(None if top else file)
     if domain is TEXT and config.data.packing == "auto":
         packing = "packed" if config.recipe == OWN else load_text_recipe(config.recipe).packing
-        config = config.model_copy(
-            update={"data": config.data.model_copy(update={"packing": packing})}
-        )
+        config = _change_section(config, "data", packing=packing)
     shape = config.backbone
     if config.classes:  # a preset with classes is still that preset
         shape = shape.model_copy(update={"n_classes": 0})
     named = next((n for n, settings in PRESETS.items() if settings == shape), None)
     if config.train.max_steps is None and config.train.max_minutes is None:
-        config = config.model_copy(
-            update={"train": config.train.model_copy(update={"max_steps": DEFAULT_STEPS})}
-        )
+        config = _change_section(config, "train", max_steps=DEFAULT_STEPS)
     return config.model_copy(update={"preset": named})
+
+
+def _change_section(config: RunConfig, section: str, **changes: Any) -> RunConfig:
+    changed = getattr(config, section).model_copy(update=changes)
+    return config.model_copy(update={section: changed})
 
 
 def keep_choices(folder: Path, config: RunConfig) -> RunConfig:
@@ -190,14 +184,11 @@ def keep_choices(folder: Path, config: RunConfig) -> RunConfig:
     choices = {name: getattr(begun.train, name) for name in open_}
     if train.precision == "auto":
         choices["precision"] = begun.train.precision
-    backbone = config.backbone
     if open_:  # chosen with them
-        named = [name for name in RECOMPUTED if hasattr(backbone, name)]
+        named = [name for name in RECOMPUTED if hasattr(config.backbone, name)]
         kept = {name: getattr(begun.backbone, name, False) for name in named}
-        backbone = backbone.model_copy(update=kept)
-    return config.model_copy(
-        update={"train": train.model_copy(update=choices), "backbone": backbone}
-    )
+        config = _change_section(config, "backbone", **kept)
+    return _change_section(config, "train", **choices)
 
 
 def refuse_other_run(folder: Path, config: RunConfig) -> None:

@@ -45,13 +45,11 @@ def locate(run: str | Path, *, there: bool = True) -> Path:
         raise UsageError(what, fix="give a run folder, a checkpoint or a published folder")
     path = _find_folder(run)
     if not path.exists():
-        fix = (
-            f"{suggest_ready_model(run)}give a run folder, a checkpoint folder or a "
-            "pretrained model"
-        )
         if elsewhere := find_elsewhere(run):
             what = f"is {elsewhere[0]}: models are folders of this machine"
             raise CheckpointError(what, file=run, fix="download it first")
+        fix = "give a run folder, a checkpoint folder or a pretrained model"
+        fix = suggest_ready_model(run) + fix
         raise CheckpointError("is not there (not found)", file=path, fix=fix)
     ours = any((path / name).exists() for name in _OF_MODELS)
     if not (ours or is_no_network(path)) and (known := find_stranger(path)):
@@ -79,24 +77,19 @@ def _find_folder(path: str | Path) -> Path:
         return find_ready_model(path) or Path(path)
     _say_which(str(path))
     path = Path(path)
+    inside = path.suffix in (".safetensors", ".json", ".yaml") or path.name in _OF_MODELS
     if path.is_dir():
         inside = path.name in ("checkpoints", "units")
-    else:
-        inside = path.suffix in (".safetensors", ".json", ".yaml") or path.name in _OF_MODELS
-    if not inside or not path.exists():
-        return path
     ours = any((path.parent / name).is_file() for name in _OF_MODELS)
-    return path.parent if ours else path
+    return path.parent if inside and ours and path.exists() else path
 
 
 @cache
 def _say_which(path: str) -> None:
     """A line, once, where a path is called as a ready model is."""
-    ready = find_ready_model(path)
-    if ready is not None:
-        _log.warning(
-            "%s is used as a path, not as the pretrained model of that name: %s", path, ready
-        )
+    if ready := find_ready_model(path):
+        what = "%s is used as a path, not as the pretrained model of that name: %s"
+        _log.warning(what, path, ready)
 
 
 def find_only_run(folder: Path = Path("runs")) -> Path:

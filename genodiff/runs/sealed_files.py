@@ -34,14 +34,17 @@ PICKLES = {
 _LARGEST_JSON = 16 << 20
 
 
+def refuse_file(path: Path, what: str) -> CheckpointError:
+    """The error of a file that is damaged, whose remedy is another checkpoint."""
+    return CheckpointError(what, file=path, fix=AGAIN)
+
+
 def refuse_pickles(folder: Path) -> None:
     """Raises `CheckpointError` where a folder holds a file that could be a pickle."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.suffix.lower() in PICKLES:
-            what = (
-                "is a pickle or an archive, which may run code: refused; only safetensors "
-                "and JSON are read"
-            )
+            what = "is a pickle or an archive, which may run code: refused; only safetensors "
+            what += "and JSON are read"
             raise CheckpointError(what, file=path, fix="remove it")
 
 
@@ -53,10 +56,9 @@ def read_bytes(path: Path, largest: int | None = None) -> bytes:
             fix = "put the file itself there"
             raise CheckpointError("is a symlink: it may lead outside", file=path, fix=fix)
         if not stat.S_ISREG(found.st_mode):
-            raise CheckpointError("is not a regular file", file=path, fix=AGAIN)
+            raise refuse_file(path, "is not a regular file")
         if largest is not None and found.st_size > largest:
-            what = f"is {found.st_size} bytes large, more than {largest}"
-            raise CheckpointError(what, file=path, fix=AGAIN)
+            raise refuse_file(path, f"is {found.st_size} bytes large, more than {largest}")
         raw = path.read_bytes()
     except OSError as fault:
         raise explain_fault(path, fault, "a complete run folder or checkpoint") from None
@@ -99,16 +101,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
     raw = read_bytes(path, _LARGEST_JSON)
     try:
-        found = json.loads(
-            raw.decode("utf-8"), object_pairs_hook=unique, parse_constant=no_constant
-        )
+        text = raw.decode("utf-8")
+        found = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
     except (ValueError, RecursionError) as fault:
-        kind = (
-            "is empty, truncated" if not raw.strip() else "is not valid JSON: truncated or corrupt"
-        )
-        raise CheckpointError(f"{kind} ({str(fault)[:80]})", file=path, fix=AGAIN) from None
+        kind = "is not valid JSON: truncated or corrupt" if raw.strip() else "is empty, truncated"
+        raise refuse_file(path, f"{kind} ({str(fault)[:80]})") from None
     if not isinstance(found, dict):
-        raise CheckpointError("is not a JSON object: corrupt or invalid", file=path, fix=AGAIN)
+        raise refuse_file(path, "is not a JSON object: corrupt or invalid")
     return found
 
 
@@ -139,15 +138,14 @@ def read_sealed(path: Path, kind: type[Sealed]) -> Sealed:
     try:
         return kind.parse(own, file=path, error=CheckpointError)
     except GenodiffError as fault:
-        raise CheckpointError(fault.what, file=path, fix=AGAIN) from None
+        raise refuse_file(path, fault.what) from None
 
 
 def check_version(values: dict[str, Any], path: Path) -> None:
     """Raises `CheckpointError` unless this build reads the file's `format_version`."""
     version = values.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        what = f"has no valid format_version (found {version!r})"
-        raise CheckpointError(what, file=path, fix=AGAIN)
+        raise refuse_file(path, f"has no valid format_version (found {version!r})")
     if version > FORMAT_VERSION:
         what = f"format_version {version} is newer than {FORMAT_VERSION}, which this genodiff reads"
         raise CheckpointError(what, file=path, fix="upgrade genodiff")
@@ -191,22 +189,20 @@ def read_tensors(
     and types come from the header, before any tensor is made. Raises `CheckpointError`.
     """
     raw = read_bytes(path)
-    if sha256 is None or hashlib.sha256(raw).hexdigest() != sha256:
+    is_other = sha256 is not None and hashlib.sha256(raw).hexdigest() != sha256
+    if is_other or sha256 is None or wanted is not None:
         _judge_header(path, raw, wanted, dtype)
-        if sha256 is not None:
-            what = "does not match its recorded hash: corrupt (sha256 checksum differs)"
-            raise CheckpointError(what, file=path, fix=AGAIN)
-    elif wanted is not None:
-        _judge_header(path, raw, wanted, dtype)
+    if is_other:
+        what = "does not match its recorded hash: corrupt (sha256 checksum differs)"
+        raise refuse_file(path, what)
     try:
         tensors = safetensors.torch.load(raw)
     except (SafetensorError, ValueError, RuntimeError) as fault:
         what = f"is no valid safetensors file: corrupt ({fault})"
-        raise CheckpointError(what, file=path, fix=AGAIN) from None
+        raise refuse_file(path, what) from None
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            what = f"tensor {name} has values that are not finite"
-            raise CheckpointError(what, file=path, fix=AGAIN)
+            raise refuse_file(path, f"tensor {name} has values that are not finite")
     return {name: x.float() if x.dtype == torch.float16 else x for name, x in tensors.items()}
 
 
@@ -215,16 +211,11 @@ def _judge_header(
 ) -> None:
     try:
         with safe_open(find_plain_path(path), framework="pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            found = {
-                name: (tuple(part.get_shape()), str(part.get_dtype()))
-                for name, part in slices.items()
-            }
+            slices = [(name, file.get_slice(name)) for name in file.keys()]  # noqa: SIM118
+            found = {n: (tuple(x.get_shape()), str(x.get_dtype())) for n, x in slices}
     except (SafetensorError, ValueError, OSError) as fault:
-        what = (
-            f"is no valid safetensors file: header or buffer truncated, invalid or "
-            f"corrupt ({fault})"
-        )
+        what = "is no valid safetensors file: header or buffer truncated, invalid or corrupt "
+        what += f"({fault})"
         known = None if raw[8:9] == b"{" else find_raw_format(raw[:HEAD], "safetensors")
         if known:
             what = f"is no valid safetensors file: this is {known[0]}"
@@ -236,11 +227,10 @@ def _judge_header(
         return
     for name in sorted(wanted.keys() ^ found.keys()):
         where = "is missing" if name in wanted else "does not belong there"
-        raise CheckpointError(f"tensor {name} {where}", file=path, fix=AGAIN)
+        raise refuse_file(path, f"tensor {name} {where}")
     for name, (shape, kind) in found.items():
         if shape != wanted[name]:
             what = f"tensor {name} has shape {list(shape)}, not {list(wanted[name])}"
-            raise CheckpointError(what, file=path, fix=AGAIN)
+            raise refuse_file(path, what)
         if kind != dtype:
-            what = f"tensor {name} has dtype {kind}, not {dtype}"
-            raise CheckpointError(what, file=path, fix=AGAIN)
+            raise refuse_file(path, f"tensor {name} has dtype {kind}, not {dtype}")

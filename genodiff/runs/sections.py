@@ -44,6 +44,14 @@ SPECIES = "species"
 LABEL_SETTINGS = ("label_quantiles", "label_column", "label_dropout")
 
 
+def leave_unused_out(written: dict[str, Any], *later: str) -> dict[str, Any]:
+    """Settings without those of `later` that are not given: the digests of runs without them stay.
+
+    A setting that is None, or an empty mapping, is not given.
+    """
+    return {name: x for name, x in written.items() if name not in later or x not in (None, {})}
+
+
 class DataSettings(Settings):
     """Which windows a step sees."""
 
@@ -126,14 +134,8 @@ class DataSettings(Settings):
 
     @model_serializer(mode="wrap")
     def _without_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What is not given of labels and genomes is not written: the digests of runs without them
-        stay.
-        """
-        written: dict[str, Any] = dump(self)
-        for name in (*LABEL_SETTINGS, "temperature", "teacher_weight"):
-            if getattr(self, name) is None:
-                written.pop(name, None)
-        return written
+        """See `leave_unused_out`."""
+        return leave_unused_out(dump(self), *LABEL_SETTINGS, "temperature", "teacher_weight")
 
 
 class OptimSettings(Settings):
@@ -153,10 +155,7 @@ class OptimSettings(Settings):
         float,
         Field(ge=0, le=10, description="Weight decay; not applied to norms, biases, A_log, D."),
     ] = 0.01
-    betas: Annotated[Betas, Field(description="AdamW's two decay rates.")] = (
-        0.9,
-        0.999,
-    )
+    betas: Annotated[Betas, Field(description="AdamW's two decay rates.")] = (0.9, 0.999)
     eps: Annotated[float, Field(gt=0, le=1, description="AdamW's epsilon.")] = 1e-8
     clip: Annotated[float, Field(gt=0, description="Largest gradient norm.")] = 1.0
     ema_decay: Annotated[
@@ -222,11 +221,7 @@ class TrainSettings(Settings):
     ] = 500
     validate_windows: Annotated[
         int,
-        Field(
-            ge=0,
-            le=10**9,
-            description="Validation windows; 0: no validation.",
-        ),
+        Field(ge=0, le=10**9, description="Validation windows; 0: no validation."),
     ] = 64
     keep: Annotated[
         int, Field(ge=1, le=10**6, description="Number of newest checkpoints to keep.")

@@ -12,6 +12,7 @@ import hashlib
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,10 +60,8 @@ class SeenBases(NamedTuple):
         direct = f"{self.in_train:,} of {self.bases:,} scored bases were in its train split"
         words = f"{self.in_kmers:,} of {self.other_bases:,}"
         if self.other_bases == self.bases:
-            direct = (
-                f"it has none of these contigs, and {words} scored bases lie in {K}-mers of its "
-                "train split"
-            )
+            direct = f"it has none of these contigs, and {words} scored bases lie in {K}-mers of "
+            direct += "its train split"
         elif self.other_bases:
             direct += f", and {words} in contigs that it does not have lie in {K}-mers of it"
         note = f"{name} was trained on {source}: {direct}"
@@ -110,12 +109,10 @@ def measure_seen_bases(
     contigs = np.unique(windows.contig_index)
     places = _find_contigs(windows.store, contigs.tolist(), parts)
     known = np.isin(windows.contig_index, np.array([*places], np.int64))
-    seen = sum(
-        _count_inside(
-            windows, np.flatnonzero(windows.contig_index == c), edges, counted, soft_masked
-        )
-        for c, edges in places.items()
-    )
+    seen = 0
+    for contig, edges in places.items():
+        rows = np.flatnonzero(windows.contig_index == contig)
+        seen += _count_inside(windows, rows, edges, counted, soft_masked)
     if known.all():
         return SeenBases(bases, seen)
     others = windows.take(np.flatnonzero(~known))
@@ -166,31 +163,28 @@ def _find_contigs(
     for part in parts:
         for i, length in enumerate(part.store.lengths.tolist()):
             by_length[length].append((part, i))
-    by_hash: dict[int, dict[str, list[tuple[TrainPart, int]]]] = {}
-    found = {}
+
+    @cache
+    def group_by_hash(length: int) -> dict[str, list[tuple[TrainPart, int]]]:
+        groups: dict[str, list[tuple[TrainPart, int]]] = defaultdict(list)
+        for part, i in by_length[length]:
+            groups[hash_contig(part.store, i)].append((part, i))
+        return groups
+
+    found, key = {}, store.manifest["key"]
     for contig in contigs:
         length = int(store.lengths[contig])
         alike = by_length.get(length, [])
-        if len(alike) == 1 and _is_same(store, contig, *alike[0]):
+        if [(part.store.manifest["key"], i) for part, i in alike] == [(key, contig)]:
             found[contig] = _join(alike[0][0].intervals_on(contig))
         elif alike:
-            if length not in by_hash:
-                by_hash[length] = defaultdict(list)
-                for part, i in alike:
-                    by_hash[length][hash_contig(part.store, i)].append((part, i))
-            same = by_hash[length].get(hash_contig(store, contig), [])
-            turned = by_hash[length].get(hash_contig(store, contig, turned=True), [])
+            same = group_by_hash(length).get(hash_contig(store, contig), [])
+            turned = group_by_hash(length).get(hash_contig(store, contig, turned=True), [])
             rows = [row for part, i in same for row in part.intervals_on(i)]
-            rows += [
-                (length - b, length - a) for part, i in turned for a, b in part.intervals_on(i)
-            ]
+            back = [row for part, i in turned for row in part.intervals_on(i)]
             if same or turned:
-                found[contig] = _join(rows)
+                found[contig] = _join([*rows, *((length - b, length - a) for a, b in back)])
     return found
-
-
-def _is_same(store: Store, contig: int, part: TrainPart, other: int) -> bool:
-    return contig == other and part.store.manifest["key"] == store.manifest["key"]
 
 
 def _join(rows: Iterable[tuple[int, int]]) -> NDArray[np.int64]:

@@ -30,10 +30,7 @@ def read_tokenizer(run: Path) -> dict[str, bytes]:
     Raises `CheckpointError`.
     """
     folder = run / FOLDER
-    if folder.is_dir():
-        names = [name for name in (JSON, VOCAB, MERGES, WORDS) if (folder / name).exists()]
-    else:
-        names = []
+    names = [name for name in (JSON, VOCAB, MERGES, WORDS) if (folder / name).exists()]
     return {name: read_bytes(folder / name, _LARGEST) for name in names}
 
 

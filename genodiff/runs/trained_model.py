@@ -71,14 +71,9 @@ class TrainedModel:
         if self.objective.kind not in ("masked", "block"):
             what = f"--block is for masked diffusion, and this is {self.objective.name}"
             raise UsageError(what, file=self.run, fix="leave it out")
-        given = self.config.diffusion
-        diffusion = DiffusionSettings(
-            objective="block",
-            block=size,
-            schedule=given.schedule,
-            schedule_options=given.schedule_options,
-            time_sampling=given.time_sampling,
-        )
+        kept = ("schedule", "schedule_options", "time_sampling")
+        given = {name: getattr(self.config.diffusion, name) for name in kept}
+        diffusion = DiffusionSettings(objective="block", block=size, **given)
         config = self.config.model_copy(update={"diffusion": diffusion})
         config.check_together(self.run)
         return self._replace(config=config)

@@ -68,13 +68,8 @@ def find_trained_on(model: TrainedModel) -> TrainedOn:
     if before is not None and before.unknown:
         return before
     legacy = model.config.data.legacy_caduceus_tiling
-    key = sha256_json(
-        {
-            "data": model.data["fingerprint"],
-            "legacy": legacy,
-            "before": None if before is None else before.key,
-        }
-    )
+    decisive = {"data": model.data["fingerprint"], "legacy": legacy}
+    key = sha256_json(decisive | {"before": None if before is None else before.key})
 
     def open_all(store: Store | None = None) -> list[TrainPart]:
         recipe = find_recipe(model.config)
@@ -115,8 +110,8 @@ def _find_start(model: TrainedModel) -> TrainedOn:
 def _describe_published(source: dict[str, Any]) -> str:
     config = source.get("config")
     named = config.get("_name_or_path") if isinstance(config, dict) else None
-    for name in (Path(str(source.get("path"))).name, str(named).rpartition("/")[2]):
-        for pattern, data in _KNOWN_NAMES.items():
-            if re.match(pattern, name):
-                return f"published weights, trained on {data} by their authors"
+    names = Path(str(source.get("path"))).name, str(named).rpartition("/")[2]
+    for pattern, data in _KNOWN_NAMES.items():
+        if any(re.match(pattern, name) for name in names):
+            return f"published weights, trained on {data} by their authors"
     return "published weights: their training data are not recorded"

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 from genodiff.alphabet import DNA
 from genodiff.data.dna_store import build_dna_store, find_dna_store
 from genodiff.data.recipe import Recipe
-from genodiff.data.splits import stretch_intervals
 from genodiff.data.store import Store
-from genodiff.data.stretches import Coded
+from genodiff.data.stretches import Coded, find_intervals, read_stretches
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
@@ -63,16 +62,10 @@ def list_stretches(
     store: Store, split: str, *, legacy_caduceus_tiling: bool = False
 ) -> list[tuple[str, int, Coded]]:
     """The intervals of a split: each its contig, its start there and its codes, read one by one."""
-    intervals = store.intervals_of(split)
-    if legacy_caduceus_tiling:
-        intervals = stretch_intervals(intervals, store.lengths)
-    rows = zip(
-        intervals.contig.tolist(), intervals.start.tolist(), intervals.end.tolist(), strict=True
-    )
-    return [
-        (store.names[c], a, Coded(store.flat[store.offsets[c] + a : store.offsets[c] + b]))
-        for c, a, b in rows
-    ]
+    intervals = find_intervals(store, split, legacy_caduceus_tiling=legacy_caduceus_tiling)
+    names = [store.names[contig] for contig in intervals.contig.tolist()]
+    codes = read_stretches(store, intervals)
+    return list(zip(names, intervals.start.tolist(), codes, strict=True))
 
 
 def open_split_memory(
@@ -88,8 +81,7 @@ def open_split_memory(
     `folder`: in place of the cache's own. A folder that holds the memory of something else is
     refused. Raises `DataError` for that, and where the split is empty or too long for a memory.
     """
-    stretches = list_stretches(store, split, legacy_caduceus_tiling=legacy_caduceus_tiling)
-    return _open_memory(store, split, stretches, k, folder)[0]
+    return _open_memory(store, split, legacy_caduceus_tiling, k, folder)[0]
 
 
 def open_train_memory(
@@ -110,9 +102,8 @@ def open_train_memory(
     if store is None or store.fingerprint != model.data.get("fingerprint"):
         store = open_trained_store(model, offline, named)
     legacy = model.config.data.legacy_caduceus_tiling
-    stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy)
     remembered = model.data.get("memory") or (find_named(_FITTED)(model.run) if fitted else None)
-    return _open_of_store(store, stretches, remembered)
+    return open_memory_of_run(store, legacy_caduceus_tiling=legacy, remembered=remembered)
 
 
 def open_memory_of_run(
@@ -123,56 +114,33 @@ def open_memory_of_run(
     `remembered` is what a run that goes on says of its own. Raises `DataError` where that is
     another one.
     """
-    stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling)
-    return _open_of_store(store, stretches, remembered)
-
-
-def search_everywhere(found: TrainMemory) -> TrainMemory:
-    """The same memory, which tries every place of its text and not only those of its index."""
-    memory = found.memory.with_effort(replace(found.memory.effort, scored=None))
-    return found._replace(memory=memory, told={**found.told, "effort": asdict(memory.effort)})
-
-
-def _open_of_store(
-    store: Store, stretches: list[tuple[str, int, Coded]], remembered: dict[str, Any] | None
-) -> TrainMemory:
-    memory, folder = _open_memory(store, "train", stretches, None, None)
-    contigs = KnownContigs.of_store(store)
-    memory, told = _tell(memory, folder, store.source.path, contigs, remembered)
-    return TrainMemory(memory, contigs, told, store)
-
-
-def _tell(
-    memory: Memory,
-    folder: Path,
-    source: str | None,
-    contigs: KnownContigs,
-    remembered: dict[str, Any] | None,
-) -> tuple[Memory, dict[str, Any]]:
-    """A memory with what an output says of it; with the numbers of the run that remembers it."""
-    fingerprint = fingerprint_memory(folder)
+    memory, folder = _open_memory(store, "train", legacy_caduceus_tiling)
+    contigs, fingerprint = KnownContigs.of_store(store), fingerprint_memory(folder)
     if remembered is not None:
-        if remembered.get("fingerprint") != fingerprint:
-            raise DataError(
-                f"is another memory than the run recorded: its fingerprint is "
-                f"{fingerprint}, but was {remembered.get('fingerprint')}",
-                file=folder,
-                fix="restore that training genome, or start a new run (or fit again what was "
-                "fitted: `genodiff checkpoint fit-memory`)",
-            )
+        if (before := remembered.get("fingerprint")) != fingerprint:
+            what = "is another memory than the run recorded: its fingerprint is "
+            fix = "restore that training genome, or start a new run (or fit again what was "
+            fix += "fitted: `genodiff checkpoint fit-memory`)"
+            raise DataError(f"{what}{fingerprint}, but was {before}", file=folder, fix=fix)
         numbers = MemoryNumbers.parse(remembered["numbers"], file=folder, error=DataError)
         memory = memory.with_numbers(numbers).with_effort(Effort(**remembered["effort"]))
     told = {
         "folder": str(folder),
         "fingerprint": fingerprint,
-        "source": source,
+        "source": store.source.path,
         "content": contigs.content,
         "split": "train",
         "bases": memory.text.n_bases,
         "numbers": memory.numbers.model_dump(mode="json"),
         "effort": asdict(memory.effort),
     }
-    return memory, told
+    return TrainMemory(memory, contigs, told, store)
+
+
+def search_everywhere(found: TrainMemory) -> TrainMemory:
+    """The same memory, which tries every place of its text and not only those of its index."""
+    memory = found.memory.with_effort(replace(found.memory.effort, scored=None))
+    return found._replace(memory=memory, told={**found.told, "effort": asdict(memory.effort)})
 
 
 def leave_out_own(
@@ -183,9 +151,9 @@ def leave_out_own(
     A window that holds a base of the memory leaves out its own locus, with its length on either
     side; any other leaves out nothing.
     """
-    contigs = store.find_contigs(flat_start)
     found = []
-    for at, n, contig in zip(flat_start, length, contigs.tolist(), strict=True):
+    contigs = store.find_contigs(flat_start).tolist()
+    for at, n, contig in zip(flat_start, length, contigs, strict=True):
         start = int(at) - int(store.offsets[contig])
         found.append(leave_out_locus(memory, store.names[contig], start, start + int(n)))
     return found
@@ -219,7 +187,10 @@ def open_trained_store(
         recipe = find_named(f"{_FEED}:find_recipe")(model.config)
         store: Store | None = find_dna_store(recipe, model.data)
         if store is None and named is not None:
-            store = _build_same(recipe, named, model.data)
+            with Genome(named, goes_round=True) as genome:
+                is_own = is_own_genome(recipe, model.data, genome)
+            if is_own:
+                store = build_dna_store(recipe, named, offline=True, tell_splits=False)
         if store is None:
             store = find_named(f"{_FEED}:open_data")(
                 model.config, model.run, offline=offline, remembered=model.data, tell_splits=False
@@ -247,21 +218,14 @@ def is_own_genome(recipe: Recipe, remembered: Mapping[str, Any], genome: Genome)
     return hash_letters(rows) == letters
 
 
-def _build_same(recipe: Recipe, fasta: str | Path, remembered: dict[str, Any]) -> Store | None:
-    """The store of `fasta` where it holds the genome that a run remembers; else None."""
-    with Genome(fasta, goes_round=True) as genome:
-        if not is_own_genome(recipe, remembered, genome):
-            return None
-    return build_dna_store(recipe, fasta, offline=True, tell_splits=False)
-
-
 def _open_memory(
     store: Store,
     split: str,
-    stretches: list[tuple[str, int, Coded]],
-    k: int | None,
-    folder: str | Path | None,
+    legacy: bool,
+    k: int | None = None,
+    folder: str | Path | None = None,
 ) -> tuple[Memory, Path]:
+    stretches = list_stretches(store, split, legacy_caduceus_tiling=legacy)
     if not stretches:
         fix = "choose a split that has intervals"
         raise DataError(f"split {split} holds nothing to index", file=store.path, fix=fix)
