@@ -1,6 +1,8 @@
-"""What tests of objectives share: denoisers of worlds, means over all masks and orders."""
+"""Helpers for tests of objectives: denoisers of worlds, means over masks and orders."""
 
 import itertools
+import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -10,6 +12,7 @@ from genodiff.diffusion.masked import Clean, counts
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.diffusion.schedule import Schedule
 
+Network = Callable[[Tensor, Tensor], Tensor]
 WORLDS = [markov_chain(3), copy_task(3), independent(2)]
 NEVER = -1e4
 
@@ -33,6 +36,29 @@ def with_mask(world: World, mask_logit: float, noise: float = 0.0, seed: int = 0
     return denoiser
 
 
+def read_one_way(world: World) -> Network:
+    """The perfect network that reads one way: position i knows the tokens before it."""
+
+    def network(xt: Tensor, sigma: Tensor) -> Tensor:
+        hidden = torch.full((len(xt), world.length), world.mask_id)
+        rows = [torch.cat([xt[:, 1 : i + 1], hidden[:, i:]], 1) for i in range(xt.shape[1])]
+        return torch.stack([world.denoiser(row, sigma)[:, i] for i, row in enumerate(rows)], 1)
+
+    return network
+
+
+def as_ratios(world: World, net: Network) -> Network:
+    """The scores of a network of probabilities: their ratios sum to one."""
+    columns = list(world.targets)
+
+    def network(xt: Tensor, sigma: Tensor) -> Tensor:
+        logits = net(xt, sigma)
+        logits[..., columns] = logits[..., columns].log_softmax(-1) + math.log(len(columns))
+        return logits
+
+    return network
+
+
 def draws(u_mask: Tensor, t: Tensor) -> Draws:
     """Every window at its own time, to 2^-40, whatever the way that times are drawn."""
     return Draws(u_mask, t % 1, 0.0, (t.double() * 2**40).round().long(), 2**40)
@@ -46,10 +72,8 @@ def mean_over_masks(of: Objective, denoiser, x0: Tensor, steps: int, schedule: S
     for i in range(1, steps + 1):
         ends = schedule.masked(torch.tensor([i - 1, i], dtype=torch.float64) / steps)
         s, t = (0.0 if i == 1 else float(ends[0])), float(ends[1])
-        chance, place = (
-            torch.tensor([s, t - s, 1 - t], dtype=torch.float64),
-            torch.tensor([s / 2, (s + t) / 2, (t + 1) / 2]),
-        )
+        chance = torch.tensor([s, t - s, 1 - t], dtype=torch.float64)
+        place = torch.tensor([s / 2, (s + t) / 2, (t + 1) / 2])
         fate = torch.tensor(fates)
         weight = chance[fate].prod(-1, keepdim=True).expand(fate.shape)
         time = torch.full((len(fate),), (i - 0.5) / steps, dtype=torch.float64)
@@ -94,10 +118,8 @@ def everything(world: World) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     and p(x0).
     """
     masks = torch.tensor(list(itertools.product((False, True), repeat=world.length)))
-    x0, masked = (
-        world.sequences.repeat_interleave(len(masks), 0),
-        masks.repeat(len(world.sequences), 1),
-    )
+    x0 = world.sequences.repeat_interleave(len(masks), 0)
+    masked = masks.repeat(len(world.sequences), 1)
     return (
         x0,
         masked,

@@ -1,6 +1,7 @@
-"""What tests of samplers share: uniforms, masks, a denoiser that looks at the whole sequence."""
+"""Helpers for tests of samplers: uniforms, masks, denoisers of whole sequences."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -38,6 +39,21 @@ def run_sampler(
 
 def masks(n: int, length: int, mask_id: int = 3) -> Tensor:
     return torch.full((n, length), mask_id)
+
+
+def watch(
+    look: Callable[[Tensor, Tensor], Any] = lambda xt, sigma: (xt != 3).sum().item(),
+) -> tuple[list[Any], Callable[[Tensor, Tensor], Tensor]]:
+    """What is seen of each evaluation, at first the number of visible tokens, and the network that
+    looks and predicts nothing.
+    """
+    seen: list[Any] = []
+
+    def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
+        seen.append(look(xt, sigma))
+        return torch.zeros(*xt.shape, 12)
+
+    return seen, denoiser
 
 
 def mixing(

@@ -1,4 +1,4 @@
-"""The bound: exact in solvable worlds, unbiased in every estimate, never below the truth."""
+"""The bound: exact in enumerated worlds, unbiased estimates, never below the entropy."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ from worlds import World, copy_task, independent, markov_chain
 
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
 from genodiff.diffusion.loss import continuous_time_loss, discrete_time_loss, exact_count_loss
-from genodiff.diffusion.masked import Clean, counts, times
+from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.schedule import (
     Cosine,
     CosineSquared,
@@ -27,7 +27,7 @@ from genodiff.diffusion.schedule import (
     Schedule,
 )
 
-F1, F2, F3 = markov_chain(), copy_task(), independent()
+F1 = markov_chain()
 FIVE = [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial(power=2.0)]
 F1_NELBO = {  # T: linear, cosine, cosine squared, one minus cosine, 1 - t^2; six decimals
     1: (2.772589, 2.772589, 2.772589, 2.772589, 2.772589),
@@ -94,7 +94,7 @@ def test_the_bound_of_t_steps_is_the_published_table_for_all_five_schedules(n_st
     assert found == pytest.approx(F1_NELBO[n_steps], abs=5.1e-7)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
 @pytest.mark.parametrize("n_steps", [1, 2, 4, 10, 100])
 def test_the_bound_of_t_steps_equals_enumeration_by_hand_to_1e_minus_8(noise, n_steps):
@@ -120,36 +120,13 @@ def test_the_copy_task_costs_its_closed_form(length, n_symbols, n_steps):
     assert nelbo_exact(world_terms(world)).item() == pytest.approx(math.log(n_symbols), abs=1e-9)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
 @pytest.mark.parametrize("n_steps", [1, 2, 17])
 def test_independent_tokens_cost_their_entropy_whatever_the_schedule(noise, n_steps):
     world = independent(3, (0.1, 0.2, 0.7))
     assert nelbo_discrete(world_terms(world), noise, n_steps).item() == pytest.approx(
         world.entropy, abs=1e-10
-    )
-
-
-def test_uniform_bases_cost_two_bits_each():
-    assert nelbo_exact(world_terms(F3)).item() / F3.length / math.log(2) == pytest.approx(
-        2, abs=1e-12
-    )
-
-
-@pytest.mark.parametrize("noise", FIVE, ids=repr)
-def test_more_steps_never_cost_a_perfect_denoiser_more(noise):
-    terms = world_terms(F1)
-    bounds = [nelbo_discrete(terms, noise, 2**i).item() for i in range(10)]
-    assert all(a >= b for a, b in itertools.pairwise(bounds))
-    assert bounds[-1] > nelbo_exact(terms).item()
-
-
-def test_one_step_costs_the_total_correlation_more_than_the_entropy():
-    excess = nelbo_discrete(world_terms(F1), Linear(), 1).item() - F1.entropy
-    assert (
-        excess
-        == pytest.approx(4 * math.log(2) - F1.entropy, abs=1e-12)
-        == pytest.approx(1.104193, abs=5e-7)
     )
 
 
@@ -244,33 +221,3 @@ def test_discrete_time_averages_to_the_bound_of_t_steps(noise, n_steps):
             F1.diffusion(noise), F1.denoiser, Clean(x0, ok, weight), t, u, n_steps
         ).nats.item()
     assert mean == pytest.approx(nelbo_discrete(world_terms(F1), noise, n_steps).item(), abs=1e-9)
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("method", ["iid", "stratified", "systematic"])
-@pytest.mark.parametrize("estimate", ["exact count", "continuous", "discrete"])
-def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(method, estimate):
-    """Batches of 8 with each way of drawing times; windows keep their slots throughout."""
-    g = torch.Generator().manual_seed(11)
-    batch, repeats = 8, 600
-    diffusion, slot = F1.diffusion(), torch.arange(batch)
-    ok = torch.ones(batch, 4, dtype=torch.bool)
-    x0 = F1.sequences[[0, 0, 1, 3, 5, 15, 15, 8]]
-    terms = torch.stack([count_terms(diffusion, F1.denoiser, x, ok[0]) for x in x0]).mean(0)
-    n_steps = 3
-    expected = (
-        nelbo_discrete(terms, Linear(), n_steps) if estimate == "discrete" else nelbo_exact(terms)
-    )
-    found = []
-    for _ in range(repeats):
-        own = torch.rand(batch, generator=g, dtype=torch.float64)
-        t = times(method, own, torch.rand(1, generator=g).item(), slot, batch)
-        u = torch.rand(batch, 4, generator=g, dtype=torch.float64)
-        if estimate == "exact count":
-            loss = exact_count_loss(diffusion, F1.denoiser, Clean(x0, ok), counts(t, ok.sum(-1)), u)
-        elif estimate == "continuous":
-            loss = continuous_time_loss(diffusion, F1.denoiser, Clean(x0, ok), t, u)
-        else:
-            loss = discrete_time_loss(diffusion, F1.denoiser, Clean(x0, ok), t, u, n_steps)
-        found.append(loss.nats.item() / batch)
-    assert abs(np.mean(found) - expected.item()) < 4 * np.std(found) / math.sqrt(repeats)

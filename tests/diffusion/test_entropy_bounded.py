@@ -1,11 +1,10 @@
-"""Entropy-bounded unmasking against its law and its bound."""
+"""Entropy-bounded unmasking against its enumerated distribution and its bound."""
 
 import itertools
 import math
 
 import pytest
-import torch
-from sampling import draws, masks
+from sampling import draws, masks, watch
 from small_worlds import MASK, States, assert_counts, divergence, random_world
 from torch import Tensor
 from worlds import copy_task, markov_chain
@@ -59,7 +58,7 @@ def exact_law(states: States, bound: float) -> tuple[Tensor, float, float]:
 
 @pytest.mark.parametrize("bound", [0.0, 0.4, 1.3, 3.0, math.inf])
 def test_samples_follow_the_exact_law_and_its_evaluations(bound):
-    world, n = random_world(seed=3, spread=1.5), 20_000
+    world, n = random_world(seed=3, letters=3, spread=1.5), 10_000
     law, evaluations, _ = exact_law(States(world), bound)
     found = run(world, n, bound)
     assert_counts(world, found.x0, law)
@@ -67,21 +66,15 @@ def test_samples_follow_the_exact_law_and_its_evaluations(bound):
     assert abs(found.nfe.double().mean().item() - evaluations) < 4 * spread + 1e-9
 
 
-@pytest.mark.parametrize("bound", [0.4, 1.3, 3.0])
+@pytest.mark.parametrize("bound", [0.0, 0.4, 1.3, 3.0])
 def test_the_divergence_is_at_most_the_bound_for_each_evaluation_of_several(bound):
-    for seed in range(3):
-        world = random_world(seed=seed, spread=1.5)
+    for seed in range(2):
+        world = random_world(seed=seed, letters=3, spread=1.5)
         law, evaluations, several = exact_law(States(world), bound)
         # The means are over samples; over data they are those of the same chain, told the data.
         worst = bound * (world.length - 1)
-        assert divergence(world.p, law) <= min(bound * evaluations, worst) + several * 1e-12
-
-
-def test_a_bound_of_nothing_is_one_position_at_a_time_and_the_law_of_the_data():
-    world = random_world(seed=5)
-    law, evaluations, several = exact_law(States(world), 0.0)
-    assert (evaluations, several) == (pytest.approx(4), 0)
-    assert divergence(world.p, law) == pytest.approx(0, abs=1e-12)
+        assert divergence(world.p, law) <= min(bound * evaluations, worst) + 1e-12
+        assert bound > 0 or several == 0  # one position at a time has the law of the data
 
 
 def test_positions_without_entropy_come_along_for_free():
@@ -90,17 +83,8 @@ def test_positions_without_entropy_come_along_for_free():
     assert (found.x0 == found.x0[:, :1]).all()
 
 
-def test_all_at_once_without_a_bound():
-    assert (run(markov_chain(), 50, math.inf).nfe == 1).all()
-
-
 def test_equal_entropies_go_by_the_uniform():
-    u, seen = draws(1, 6), []
-
-    def flat(x: Tensor, sigma: Tensor) -> Tensor:
-        seen.append((x != 3)[0])
-        return torch.zeros(*x.shape, 12)
-
+    u, (seen, flat) = draws(1, 6), watch(lambda x, sigma: (x != 3)[0])
     entropy_bounded(random_world().diffusion(), flat, masks(1, 6), SamplerOptions(**u), bound=0.0)
     order = [int((b.int() - a.int()).argmax()) for a, b in itertools.pairwise(seen)]
     assert order == u["u_order"][0].argsort()[:-1].tolist()

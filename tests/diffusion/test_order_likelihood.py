@@ -1,4 +1,4 @@
-"""Exact likelihoods of samplers, where every sequence is listed."""
+"""Exact likelihoods of samplers, against enumeration of all sequences."""
 
 import itertools
 import math
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from sampling import draws, masks, run_sampler
+from sampling import draws, masks, run_sampler, watch
 from small_worlds import MASK, TARGETS, States, assert_counts, complement, random_world
 from torch import Tensor
 from worlds import World, markov_chain
@@ -69,7 +69,7 @@ def test_every_sampler_with_an_order_is_a_case():
     assert {name for name, *_ in CASES} == set(ORDERED)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @each_case
 @pytest.mark.parametrize("how", [{}, {"temperature": 0.6, "top_p": 0.8}, {"temperature": 0.0}])
 @pytest.mark.parametrize("seed", [None, 1])
@@ -80,10 +80,10 @@ def test_over_all_sequences_it_sums_to_one(name, steps, settings, how, seed):
     assert torch.equal(found.step.amax(-1) + 1, found.nfe)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @each_case
 def test_samples_follow_the_law_that_is_scored(name, steps, settings):
-    n, network, u = 20_000, wrong(), draws(1, 4, seed=5)["u_order"]
+    n, network, u = 8_000, wrong(), draws(1, 4, seed=5)["u_order"]
     law = (-score(name, network, WORLD.sequences, steps, settings=settings, u_order=u).total).exp()
     options = SamplerOptions(u.expand(n, 4), draws(n, 4, seed=6)["u_token"], steps)
     drawn = SAMPLERS[name].draw(WORLD.diffusion(), network, masks(n, 4), options, **settings)
@@ -181,7 +181,7 @@ def peeks(sampler: Sampler, network: Network, settings: dict, steps: int = 9) ->
     return False
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @each_case
 def test_no_order_peeks(name, steps, settings):
     assert not peeks(SAMPLERS[name], wrong(), settings, steps)
@@ -237,12 +237,7 @@ def test_the_mean_over_random_orders_is_the_bound():
 
 
 def test_the_new_orders_draw_what_they_score():
-    seen = []
-
-    def network(x: Tensor, sigma: Tensor) -> Tensor:
-        seen.append((x == MASK)[0].tolist())
-        return torch.zeros(*x.shape, 12)
-
+    seen, network = watch(lambda x, sigma: (x == MASK)[0].tolist())
     xt = torch.tensor([[3, 7, 3, 3, 8, 3]])
     run_sampler(SAMPLERS["both-ends"], WORLD.diffusion(), network, xt, **draws(1, 6))
     first = [[i for i in range(6) if a[i] and not b[i]] for a, b in itertools.pairwise(seen)]

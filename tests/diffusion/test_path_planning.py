@@ -1,4 +1,4 @@
-"""P2 against its law, by walking over all states and all draws."""
+"""P2 against its enumerated distribution and its published code."""
 
 import itertools
 
@@ -48,7 +48,7 @@ def exact_law(states: States, kept: list[int], eta: float) -> Tensor:
 
 @pytest.mark.parametrize("eta", [0.5, 1.0, 3.0])
 def test_samples_follow_the_exact_law(eta):
-    states, n = untrained(), 30_000
+    states, n = untrained(), 20_000
     exact = exact_law(states, [1, 2, 3], eta)
     found = plan(states, n, eta=eta, noise=0.0)
     assert_counts(states.world, found.x0, exact)
@@ -95,7 +95,7 @@ def test_samples_with_noise_follow_the_published_code(eta):
 
 @pytest.mark.parametrize("step", [0, 5])
 def test_the_noise_is_that_which_drew_the_token(step):
-    random, n = torch.Generator().manual_seed(1), 40_000
+    random, n = torch.Generator().manual_seed(1), 20_000
     logp = torch.tensor([0.55, 0.3, 0.15, 0.0]).double().log().expand(n, 4)
     uniform = torch.rand(n, 4, generator=random, dtype=torch.float64)
     score, token = (logp - torch.log(-torch.log(uniform))).log_softmax(-1).max(-1)
@@ -147,17 +147,6 @@ def test_tokens_are_taken_back_only_where_eta_says_so():
 
     assert count_taken_back(0.0) == 0
     assert count_taken_back(3.0) > count_taken_back(1.0) > 0
-
-
-@pytest.mark.parametrize("noise", [0.0, 1.0])
-def test_its_order_prefers_likely_tokens_so_its_law_is_not_the_denoisers(noise):
-    from worlds import independent
-
-    world, n = independent(3, (0.1, 0.2, 0.7)), 20_000
-    options = SamplerOptions(**draws(n, 3), steps=3)
-    found = path_planning(world.diffusion(), world.denoiser, masks(n, 3), options, 1.0, noise)
-    share = (found.x0 == world.targets[2]).double().mean().item()
-    assert share > 0.75  # 0.7 in the data
 
 
 @pytest.mark.parametrize("setting", ["eta", "noise"])

@@ -1,13 +1,12 @@
-"""Samplers: their evaluations, and what must never change their result."""
+"""Samplers: their evaluations, and invariances of their result."""
 
-import math
 from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampling import DNA, draws, masks, mixing, run_sampler
+from sampling import DNA, draws, masks, mixing, run_sampler, watch
 from strategies import windows
 from torch import Tensor
 
@@ -16,7 +15,7 @@ from genodiff.diffusion.sampler import SAMPLERS, revealed_share
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.samplers.confidence import confidence
 from genodiff.diffusion.samplers.first_hitting import first_hitting
-from genodiff.diffusion.schedule import Cosine, Geometric, Linear, LogLinear, OneMinusCosine
+from genodiff.diffusion.schedule import Geometric, Linear, LogLinear, OneMinusCosine
 
 # what is kept and what comes out
 
@@ -66,41 +65,6 @@ def test_what_is_visible_stays_no_mask_is_left_and_only_targets_come_out(
 # evaluations
 
 
-@pytest.mark.parametrize(("steps", "length"), [(8, 16), (64, 24), (1000, 10)])
-def test_the_mean_number_of_evaluations_is_the_closed_form(steps, length):
-    n = 4000
-    done = run_sampler(
-        ancestral,
-        DNA,
-        lambda x, s: torch.zeros(*x.shape, 12),
-        masks(n, length),
-        **draws(n, length),
-        steps=steps,
-    )
-    expected = steps * (1 - (1 - 1 / steps) ** length)
-    spread = done.nfe.double().std().item() / math.sqrt(n)
-    assert abs(done.nfe.double().mean().item() - expected) < 4 * spread + 1e-9
-    assert done.nfe.max() <= min(steps, length)
-
-
-@pytest.mark.parametrize(
-    "noise", [Linear(), Cosine(), LogLinear(0.2), Geometric(0.5, 3.0)], ids=repr
-)
-def test_as_much_is_revealed_at_each_step_as_the_schedule_says(noise):
-    steps, n = 6, 60_000
-    left: list[float] = []
-
-    def watching(xt: Tensor, sigma: Tensor) -> Tensor:
-        left.append((xt == 3).double().mean().item())
-        return torch.zeros(*xt.shape, 12)
-
-    run_sampler(ancestral, MaskedDiffusion(noise, 3, (7, 8)), watching, masks(1, n), **draws(1, n),
-                steps=steps)  # fmt: skip
-    times = 1 - torch.arange(steps, dtype=torch.float64) / steps
-    expected = noise.masked(times) / noise.masked(times[:1])
-    assert left == pytest.approx(expected.tolist(), abs=4 * 0.5 / math.sqrt(n))
-
-
 def test_the_share_revealed_ends_at_one_and_starts_from_the_prior():
     for noise in (Linear(), LogLinear(0.3), Geometric(0.5, 3.0)):
         share = revealed_share(noise, 7)
@@ -111,12 +75,7 @@ def test_the_share_revealed_ends_at_one_and_starts_from_the_prior():
 
 
 def test_confidence_reveals_the_schedules_share_rounded_at_each_step():
-    revealed: list[int] = []
-
-    def watching(xt: Tensor, sigma: Tensor) -> Tensor:
-        revealed.append((xt != 3).sum().item())
-        return torch.zeros(*xt.shape, 12)
-
+    revealed, watching = watch()
     done = run_sampler(confidence, DNA, watching, masks(1, 10), **draws(1, 10), steps=4)
     assert revealed == [0, 2, 5, 8]
     assert done.nfe.tolist() == [4]
@@ -126,24 +85,14 @@ def test_confidence_reveals_the_schedules_share_rounded_at_each_step():
 
 
 def test_a_uniform_on_the_edge_between_two_steps_belongs_to_the_later_one():
-    visible: list[int] = []
-
-    def watching(xt: Tensor, sigma: Tensor) -> Tensor:
-        visible.append((xt != 3).sum().item())
-        return torch.zeros(*xt.shape, 12)
-
+    visible, watching = watch()
     u_order = torch.tensor([[0.5, 0.0, 0.75, 0.25]], dtype=torch.float64)
     run_sampler(ancestral, DNA, watching, masks(1, 4), u_order=u_order, u_token=u_order, steps=4)
     assert visible == [0, 1, 2, 3]
 
 
 def test_equal_confidence_goes_by_the_smaller_uniform():
-    seen: list[Tensor] = []
-
-    def watching(xt: Tensor, sigma: Tensor) -> Tensor:
-        seen.append((xt != 3)[0])
-        return torch.zeros(*xt.shape, 12)
-
+    seen, watching = watch(lambda xt, sigma: (xt != 3)[0])
     u = draws(1, 8)
     run_sampler(confidence, DNA, watching, masks(1, 8), **u, steps=4)
     assert set(seen[1].nonzero()[:, 0].tolist()) == set(u["u_order"][0].argsort()[:2].tolist())
@@ -195,12 +144,7 @@ def test_skipping_idle_steps_changes_no_sample_with_or_without_time_conditioning
 
 
 def test_a_time_conditioned_denoiser_is_told_the_time_of_each_step():
-    told: list[float] = []
-
-    def watching(xt: Tensor, sigma: Tensor) -> Tensor:
-        told.extend(sigma.tolist())
-        return torch.zeros(*xt.shape, 12)
-
+    told, watching = watch(lambda xt, sigma: sigma.item())
     u = draws(1, 40)
     diffusion = MaskedDiffusion(LogLinear(0.01), 3, (7, 8), time_conditioning=True)
     for sampler in (ancestral, confidence):

@@ -1,4 +1,4 @@
-"""Ancestral sampling of noise of letters: the law of what it draws, from Bayes' rule alone."""
+"""Ancestral sampling under uniform noise against Bayes' rule."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from genodiff.diffusion.samplers.uniform_ancestral import uniform_ancestral
 from genodiff.errors import UsageError
 
 WORLD = random_world(2, 4, seed=5)
-N = 30_000
+N = 10_000
 
 
 def looked_up(world: World, network: Network, share: float, ends: list[float]) -> Network:
@@ -45,7 +45,7 @@ def of_sequences(world: World, law: Tensor) -> Tensor:
     return torch.stack([law[(states == x).all(-1).nonzero()[0, 0]] for x in world.sequences])
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("correct", [0.0, 0.5])
 @pytest.mark.parametrize("steps", [1, 4])
@@ -129,23 +129,6 @@ def test_a_sequence_that_no_step_changed_is_not_looked_at_again():
     assert found.nfe.sum() == sum(calls)
     assert int(found.nfe.max()) < 20  # at most nine changes and a look
     assert (found.x0 == 8).all()
-
-
-def test_what_is_given_stays_and_a_record_is_a_function_of_its_own_draws():
-    world = random_world(3, 4, seed=7)
-    network = wrong(world, 0.0)
-    xt = masks(40, 3)
-    xt[::2, 1] = 9
-    given = draws(40, 3, seed=2)
-    whole = uniform_ancestral(world.diffusion(), network, xt, SamplerOptions(**given, steps=6))
-    assert (whole.x0[::2, 1] == 9).all()
-    for rows in (slice(3, 4), slice(10, 27)):
-        some = {name: u[rows] for name, u in given.items()}
-        part = uniform_ancestral(
-            world.diffusion(), network, xt[rows], SamplerOptions(**some, steps=6)
-        )
-        assert torch.equal(part.x0, whole.x0[rows])
-        assert torch.equal(part.nfe, whole.nfe[rows])
 
 
 @pytest.mark.parametrize(
