@@ -271,6 +271,7 @@ def _list_contigs(fasta: Path) -> list[tuple[str, int]]:
 
 TRUTH_SETS: dict[str, Callable[[Model, dict[str, tuple[int, int]]], dict[str, Any]]] = {
     "yeast": measure_natural,
+    "yeast-taught": measure_natural,
     "ecoli": measure_footprints,
 }
 
