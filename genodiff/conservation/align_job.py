@@ -83,16 +83,12 @@ class AlignJob(Job[AlignRequest]):
         return told | {
             "holds": ALIGNED, "format": "npy", "request": self.name_request(whole=True),
             "cut": list(self.run_of.cut), "intervals": [list(i) for i in self.run_of.intervals],
-            "bases": self.total, "aligned": sum(map(_count_aligned, every)),
+            "bases": self.total, "aligned": sum(int(_read_entry(row)[:, 4].sum()) for row in every),
         }  # fmt: skip
 
 
 def _read_entry(row: bytes) -> Runs:
     return np.frombuffer(row, "<i8", offset=16).reshape(-1, len(RUN))
-
-
-def _count_aligned(row: bytes) -> int:
-    return int(_read_entry(row)[:, 4].sum())
 
 
 def write_paf(

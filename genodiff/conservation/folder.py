@@ -138,7 +138,10 @@ def write_constraint(
         }  # fmt: skip
         if classes is not None:
             summary["classes"] = measure_classes(run, rows, elements, classes)
-            atomic.write_text(folder / "classes.tsv", format_classes(summary["classes"]))
+            columns = ("class", "bases", "scored", "in_elements", *VALUES)
+            lines = [columns, *([row[name] for name in columns] for row in summary["classes"])]
+            text = "".join("\t".join(map(str, line)) + "\n" for line in lines)
+            atomic.write_text(folder / "classes.tsv", text)
         strongest = sorted(elements, key=lambda one: (-one.lod, one.contig, one.start))
         around = _read_around(run, rows, strongest[0]) if strongest else None
         page = find_named(_RENDER)(summary, assembly, strongest, around)
@@ -244,10 +247,3 @@ def measure_classes(
         counts = {"bases": whole, "scored": valued, "in_elements": int(inside[at].sum())}
         found.append({"class": name, **counts, **dict(zip(VALUES, means, strict=True))})
     return [one for one in found if one["bases"]]
-
-
-def format_classes(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows of `measure_classes` as a table."""
-    names = ("class", "bases", "scored", "in_elements", *VALUES)
-    lines = ["\t".join(names), *("\t".join(str(row[name]) for name in names) for row in rows)]
-    return "\n".join(lines) + "\n"

@@ -50,15 +50,11 @@ class ConstraintJob(Job[ConstraintRequest]):
     """The job of `ConstraintRequest`."""
 
     noun = "bases"
-
-    @property
-    def needs_torch(self) -> bool:
-        return False
+    needs_torch = False
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request
         self.genome = open_target(stack, asked.genome, "constraint")
-        self.path = self.genome.path
         self.hashes[str(asked.genome)] = self.genome.sha256
         wanted = list_intervals(self.genome, asked.region, asked.bed)
         self.run_of = ConstraintRun.make(self.genome, wanted, asked.part)
@@ -71,14 +67,13 @@ class ConstraintJob(Job[ConstraintRequest]):
     def list_files(self) -> list[str]:
         if self.request.part is not None:
             return super().list_files()
-        names = self.form.list_files(name_assembly(self.path))
+        names = self.form.list_files(name_assembly(self.genome.path))
         return [f"{str(self.request.out).rstrip('/')}/{name}" for name in names]
 
     def plan(self) -> dict[str, Any]:
-        rows = self.listed.rows
         return plan_reading(
             self.run_of, self.total, self.listed, formats=list(self.form.formats),
-            journal_bytes=self.total * (4 * COLUMNS + len(rows)),
+            journal_bytes=self.total * (4 * COLUMNS + len(self.listed.rows)),
         )  # fmt: skip
 
     def identify(self) -> dict[str, Any]:
@@ -103,7 +98,7 @@ class ConstraintJob(Job[ConstraintRequest]):
             what = f"related genomes align to {n}: rate 1 cannot be estimated"
             other = "neutral sites (--neutral BED)" if file is None else "other sites"
             fix = f"give more closely related genomes, or {other}"
-            raise DataError(what, file=file or self.path, fix=fix)
+            raise DataError(what, file=file or self.genome.path, fix=fix)
         _log.info("rate 1 is that of %s (%s positions)", found.source, f"{found.sites:,.0f}")
         return found
 
@@ -139,24 +134,19 @@ class ConstraintJob(Job[ConstraintRequest]):
         self.rows = rows
         columns, told = self.related.relatives.columns, self.related.told
         assert columns is not None
-        names = [name_assembly(self.path), *(one["name"] for one in told["genomes"])]
+        names = [name_assembly(self.genome.path), *(one["name"] for one in told["genomes"])]
         return {
             **self.about, "relatives": told,
             "tree": format_newick(columns.tree, names, self.neutral.rate),
             "columns": columns.model_dump(mode="json"),
-            "fasta": {"path": self.path, "sha256": self.genome.sha256},
+            "fasta": {"path": self.genome.path, "sha256": self.genome.sha256},
             "shard": None if asked.part is None else list(asked.part),
         }  # fmt: skip
 
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
-        if self.request.part is not None:
-            return self._finish_shard(told)
-        return write_constraint(
-            self.request.out, self.run_of, self.rows, self.form, told, self.classes
-        )
-
-    def _finish_shard(self, told: dict[str, Any]) -> dict[str, Any]:
         out = str(self.request.out)
+        if self.request.part is None:
+            return write_constraint(out, self.run_of, self.rows, self.form, told, self.classes)
         width = 4 * COLUMNS + len(self.related.relatives.genomes)
         with atomic.open_atomic(out) as file:
             head = {"descr": "|u1", "fortran_order": False, "shape": (self.total * width,)}
@@ -217,8 +207,7 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
     check_track_output(out, shard=False)
     check_new_folder(out, force=force or is_own_folder(out, SIDECAR))
     told = parts[0].told
-    given = told["form"]
-    form = ConstraintForm(**{**given, "formats": tuple(given["formats"])})
+    form = ConstraintForm(**{**told["form"], "formats": tuple(told["form"]["formats"])})
     form.check()
     with ExitStack() as stack:
         genome, run = open_whole(stack, told)

@@ -171,11 +171,9 @@ def batch_pieces(genome: Contigs, pieces: Iterable[TrackPiece]) -> Iterator[_Bat
     placed = (_Placed(one, *place_tile(one, CONTEXT, genome.contigs[one.contig])) for one in pieces)
     while batch := list(islice(placed, _BATCH)):
         groups: dict[int, list[_Placed]] = {}
+        windows: dict[int, list[Codes]] = {}
         for one in batch:
             groups.setdefault(one.end - one.start, []).append(one)
-        yield _Batch(batch, [(some, _read_windows(genome, some)) for some in groups.values()])
-
-
-def _read_windows(genome: Contigs, placed: Iterable[_Placed]) -> Codes:
-    letters = (genome.fetch(one.piece.contig, one.start, one.end) for one in placed)
-    return np.stack([np.array(encode_bases(DNA.encode(one))) for one in letters])
+            letters = genome.fetch(one.piece.contig, one.start, one.end)
+            windows.setdefault(one.end - one.start, []).append(encode_bases(DNA.encode(letters)))
+        yield _Batch(batch, [(some, np.stack(windows[n])) for n, some in groups.items()])

@@ -200,7 +200,9 @@ class DesignDrawing(Drawing):
             designs = []
             for sample in islice(samples, self.n):
                 after = self.designer.fill(group, sample.ids, self.model.alphabet)
-                self._check(group, before, after)
+                for violation in self.designer.find_violations(group, before, after):
+                    what = f"{self.designer.name(group)}: a design violates {violation}"
+                    raise GenodiffError(what, fix="report this as a bug")
                 designs.append((after, sample))
             yield group, before, designs
 
@@ -242,6 +244,7 @@ class DesignDrawing(Drawing):
         mark: str = "",
     ) -> Iterator[Record]:
         for group, before, designs in self.read(samples):
+            name_region = self.designer.lines[group.contig].name
             for copy, (after, sample) in enumerate(designs):
                 spent.append(sample.nfe)
                 told = self.describe_record(seed, 0, sample.nfe).partition(" ")[2]
@@ -251,25 +254,19 @@ class DesignDrawing(Drawing):
                     guided = {"oracle_calls": sample.calls}
                     guided |= {} if sample.log_z is None else {"log_z": sample.log_z}
                 for start, end in group.regions:
-                    name = name_filling(self._region_name(group.contig, start, end), self.n, copy)
+                    whole = (start, end) == (0, self.genome.contigs[group.contig])
+                    region = group.contig if whole else name_region(start, end)
+                    name = name_filling(region, self.n, copy)
                     a, b = start - group.start, end - group.start
-                    counts = _count_edits(before[a:b], after[a:b])
-                    changed = {"length": end - start, **counts}
+                    pairs = zip(before[a:b].upper(), after[a:b].upper(), strict=True)
+                    was_base = [old in b"ACGT" for old, new in pairs if old != new]
+                    changed = {"length": end - start}
+                    changed |= {"filled": was_base.count(False), "edits": sum(was_base)}
                     entry = {"name": name, **changed, "nfe": sample.nfe, "constraints_met": True}
                     entries.append(entry | guided)
                     about = " ".join(f"{key}={value}" for key, value in changed.items())
                     yield Record(name, f"{about} {told}{mark}", after[a:b], 0)
-            name_region = self.designer.lines[group.contig].name
             note(group, name_region, before, [after for after, _ in designs])
-
-    def _region_name(self, contig: str, start: int, end: int) -> str:
-        whole = (start, end) == (0, self.genome.contigs[contig])
-        return contig if whole else self.designer.lines[contig].name(start, end)
-
-    def _check(self, group: DesignGroup, before: bytes, after: bytes) -> None:
-        for violation in self.designer.find_violations(group, before, after):
-            what = f"{self.designer.name(group)}: a design violates {violation}"
-            raise GenodiffError(what, fix="report this as a bug")
 
     def _begin(self, group: DesignGroup) -> dict[str, Any]:
         """What of a draft is otherwise where its bases are drawn each by itself."""
@@ -286,13 +283,6 @@ class DesignDrawing(Drawing):
         return self._held[1]
 
 
-def _count_edits(before: bytes, after: bytes) -> dict[str, int]:
-    """Letters of a design that were no base before, and bases that were another."""
-    pairs = [(a, b) for a, b in zip(before.upper(), after.upper(), strict=True) if a != b]
-    edits = sum(a in b"ACGT" for a, _ in pairs)
-    return {"filled": len(pairs) - edits, "edits": edits}
-
-
 def refuse_constraints(model: TrainedModel, rules: DesignRules, guiding: Guiding | None) -> None:
     """Raises `UsageError` where bases must be drawn together, and are drawn each by itself."""
     why = "--from-noise draws" if model.objective.kind != "uniform" else "uniform noise draws"
@@ -305,10 +295,3 @@ def refuse_constraints(model: TrainedModel, rules: DesignRules, guiding: Guiding
     if guiding is not None:
         what = f"{why} each base independently, and guidance starts from an empty region"
         raise UsageError(what, fix=fix.format("it"))
-
-
-def refuse_empty_regions(designer: Designer) -> None:
-    """Raises `UsageError` where nothing may change."""
-    if not any(designer.space(group).free.any() for group in designer.groups):
-        fix = "fix fewer bases, or give other regions"
-        raise UsageError("every base of the regions is fixed", fix=fix)

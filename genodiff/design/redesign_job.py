@@ -7,7 +7,7 @@ from typing import Any
 
 from genodiff.constraints.design_rules import make_rules, read_rule_file
 from genodiff.constraints.rule_words import RuleWords, read_rule_words
-from genodiff.design.design_drawing import DesignDrawing, refuse_empty_regions
+from genodiff.design.design_drawing import DesignDrawing
 from genodiff.design.design_regions import Source, TemplateSource
 from genodiff.design.edit_files import EditFiles
 from genodiff.design.request import HeldDesignsRequest, RedesignRequest
@@ -54,7 +54,9 @@ class RedesignJob(DrawJob[RedesignRequest]):
         )  # fmt: skip
         drawing.sources = {**named, "regions": list(asked.region) or None}
         drawing.files = EditFiles(asked.vcf_file, asked.bed_file)
-        refuse_empty_regions(drawing.designer)
+        if not any(free.any() for free in drawing.gaps()):
+            fix = "fix fewer bases, or give other regions"
+            raise UsageError("every base of the regions is fixed", fix=fix)
         return drawing
 
     def _open_source(self, stack: ExitStack) -> tuple[Source, list[Gap] | None]:

@@ -61,12 +61,16 @@ def adaptive_nats(
 
     Codes are 0..3 for A, C, G, T and 4 for an N or the end of a sequence, which costs nothing. The
     weights learn on `fit` first. A million bases take some seconds of one core, a train sequence
-    of 10 million about as long, and 300 MB.
+    of 10 million about as long, and 300 MB. Raises `MemoryError`.
     """
     if not library.is_loaded():
         return None
-    length = seed_length or choose_seed_length(len(train))
-    return mix_contexts(train, fit, text, seed_length=length, grow=grow)
+    nats = np.zeros(len(text))
+    arrays: dict[str, NDArray[Any]] = {"train": train, "fit": fit, "text": text, "nats": nats}
+    lengths = {"n_train": len(train), "n_fit": len(fit), "n": len(text)}
+    seed = seed_length or choose_seed_length(len(train))
+    library.call("mixing", arrays, backward=False, **lengths, seed=seed, grow=int(grow))
+    return nats
 
 
 @dataclass
@@ -262,26 +266,3 @@ def _learn_copies(s: _Mixing, x: int) -> None:
         if inside and (c.missed & 0xFFFF).bit_count() <= _DROPPED:
             left.append(c)
     s.copies = left
-
-
-def mix_contexts(
-    train: Codes, fit: Codes, text: Codes, *, seed_length: int, grow: bool
-) -> NDArray[np.float64]:
-    """Nats of each base of `text` (codes 0..3, and 4 for an end or an N, which cost nothing).
-
-    The memory is `train`, on both strands; the weights have learned on `fit` before. With `grow`,
-    what has been scored is remembered too. Raises `MemoryError`.
-    """
-    nats = np.zeros(len(text))
-    arrays: dict[str, NDArray[Any]] = {"train": train, "fit": fit, "text": text, "nats": nats}
-    library.call(
-        "mixing",
-        arrays,
-        backward=False,
-        n_train=len(train),
-        n_fit=len(fit),
-        n=len(text),
-        seed=seed_length,
-        grow=int(grow),
-    )
-    return nats

@@ -218,10 +218,9 @@ def count_train_words(
 def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:
     """(order + 1, 2, windows): −ln P_k in nats; [:, 0] upper-case, [:, 1] soft-masked bases."""
     out = np.empty((markov.order + 1, 2, len(windows)))
-    for rows, data, before in _chunks(windows, markov.order):
-        nll = markov.nll(encode_bases(data).reshape(-1)).reshape(markov.order + 1, *data.shape)[
-            :, :, before:
-        ]
+    before = markov.order
+    for rows, data in _chunks(windows, before):
+        nll = markov.nll(encode_bases(data).reshape(-1)).reshape(-1, *data.shape)[:, :, before:]
         soft = data[:, before:] >= SOFT
         out[:, 0, rows] = np.where(soft, np.float32(0), nll).sum(-1, dtype=np.float64)
         out[:, 1, rows] = np.where(soft, nll, np.float32(0)).sum(-1, dtype=np.float64)
@@ -237,31 +236,25 @@ def measure_train_cover(windows: DnaWindows, store: Store | None = None) -> NDAr
 def source_nats(source: ToySource, windows: DnaWindows) -> NDArray[np.float64]:
     """−ln P of each window under its own source, in nats. No model is better on average."""
     out = np.empty(len(windows))
-    for rows, data, _ in _chunks(windows, 0):
+    for rows, data in _chunks(windows, 0):
         out[rows] = -source.log_likelihood(data)
     return out
 
 
 def _codes(windows: DnaWindows) -> Iterator[Codes]:
-    for _, data, _ in _chunks(windows, 0):
+    for _, data in _chunks(windows, 0):
         yield from encode_bases(data)
 
 
-def _chunks(
-    windows: DnaWindows, before: int, bases: int = _BASES_AT_A_TIME
-) -> Iterator[tuple[slice, NDArray[np.uint8], int]]:
+def _chunks(windows: DnaWindows, before: int) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
     """Stored bytes of windows, a few at a time, with `before` bytes of their contig on their left;
     0 where none is.
     """
     flat, contig_start = windows.store.flat, windows.store.offsets[windows.contig_index]
-    step = max(1, bases // windows.seq_len)
+    step = max(1, _BASES_AT_A_TIME // windows.seq_len)
     for first in range(0, len(windows), step):
         rows = slice(first, min(first + step, len(windows)))
         start = windows.flat_start[rows, None]
         place = start + np.arange(-before, windows.seq_len)
         inside = (place >= contig_start[rows, None]) & (place < start + windows.length[rows, None])
-        yield (
-            rows,
-            np.where(inside, flat[np.where(inside, place, start)], 0).astype(np.uint8),
-            before,
-        )
+        yield rows, np.where(inside, flat[np.where(inside, place, start)], 0).astype(np.uint8)

@@ -14,8 +14,6 @@ the other four, so that it has not seen what it is taken from. With few draws it
 or is left out: an interval is then too wide rather than too narrow.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,7 +41,7 @@ def remove_curve(
     (windows,) numbers what had its masks counted together.
     """
     draws, mine = count_draws(tokens, len(rate), shared), tokens.sum(0)
-    degree = choose_degree(draws)
+    degree = next((degree for least, degree in _DEGREES if draws >= least), 0)
     if not degree:
         return nats
     n = np.broadcast_to(mine, rate.shape)
@@ -58,28 +56,14 @@ def remove_curve(
     fold = np.unique(number[drawn], return_inverse=True)[1] % _FOLDS
     explained = np.zeros(rate.shape)
     curve = np.zeros(len(y))
-    for held, fitted in cross_fit(y, root, columns, fold):
+    weighted = root[:, None] * np.column_stack([np.ones(len(y)), columns])
+    for part in range(_FOLDS):
+        held, others = fold == part, fold != part
+        fitted = np.linalg.lstsq(weighted[others], (root * y)[others], rcond=None)[0]
         curve[held] = columns[held] @ fitted[1:]
     explained[drawn] = curve
     result: Floats = nats - tokens[:, None] * explained
     return result
-
-
-def choose_degree(draws: int) -> int:
-    """The degree of a curve that so many draws can carry; 0: no curve."""
-    return next((degree for least, degree in _DEGREES if draws >= least), 0)
-
-
-def cross_fit(
-    y: Floats, root: Floats, columns: Floats, fold: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.bool_], Floats]]:
-    """For each part: its draws, and (constant, coefficients) fitted to the others, weighted by
-    root^2.
-    """
-    weighted = root[:, None] * np.column_stack([np.ones(len(y)), columns])
-    for part in range(_FOLDS):
-        held, others = fold == part, fold != part
-        yield held, np.linalg.lstsq(weighted[others], (root * y)[others], rcond=None)[0]
 
 
 def _powers(rate: Floats, degree: int) -> Floats:

@@ -13,6 +13,7 @@ into a word of 64 bits, which bounds the order: 6 for bytes, 3 for a vocabulary 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,20 +30,13 @@ Ids = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """The n-grams of one order (sorted words, newest token lowest), their counts and contexts'."""
 
     words: Ids
     counts: NDArray[np.int64]
     contexts: Ids
     totals: NDArray[np.int64]
-
-    def found(self, words: Ids, bits: int) -> tuple[Floats, Floats]:
-        """n(c a) and n(c) of words; 0 where they were not seen."""
-        return _look_up(self.words, self.counts, words), _look_up(
-            self.contexts, self.totals, words >> np.uint64(bits)
-        )
 
 
 @dataclass(frozen=True)
@@ -58,6 +52,13 @@ class NgramCounts:
     def order(self) -> int:
         """The highest order."""
         return len(self.tables) - 1
+
+    def look_up(self, k: int, words: Ids) -> tuple[Floats, Floats]:
+        """n(c a) and n(c) of the last k + 1 tokens of words; 0 where they were not seen."""
+        words, table = words & np.uint64((1 << self.bits * (k + 1)) - 1), self.tables[k]
+        contexts = words >> np.uint64(self.bits)
+        seen = _look_up(table.words, table.counts, words)
+        return seen, _look_up(table.contexts, table.totals, contexts)
 
 
 def find_highest_order(padded_size: int) -> int:
@@ -114,9 +115,7 @@ def nll(
     below = np.full(len(words), 1 / counts.size)
     out = np.empty((len(lambdas), len(words)))
     for k, lam in enumerate(lambdas):
-        mine, context = counts.tables[k].found(
-            words & np.uint64((1 << counts.bits * (k + 1)) - 1), counts.bits
-        )
+        mine, context = counts.look_up(k, words)
         below = np.where(known >= k, (mine + lam * below) / (context + lam), below)
         out[k] = -np.log(below)
     return out
@@ -131,10 +130,8 @@ def fit(counts: NgramCounts, held_out: Ids) -> list[float]:
     ]
     below = np.full(len(words), 1 / counts.size)
     chosen = []
-    for k, table in enumerate(counts.tables):
-        mine, context = table.found(
-            words & np.uint64((1 << counts.bits * (k + 1)) - 1), counts.bits
-        )
+    for k in range(counts.order + 1):
+        mine, context = counts.look_up(k, words)
         chosen.append(
             min(_GRID, key=lambda lam: -np.log((mine + lam * below) / (context + lam)).sum())
         )

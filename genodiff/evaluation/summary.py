@@ -110,10 +110,12 @@ def summarise(
     table = _of_class(bound, lines.markov, counted)
     found = table.per_token(table.nats)
     bits, total = found.scaled(BITS), table.tokens.sum()
-    source = None if lines.source is None or not _all_counted(tokens, counted) else lines.source
+    source = lines.source if tokens[counted].sum() == tokens.sum() else None
     truth = None if source is None else ratio(source, table.tokens).scaled(BITS)
     cover = lines.cover
-    regions = {**_window_regions(table, cover), **_base_regions(classes)}
+    regions = _window_regions(table, cover)
+    if classes[1].tokens.sum():
+        regions |= {"upper_case": classes[0].part(), "soft_masked": classes[1].part()}
     by_contig = {names[i]: table.rows(contig == i).part() for i in np.unique(contig).tolist()}
     return {
         "tokens": int(total),
@@ -168,10 +170,6 @@ def _of_class(bound: Bound, markov: MarkovLines | None, which: slice) -> _Table:
     return _Table(nats, bound.tokens[which].sum(0), lines, bound.shared, enough)
 
 
-def _all_counted(tokens: Floats, counted: slice) -> bool:
-    return bool(tokens[counted].sum() == tokens.sum())
-
-
 def _window_regions(table: _Table, cover: Floats | None) -> dict[str, dict[str, Any] | None]:
     if cover is None:
         return {}
@@ -183,12 +181,6 @@ def _window_regions(table: _Table, cover: Floats | None) -> dict[str, dict[str, 
     }
 
 
-def _base_regions(classes: list[_Table]) -> dict[str, dict[str, Any] | None]:
-    if not classes[1].tokens.sum():
-        return {}
-    return {"upper_case": classes[0].part(), "soft_masked": classes[1].part()}
-
-
 def _markov_keys(table: _Table) -> dict[str, Any]:
     bits = {name: value for name, value in table.line_bits().items() if name.isdigit()}
     return {
@@ -198,16 +190,9 @@ def _markov_keys(table: _Table) -> dict[str, Any]:
 
 
 def _fitted(table: _Table, markov: MarkovLines | None) -> dict[str, Any] | None:
-    if markov is None or FITTED not in table.lines:
+    if markov is None or (line := _line(table, FITTED)) is None:
         return None
-    bits = table.line_bits()[FITTED]
-    return {
-        "order": len(markov.pseudo) - 1,
-        "pseudo": markov.pseudo,
-        "bits": bits,
-        "perplexity": 2**bits,
-        "minus_model_bits": table.minus_model(FITTED),
-    }
+    return {"order": len(markov.pseudo) - 1, "pseudo": markov.pseudo, **line}
 
 
 def _line(table: _Table, name: str) -> dict[str, Any] | None:

@@ -39,12 +39,7 @@ _PAGE = "genodiff.reports.scorecard_page:render_scorecard"
 
 def measure_scorecard(asked: ScorecardRequest) -> dict[str, Any]:
     """What `genodiff.scorecard` returns."""
-    device, seed, offline, fasta = (
-        choose_device(asked.device),
-        asked.seed,
-        asked.offline,
-        asked.fasta,
-    )
+    device, seed = choose_device(asked.device), asked.seed
     listed = () if asked.motifs is None else read_motifs(asked.motifs)
     given = (ids for ids in read_ids(asked.samples) if len(ids))
     sequences, total = draw_some(given, asked.most, seed)
@@ -56,10 +51,10 @@ def measure_scorecard(asked: ScorecardRequest) -> dict[str, Any]:
         n = len(sequences)
         if asked.run is not None:
             # Windows of `length` of the split, and the train split of the same data.
-            split = _open_split(asked.run, asked.split, length, fasta, offline)
+            split = _open_split(asked.run, asked.split, length, asked.fasta, asked.offline)
             beside = open_real_of_run(split, n, seed=seed, legacy_caduceus_tiling=split.legacy)
         else:
-            text, markov, bases = open_train(asked.train, fasta, offline)
+            text, markov, bases = open_train(asked.train, asked.fasta, asked.offline)
             windows = cut_windows(read_ids(asked.real), length)
             beside = open_real(windows, text, n, markov=markov, bases=bases, seed=seed)
         network = asked.embed if asked.embed is not None else asked.run

@@ -10,13 +10,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.store import Store
-from genodiff.data.stretches import LETTERS, Codes, encode_bases
+from genodiff.data.stretches import LETTERS, encode_bases
 from genodiff.errors import DataError
 from genodiff.evaluation.lines import MARKOV_ORDER, count_train_words
 from genodiff.evaluation.markov import Markov, count, fit
@@ -102,7 +101,7 @@ def open_real(
     for order in ORDERS if markov is not None else ():
         assert markov is not None
         codes = markov.sample(size, length, generator(seed, Purpose.BASELINE, order), order)
-        sets[f"Markov {order}"] = _to_ids(codes)
+        sets[f"Markov {order}"] = [DNA.encode(LETTERS[row].tobytes()) for row in codes]
     return RealSequence(drawn[0 : 2 * size : 2], drawn[1 : 2 * size : 2], sets, train, bases)
 
 
@@ -151,7 +150,3 @@ def find_stretches(store: Store, split: str) -> Iterator[Ids]:
 def choose_evenly(windows: Sequence[Ids], n: int) -> list[Ids]:
     """`n` of the windows, evenly spread."""
     return [windows[i] for i in np.linspace(0, len(windows) - 1, n).round().astype(int).tolist()]
-
-
-def _to_ids(codes: Codes) -> list[NDArray[np.uint8]]:
-    return [DNA.encode(LETTERS[row].tobytes()) for row in codes]

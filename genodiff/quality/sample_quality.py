@@ -44,7 +44,7 @@ from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.io.motifs import Motif
-from genodiff.quality.discriminator import Auroc, measure_auroc
+from genodiff.quality.discriminator import measure_auroc
 from genodiff.quality.diversity import MOST, count_duplicates, measure_effective_number
 from genodiff.quality.match_index import MatchIndex
 from genodiff.quality.motif_hits import count_motif_hits, measure_background
@@ -70,16 +70,12 @@ def measure_frechet(one: Floats, other: Floats) -> dict[str, Any] | None:
     """
     if min(len(one), len(other)) < 2:
         return None
-    parts = list(zip(cut_groups(len(one)), cut_groups(len(other)), strict=False))
+    parts = zip(cut_groups(len(one)), cut_groups(len(other)), strict=False)
     without = [
-        find_frechet(np.delete(one, a, axis=0), np.delete(other, b, axis=0))
-        for a, b in parts
-        if len(parts) > 1
+        find_frechet(np.delete(one, a, axis=0), np.delete(other, b, axis=0)) for a, b in parts
     ]
-    return {
-        "value": find_frechet(one, other),
-        "se": measure_spread(without) if without else None,
-    }
+    se = measure_spread(without) if len(without) > 1 else None
+    return {"value": find_frechet(one, other), "se": se}
 
 
 def find_frechet(one: Floats, other: Floats) -> float:
@@ -175,14 +171,17 @@ def _measure(chosen: list[Ids], target: list[Ids], how: Measures) -> dict[str, A
     auroc = {}
     for by in how.discriminators:
         area = measure_auroc(_to_bytes(chosen), _to_bytes(target), by=by, seed=how.seed)
-        auroc[by] = None if area is None else _describe_area(area)
+        auroc[by] = None if area is None else {**area._asdict(), "ci95": list(area.ci95)}
     within = MatchIndex(chosen).measure_identity(chosen, skip_own=True)
-    counted = min(len(chosen), MOST)
+    motifs = None
+    if how.motifs:
+        one, other = _count_hits(chosen, target, how.motifs)
+        motifs = jackknife(one[:, :-1], other[:, :-1], _correlate)
     return {
         "sequences": found.n,
         "bases": found.bases,
         "js": {str(k): measure_distance(chosen, target, k) for k in WORDS},
-        "motifs": measure_motifs(chosen, target, how.motifs) if how.motifs else None,
+        "motifs": motifs,
         "gc": found.gc_mean,
         "gc_sd": float(np.nanstd(found.gc)),
         "cpg": found.cpg,
@@ -196,7 +195,7 @@ def _measure(chosen: list[Ids], target: list[Ids], how: Measures) -> dict[str, A
             "median": float(np.median(within)),
             **describe_share("near", int((within >= NEAR).sum()), len(within)),
         },
-        "effective": measure_effective_number(chosen) / counted,
+        "effective": measure_effective_number(chosen) / min(len(chosen), MOST),
     }
 
 
@@ -216,14 +215,6 @@ def measure_codons(sequences: Sequence[Ids], target: Sequence[Ids]) -> dict[str,
         return count_codons(some).sum(0) + 1e-9  # no codon at all is no fault
 
     return jackknife(sum_groups(sequences, count), sum_groups(target, count), js_distance)
-
-
-def measure_motifs(
-    sequences: Sequence[Ids], target: Sequence[Ids], motifs: Sequence[Motif]
-) -> dict[str, Any]:
-    """The rank correlation (Spearman) over motifs of hits in the sequences and in the target."""
-    one, other = _count_hits(sequences, target, motifs)
-    return jackknife(one[:, :-1], other[:, :-1], _correlate)
 
 
 def compare_motifs(
@@ -273,12 +264,9 @@ def _count_hits(
 
 
 def _correlate(one: Floats, other: Floats) -> float:
+    """The rank correlation (Spearman) over motifs of hits in the sequences and in the target."""
     found = spearmanr(one, other).statistic if len(one) > 1 else np.nan
     return float(np.nan_to_num(found))
-
-
-def _describe_area(area: Auroc) -> dict[str, Any]:
-    return {"value": area.value, "se": area.se, "ci95": list(area.ci95)}
 
 
 def _describe_matches(found: TrainMatches) -> dict[str, Any]:

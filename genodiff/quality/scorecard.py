@@ -167,7 +167,6 @@ def longest_matches(
     sequences: Sequence[Ids],
     reference: Sequence[Ids],
     longest: int = 256,
-    both_strands: bool = True,
 ) -> NDArray[np.int64]:
     """The longest stretch of each sequence that stands exactly in `reference`.
 
@@ -181,9 +180,7 @@ def longest_matches(
     queries = []
     for ids in sequences:
         index = read_bases(ids)
-        queries.append(
-            [index, np.where(index >= 0, 3 - index, -1)[::-1]] if both_strands else [index]
-        )
+        queries.append([index, np.where(index >= 0, 3 - index, -1)[::-1]])
     texts = [read_bases(ids) for ids in reference]
     found = np.zeros(len(sequences), np.int64)
 

@@ -13,7 +13,7 @@ A model without a network is read in NumPy, a network by `network_logs.py`, whic
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,12 +103,6 @@ class MaskedReader:
         """The relatives that its denoiser reads; None without any."""
         return self.denoiser if isinstance(self.denoiser, RelatedReader) else None
 
-    def with_denoiser(self, denoiser: Any) -> Self:
-        """A reader with another denoiser, all else being the same."""
-        other = copy.copy(self)
-        other.denoiser, other.evaluations = denoiser, 0
-        return other
-
     def read(
         self, windows: Sequence[Ids], places: Sequence[Place | None] | None = None
     ) -> list[Logs]:
@@ -123,7 +117,9 @@ class MaskedReader:
         known = {key: window for key, window in pairs if self.asks(window).any()}
         alike: dict[tuple[int, int], list[_Key]] = {}
         for key, window in known.items():
-            alike.setdefault((len(window), self._find_only_mask(window)), []).append(key)
+            places_asked = np.flatnonzero(self.asks(window))
+            only = int(places_asked[0]) if len(places_asked) == 1 else -1
+            alike.setdefault((len(window), only), []).append(key)
         found: dict[_Key, Logs] = {}
         for (length, _), contents in sorted(alike.items()):
             rows = max(1, min(self.batch_size or _BASES // length, _MOST_BASES // length))
@@ -161,11 +157,6 @@ class MaskedReader:
         if not np.isfinite(logs).all():
             raise GenodiffError("the network's values are not finite", fix="use another checkpoint")
         return np.split(logs, np.cumsum(masked.sum(1))[:-1])
-
-    def _find_only_mask(self, window: Ids) -> int:
-        """Where a window has its one mask; -1 where it has several."""
-        places = np.flatnonzero(self.asks(window))
-        return int(places[0]) if len(places) == 1 else -1
 
 
 def open_reader(
@@ -207,5 +198,7 @@ def leave_relatives_out(reader: MaskedReader) -> MaskedReader:
     With a memory too, the reader itself: a memory is mixed with all else.
     """
     if reader.loci is None and reader.related is not None:
-        return reader.with_denoiser(reader.related.network)
+        alone = copy.copy(reader)
+        alone.denoiser, alone.evaluations = reader.related.network, 0
+        return alone
     return reader

@@ -38,17 +38,13 @@ def _check(model: TrainedModel, batch_size: int) -> None:
 
 
 def fill_probabilities(
-    model: TrainedModel,
-    sequences: Iterable[Ids],
-    *,
-    batch_size: int = 32,
-    tick: Callable[[int], None] | None = None,
+    model: TrainedModel, sequences: Iterable[Ids], *, batch_size: int = 32
 ) -> Iterator[Probabilities]:
     """For each sequence (L,) with masks, (L, K): probabilities at the masks, 0 elsewhere, in order.
 
-    `batch_size` and the companions change the last bits only. `tick` is told how many bases each
-    pass had. Raises `UsageError` for a network that sees the left alone and for a sequence of more
-    than `LONGEST` bases, `GenodiffError` for values that are not finite.
+    `batch_size` and the companions change the last bits only. Raises `UsageError` for a network
+    that sees the left alone and for a sequence of more than `LONGEST` bases, `GenodiffError` for
+    values that are not finite.
     """
     _check(model, batch_size)
     network = model.backbone
@@ -58,8 +54,6 @@ def fill_probabilities(
             yield _stream(model, network, group[0])
         else:
             yield from _read(model, group, [ids == model.alphabet.mask_id for ids in group])
-        if tick is not None:
-            tick(sum(map(len, group)))
 
 
 def leave_one_out(
@@ -72,8 +66,8 @@ def leave_one_out(
 ) -> Probabilities:
     """(L, K): each position given all others, those masked in `ids` staying masked throughout.
 
-    With `every`, positions that many bases apart are masked together. Raises as
-    `fill_probabilities`.
+    With `every`, positions that many bases apart are masked together. `tick` is told how many bases
+    each pass had. Raises as `fill_probabilities`.
     """
     _check(model, batch_size)
     if every is not None and every < 2:
@@ -132,9 +126,10 @@ def _read(
     lengths = torch.tensor([len(ids) for ids in group])
     even = bool((lengths == width).all())
     share = [float((ids == model.alphabet.mask_id).mean()) for ids in group]
-    logits = model.backbone(
-        xt.to(device), _sigma(model, share).to(device), None if even else lengths.to(device)
-    )
+    # What the network is told of the noise: that of the time with this share of masks.
+    visible = 1 - torch.tensor(share, dtype=torch.float64)
+    sigma = model.diffusion.sigma(model.diffusion.schedule.inverse(visible)).to(device)
+    logits = model.backbone(xt.to(device), sigma, None if even else lengths.to(device))
     out = []
     for row, where in zip(logits, wanted, strict=True):
         found = np.zeros((len(where), len(model.diffusion.targets)))
@@ -153,12 +148,6 @@ def _stream(model: TrainedModel, network: Caduceus, ids: Ids) -> Probabilities:
         rows = logits[torch.from_numpy(where).to(device)]
         found[start + where] = _softmax(model, rows)
     return found
-
-
-def _sigma(model: TrainedModel, share: list[float]) -> Tensor:
-    """What the network is told of the noise: that of the time with this share of masks."""
-    visible = 1 - torch.tensor(share, dtype=torch.float64)
-    return model.diffusion.sigma(model.diffusion.schedule.inverse(visible))
 
 
 def _softmax(model: TrainedModel, logits: Tensor) -> Probabilities:

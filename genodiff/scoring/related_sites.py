@@ -24,7 +24,7 @@ from genodiff.data.stretches import encode_bases
 from genodiff.io.variants import Allele
 from genodiff.memory.ancestry import Ancestral
 from genodiff.memory.evidence import Floats
-from genodiff.memory.text import NONE, Codes, turn_codes
+from genodiff.memory.text import NONE, turn_codes
 from genodiff.memory.tree import share_bases
 from genodiff.runs.related_reader import RelatedReader
 from genodiff.scoring.methods import ScoreMethod
@@ -115,15 +115,12 @@ class RelatedSites:
         length = self._genome.contigs[contig]
         return place_window(first, last, last - first, self._context, length)
 
-    def _cut(self, contig: str, start: int, end: int) -> Codes:
-        letters = self._genome.fetch(contig, start, end)
-        return np.array(encode_bases(self._alphabet.encode(letters)))
-
     def _read(self, some: list[tuple[Tile, int]], length: int) -> None:
         """A window of a site alone is read on the strand whose bases come first: so a substitution
         and the same of the other strand have the same bits.
         """
-        windows = np.stack([self._cut(tile[0], start, start + length) for tile, start in some])
+        letters = (self._genome.fetch(tile[0], start, start + length) for tile, start in some)
+        windows = np.stack([encode_bases(self._alphabet.encode(one)) for one in letters])
         turned = np.zeros(len(some), np.bool_)
         if self._exact:
             for i, ((_, site, _), start) in enumerate(some):

@@ -67,31 +67,20 @@ def score_llr(reader: MaskedReader, pair: SpellingPair) -> Steps:
     ref = reader.hide(pair.ref, pair.ref_span)
     alt = reader.hide(pair.alt, pair.alt_span)
     of_ref, of_alt = yield [ref, alt]
-    value = sum_logs(reader, of_alt, pair.alt[pair.alt_span]) - sum_logs(
-        reader, of_ref, pair.ref[pair.ref_span]
-    )
-    return Estimate(value, 0.0, windows=count_distinct([ref, alt]))
+    log_alt = sum_logs(reader, of_alt, pair.alt[pair.alt_span])
+    log_ref = sum_logs(reader, of_ref, pair.ref[pair.ref_span])
+    return Estimate(log_alt - log_ref, 0.0, windows=count_distinct([ref, alt]))
 
 
 def score_chain(reader: MaskedReader, pair: SpellingPair, seed: int, orders: int) -> Steps:
     """The span base by base, averaged over orders: over all of them, or over `orders` drawn."""
-    spellings = ((pair.ref, pair.ref_span), (pair.alt, pair.alt_span))
-    plans = [_plan_chain(span, pair.key(), seed, orders) for _, span in spellings]
-    windows = [
-        reader.hide(ids, mask)
-        for (ids, _), plan in zip(spellings, plans, strict=True)
-        for mask in plan.masks
-    ]
+    ref = _plan_chain(pair.ref_span, pair.key(), seed, orders)
+    alt = _plan_chain(pair.alt_span, pair.key(), seed, orders)
+    windows = [reader.hide(pair.ref, mask) for mask in ref.masks]
+    windows += [reader.hide(pair.alt, mask) for mask in alt.masks]
     logs = yield windows
-    of_ref, of_alt = (
-        plan.sum_logs(reader, ids, some)
-        for (ids, _), plan, some in zip(
-            spellings,
-            plans,
-            (logs[: len(plans[0].masks)], logs[len(plans[0].masks) :]),
-            strict=True,
-        )
-    )
+    of_ref = ref.sum_logs(reader, pair.ref, logs[: len(ref.masks)])
+    of_alt = alt.sum_logs(reader, pair.alt, logs[len(ref.masks) :])
     value = float(of_alt.mean()) - float(of_ref.mean())
     n = max(len(of_ref), len(of_alt))
     if n == 1:

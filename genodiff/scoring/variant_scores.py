@@ -36,7 +36,6 @@ from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
 from genodiff.scoring.variant_windows import (
     Contigs,
-    CutWindow,
     UnscorableError,
     check_alleles,
     cut_window,
@@ -185,6 +184,8 @@ class Scorer:
 
     def score(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
         """A score for each, in their order."""
+        most_windows = max(1, min(_SITES_HELD, _BYTES_HELD // self.context))
+        most_spans = max(1, min(_SPANS_HELD, _BYTES_HELD // (_WINDOWS * self.context)))
         held: list[_Held] = []
         spans, sites = 0, 0
         for one in alleles:
@@ -192,18 +193,10 @@ class Scorer:
             if isinstance(held[-1], _ScoreJob):
                 spans, sites = spans + (not held[-1].light), sites + held[-1].light
             windows = sites + sum(len(one) for one in self._readers)
-            if spans == self._spans_held or windows >= self._sites_held or len(held) == _HELD:
+            if spans == most_spans or windows >= most_windows or len(held) == _HELD:
                 yield from self._finish(held)
                 held, spans, sites = [], 0, 0
         yield from self._finish(held)
-
-    @property
-    def _sites_held(self) -> int:
-        return max(1, min(_SITES_HELD, _BYTES_HELD // self.context))
-
-    @property
-    def _spans_held(self) -> int:
-        return max(1, min(_SPANS_HELD, _BYTES_HELD // (_WINDOWS * self.context)))
 
     def _start(self, alleles: list[Allele]) -> "_Held":
         try:
@@ -214,7 +207,8 @@ class Scorer:
             cut = cut_window(
                 self.genome, self.alphabet, alleles, self.context, self.options.longest
             )
-            self._check(cut)
+            if np.array_equal(cut.pair.ref, cut.pair.alt):
+                raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
             place = cut.contig, cut.start, cut.end
             steps = start_score(self.reader, cut.pair, self.options, place)
         except UnscorableError as fault:
@@ -247,20 +241,12 @@ class Scorer:
                 value += self._related.compare(allele)
         return score._replace(value=value)
 
-    def _check(self, cut: CutWindow) -> None:
-        """Raises `UnscorableError` for a pair of equal spellings."""
-        if np.array_equal(cut.pair.ref, cut.pair.alt):
-            raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
-
     def _finish(self, held: list["_Held"]) -> Iterator[AlleleScore]:
         for sites in self._readers:
             sites.read()
         jobs = [one for one in held if isinstance(one, _ScoreJob)]
-        estimates = run_together(
-            [one.steps for one in jobs],
-            self.reader,
-            [(one.contig, one.start, one.end) for one in jobs],
-        )
+        places = [(one.contig, one.start, one.end) for one in jobs]
+        estimates = run_together([one.steps for one in jobs], self.reader, places)
         for one in held:
             if isinstance(one, AlleleScore):
                 yield one

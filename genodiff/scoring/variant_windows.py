@@ -19,8 +19,8 @@ The tiles depend on the contig and the context alone. What a base is given is th
 regions were asked for.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.variants import Allele
 from genodiff.jobs.shards import Shard
 from genodiff.scoring.allele_score import LONGEST_SPAN, TOO_LONG
-from genodiff.scoring.spelling_pair import Ids, SpellingPair
+from genodiff.scoring.spelling_pair import SpellingPair
 
 _OTHER_GENOME = "give the genome that the variants are of"
 
@@ -78,19 +78,6 @@ class UnscorableError(DataError):
         return type(self), (self.reason, self.what, self.fix)
 
 
-class WindowPart(NamedTuple):
-    """A stretch of a window in both spellings, and whether it is one in which they differ."""
-
-    ref: bytes
-    alt: bytes
-    differs: bool
-
-    @classmethod
-    def same(cls, letters: bytes) -> Self:
-        """A stretch that both have."""
-        return cls(letters, letters, False)
-
-
 def place_window(first: int, last: int, width: int, context: int, length: int) -> tuple[int, int]:
     """Start and end of the window of a contig of `length` bases around first:last.
 
@@ -127,27 +114,21 @@ def cut_window(
         raise UnscorableError(TOO_LONG, what, "score shorter variants, or give --longest")
     start, end = place_window(first, last, width, context, genome.contigs[contig])
     letters = genome.fetch(contig, start, end)
-    parts: list[WindowPart] = []
+    ref: list[bytes] = []  # stretches: those that both spellings have, and in turn the alleles
+    alt: list[bytes] = []
     at = start
     for one in some:
-        parts.append(WindowPart.same(letters[at - start : one.start - start]))
+        shared = letters[at - start : one.start - start]
         at = one.start + len(one.ref)
         _compare_reference(letters[one.start - start : at - start], one)
-        parts.append(WindowPart(one.ref.encode(), one.alt.encode(), True))
-    parts.append(WindowPart.same(letters[at - start :]))
-    return CutWindow(contig, start, end, join_parts(parts, alphabet.encode))
-
-
-def join_parts(parts: Sequence[WindowPart], encode: Callable[[bytes], Ids]) -> SpellingPair:
-    """The pair whose spellings are the parts' letters, one after the other."""
-    ref, alt = b"".join(one.ref for one in parts), b"".join(one.alt for one in parts)
-    differs = [one.differs for one in parts]
-    return SpellingPair(
-        encode(ref),
-        encode(alt),
-        np.repeat(differs, [len(one.ref) for one in parts]),
-        np.repeat(differs, [len(one.alt) for one in parts]),
-    )
+        ref += [shared, one.ref.encode()]
+        alt += [shared, one.alt.encode()]
+    ref.append(letters[at - start :])
+    alt.append(letters[at - start :])
+    differs = np.arange(len(ref)) % 2 == 1
+    spans = [np.repeat(differs, list(map(len, parts))) for parts in (ref, alt)]
+    ids = [alphabet.encode(b"".join(parts)) for parts in (ref, alt)]
+    return CutWindow(contig, start, end, SpellingPair(*ids, *spans))
 
 
 def check_alleles(genome: Contigs, some: Sequence[Allele]) -> None:
@@ -261,7 +242,8 @@ def place_tile(piece: TrackPiece, context: int, length: int) -> tuple[int, int]:
 def merge_intervals(intervals: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
     """The bases of all intervals, each once, by the contig's name and the start."""
     merged: list[tuple[str, int, int]] = []
-    for contig, start, end in sorted(intervals, key=_order):
+    # By the bytes of the name, as the index of a bigWig has it.
+    for contig, start, end in sorted(intervals, key=lambda one: (one[0].encode(), *one[1:])):
         if start == end:
             continue
         if merged and merged[-1][0] == contig and start <= merged[-1][2]:
@@ -294,8 +276,3 @@ def plan_pieces(
 def count_bases(intervals: Sequence[tuple[str, int, int]]) -> int:
     """How many bases disjoint intervals have."""
     return sum(end - start for _, start, end in intervals)
-
-
-def _order(interval: tuple[str, int, int]) -> tuple[bytes, int, int]:
-    # by the bytes of the name, as the index of a bigWig has it
-    return interval[0].encode(), interval[1], interval[2]
