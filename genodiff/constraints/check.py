@@ -115,6 +115,7 @@ def _gc(rule: GcContent, text: str, before: str, lo: int, hi: int, offset: int) 
 def _protein(
     rule: KeepProtein, text: str, before: str, lo: int, hi: int, offset: int
 ) -> Iterator[str]:
+    starts = unambiguous_dna_by_id[rule.table].start_codons
     new, old = (_codons(rule, one, lo, hi, offset) for one in (text, before))
     for number, (codon, was) in enumerate(zip(new, old, strict=True)):
         now = _translate(codon, rule.table)
@@ -126,14 +127,9 @@ def _protein(
             ):
                 yield f"codon {number + 1} is {codon}"
         elif codon != was and (
-            now != _translate(was, rule.table)
-            or (rule.keep_start and not number and _starts(was, rule))
+            now != _translate(was, rule.table) or (rule.keep_start and not number and was in starts)
         ):
             yield f"codon {number + 1} is {codon}, was {was}"
-
-
-def _starts(codon: str, rule: KeepProtein) -> bool:
-    return codon in unambiguous_dna_by_id[rule.table].start_codons
 
 
 def _stop(rule: NoStop, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:
@@ -192,19 +188,17 @@ _JUDGES: dict[type, Callable[..., Iterator[str]]] = {
 }  # fmt: skip
 
 
-def find_conflict(
-    rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES
-) -> list[Constraint]:
+def find_conflict(rules: Rules, space: DesignSpace) -> list[Constraint]:
     """A minimal conflicting subset, in order; empty where all can be met.
 
     Raises `UsageError` where a product is too large.
     """
-    found = find_judged_conflict(judge_in(rules, space), space, most_states=most_states)
+    found = find_judged_conflict(judge_in(rules, space), space, most_states=MOST_STATES)
     return [rule for rule, _ in found]
 
 
 def find_judged_conflict(
-    judged: Sequence[Judged], space: DesignSpace, *, most_states: int = MOST_STATES
+    judged: Sequence[Judged], space: DesignSpace, *, most_states: int
 ) -> list[Judged]:
     """As `find_conflict`, of constraints that judge intervals of their own."""
     parts = list(judged)

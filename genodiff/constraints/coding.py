@@ -28,6 +28,7 @@ Codon = tuple[int, int, int]
 Intervals = tuple[tuple[int, int], ...]
 Usage = tuple[tuple[str, float], ...]
 """(codon, weight above 0) of all 64 codons."""
+CODONS = [a + b + c for a in BASES for b in BASES for c in BASES]
 
 
 def check_table(table: int) -> None:
@@ -216,27 +217,22 @@ def make_frame(
     usage: Usage | None = None,
 ) -> list[Automaton]:
     """The automaton of the codons that hold a free position: none where no codon does."""
+    read = CODONS if strand == 1 else [_turn(codon) for codon in CODONS]
     chosen: list[Codon] = []
     rows: list[Mask] = []
     for three, number in zip(codons, numbers, strict=True):
         if not space.free[list(three)].any():
             continue
         good = allow(three, number)
-        row = np.zeros((4, 4, 4), bool)
-        for i, a in enumerate(BASES):
-            for j, b in enumerate(BASES):
-                for k, c in enumerate(BASES):
-                    row[i, j, k] = good(a + b + c if strand == 1 else _turn(a + b + c))
         chosen.append(three)
-        rows.append(row)
+        rows.append(np.array([good(codon) for codon in read]).reshape(4, 4, 4))
     if not chosen:
         return []
     if usage is None:
         return [CodonAutomaton(chosen, np.stack(rows))]
     weight = dict(usage)
-    codons_here = [a + b + c for a in BASES for b in BASES for c in BASES]
-    read = [weight[one if strand == 1 else _turn(one)] for one in codons_here]
-    return [CodonAutomaton(chosen, np.stack(rows), np.array(read).reshape(4, 4, 4))]
+    weights = np.array([weight[codon] for codon in read]).reshape(4, 4, 4)
+    return [CodonAutomaton(chosen, np.stack(rows), weights)]
 
 
 def codes_for(codon: str, wanted: str, table: int) -> bool:

@@ -11,8 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from genodiff.constraints.coding import Usage, read_codon
-from genodiff.constraints.constraint import BASES
+from genodiff.constraints.coding import CODONS, Usage, read_codon
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.delimited import split_rows
 from genodiff.io.text_lines import is_comment, read_number, read_text_lines
@@ -40,12 +39,11 @@ def read_codon_usage(source: str, table: int) -> Usage:
 
 def _make_relative(found: dict[str, float], table: int) -> Usage:
     totals: dict[tuple[str, bool], float] = {}
-    codons = _list_codons()
-    for codon in codons:
+    for codon in CODONS:
         amino = read_codon(codon, table)
         totals[amino] = totals.get(amino, 0.0) + found.get(codon, 0.0)
     weights = []
-    for codon in codons:
+    for codon in CODONS:
         total = totals[read_codon(codon, table)]
         weights.append((codon, max(LEAST, found.get(codon, 0.0) / total if total else 1.0)))
     return tuple(weights)
@@ -106,7 +104,7 @@ def _read_file(path: Path, table: int) -> dict[str, float]:
     if len(found) < 61:
         raise fault(f"has {len(found)} codons, fewer than 61")
     known = {read_codon(codon, table)[0] for codon in found}
-    for codon in _list_codons():
+    for codon in CODONS:
         amino = read_codon(codon, table)[0]
         if codon not in found and amino and amino in known:
             raise fault(f"has no frequency of {codon}, and has those of other codons of {amino}")
@@ -116,7 +114,3 @@ def _read_file(path: Path, table: int) -> dict[str, float]:
 def _find_codon(text: str) -> str | None:
     words = re.split(r"[\s,;]+", text.upper())
     return next((word for word in words if _CODON.fullmatch(word.strip('"'))), None)
-
-
-def _list_codons() -> list[str]:
-    return [a + b + c for a in BASES for b in BASES for c in BASES]

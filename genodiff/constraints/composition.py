@@ -102,8 +102,12 @@ class GcWindowAutomaton(Automaton):
         self._mix = np.random.default_rng(0).integers(1 << 62, size=1 + self._slots)
         self.first = start
         self.last = start + (self._number - 1) * step + window
-        self._limit = _choose_limit(space, self.first, self.last)
-        self._allowed = _list_allowed(space)
+        # The strictest limit of edits that counts any of these positions; else none counts.
+        limits = [one for one in space.limits if one.counted[self.first : self.last].any()]
+        none = EditLimit(np.zeros((len(space.letters), 5), bool), 0)
+        self._limit = min(limits, key=lambda one: one.most, default=none)
+        kept = space.symbols[:, None] == np.arange(5)
+        self._allowed: Mask = np.where(space.free[:, None], np.arange(5) < OTHER, kept)
         self._bounds = _sum_bounds(self._allowed, self._limit.counted)
         self._rows: Rows = np.full((1, 1 + self._slots), _SETTLED, np.int32)
         self._rows[0, 0] = 0
@@ -146,20 +150,6 @@ class GcWindowAutomaton(Automaton):
         mine[alive] = ids
         reached[:, symbols] = mine
         return reached[places]
-
-
-def _choose_limit(space: DesignSpace, start: int, end: int) -> EditLimit:
-    """The strictest limit of edits that counts any of these positions; else none counts."""
-    some = [one for one in space.limits if one.counted[start:end].any()]
-    none = EditLimit(np.zeros((len(space.letters), 5), bool), 0)
-    return min(some, key=lambda one: one.most, default=none)
-
-
-def _list_allowed(space: DesignSpace) -> Mask:
-    """Which symbols (L, 5) each position may have."""
-    kept = space.symbols[:, None] == np.arange(5)
-    allowed: Mask = np.where(space.free[:, None], np.arange(5) < OTHER, kept)
-    return allowed
 
 
 def _sum_bounds(allowed: Mask, counted: Mask) -> list[NDArray[np.int64]]:

@@ -90,18 +90,16 @@ def judge_in(rules: Rules, space: DesignSpace) -> list[Judged]:
     return [(part, space) for one in some for part in one.parts()]
 
 
-def compile_constraints(
-    rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES
-) -> Layers | None:
+def compile_constraints(rules: Rules, space: DesignSpace) -> Layers | None:
     """The layers of what satisfies all constraints; None where nothing does.
 
-    Raises `UsageError` where the product has more than `most_states` states, with its size so far.
+    Raises `UsageError` where the product has more than `MOST_STATES` states, with its size so far.
     """
-    return compile_judged(judge_in(rules, space), space, most_states=most_states)
+    return compile_judged(judge_in(rules, space), space, most_states=MOST_STATES)
 
 
 def compile_judged(
-    judged: Sequence[Judged], space: DesignSpace, *, most_states: int = MOST_STATES
+    judged: Sequence[Judged], space: DesignSpace, *, most_states: int
 ) -> Layers | None:
     """As `compile_constraints`, of constraints that judge intervals of their own."""
     automata = _open(judged)
@@ -109,14 +107,12 @@ def compile_judged(
     return _minimise(list(_explore(automata, space, most_states, gains)), space, gains)
 
 
-def is_feasible(rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES) -> bool:
+def is_feasible(rules: Rules, space: DesignSpace) -> bool:
     """Whether some completion satisfies all constraints. Raises as `compile_constraints` does."""
-    return can_be_met(judge_in(rules, space), space, most_states=most_states)
+    return can_be_met(judge_in(rules, space), space, most_states=MOST_STATES)
 
 
-def can_be_met(
-    judged: Sequence[Judged], space: DesignSpace, *, most_states: int = MOST_STATES
-) -> bool:
+def can_be_met(judged: Sequence[Judged], space: DesignSpace, *, most_states: int) -> bool:
     """As `is_feasible`, of constraints that judge intervals of their own."""
     n = 1
     for table in _explore(_open(judged), space, most_states):
@@ -238,7 +234,9 @@ def _minimise(
         moves.append(layer)
     if number[0] < 0:
         return None
-    return Layers(_share_equal(moves[::-1]), space.positions)
+    shared: dict[bytes, Table] = {}  # equal tables as one array
+    keys = [(hashlib.sha256(one.tobytes()).digest(), one) for one in reversed(moves)]
+    return Layers(tuple(shared.setdefault(*pair) for pair in keys), space.positions)
 
 
 def _minimise_weighted(
@@ -271,21 +269,11 @@ def _merge_rows(rows: Table) -> tuple[Table, Table]:
     """The rows (S, 4) that lead anywhere, each once, and the number of each row, or −1."""
     alive = np.flatnonzero((rows >= 0).any(1))
     # Two 64-bit numbers to a row.
-    first, ids = _merge_pairs(np.ascontiguousarray(rows[alive]).view(np.int64))
-    number = np.full(len(rows), DEAD, np.int32)
-    number[alive] = ids
-    return np.ascontiguousarray(rows[alive[first]]), number
-
-
-def _share_equal(moves: list[Table]) -> tuple[Table, ...]:
-    """The same tables, where equal ones are one array."""
-    found: dict[bytes, Table] = {}
-    return tuple(found.setdefault(hashlib.sha256(one.tobytes()).digest(), one) for one in moves)
-
-
-def _merge_pairs(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    pairs = np.ascontiguousarray(rows[alive]).view(np.int64)
     _, left = np.unique(pairs[:, 0], return_inverse=True)
     _, right = np.unique(pairs[:, 1], return_inverse=True)
     key = left.astype(np.int64) * (int(right.max()) + 1) + right
     _, first, ids = np.unique(key, return_index=True, return_inverse=True)
-    return first, ids
+    number = np.full(len(rows), DEAD, np.int32)
+    number[alive] = ids
+    return np.ascontiguousarray(rows[alive[first]]), number

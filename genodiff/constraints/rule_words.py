@@ -75,6 +75,11 @@ class RuleWords:
 
 
 _NUMBERS = ("max_run", "max_edits", "genetic_code", "codon_usage", "allow_stops")
+_KINDS: dict[str, tuple[type, str, str]] = {
+    "codon_usage": (str, "is no text", "give a species or a file"),
+    "allow_stops": (bool, "is neither true nor false", "give true"),
+}
+"""Of those that are no whole numbers: the type, and what is said of another value."""
 
 
 def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) -> RuleWords:
@@ -91,19 +96,10 @@ def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) ->
             raise fault(f"no constraint '{key}'; {did_you_mean(name, known)}")
         if name in values:
             raise fault(f"{name} is given twice", "give it once, as a list of all")
-        if name == "codon_usage":
-            if not isinstance(value, str):
-                raise fault(f"{key}: {value!r} is no text", "give a species or a file")
-            values[name] = value
-            continue
-        if name == "allow_stops":
-            if not isinstance(value, bool):
-                raise fault(f"{key}: {value!r} is neither true nor false", "give true")
-            values[name] = value
-            continue
         if name in _NUMBERS:
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise fault(f"{key}: {value!r} is no whole number", "give one")
+            kind, what, fix = _KINDS.get(name, (int, "is no whole number", "give one"))
+            if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                raise fault(f"{key}: {value!r} {what}", fix)
             values[name] = value
             continue
         values[name] = tuple(value) if isinstance(value, list | tuple) else (value,)

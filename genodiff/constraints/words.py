@@ -196,19 +196,16 @@ def find_site(name: str) -> str:
     """The recognition site of an enzyme. Raises `UsageError` for an unknown one."""
     found = getattr(_ENZYMES, name, None)
     if found is None or found not in _ENZYMES.AllEnzymes:
-        known = [str(enzyme) for enzyme in _ENZYMES.CommOnly]
-        raise UsageError(f"no restriction enzyme '{name}'; {_suggest(name, known)}")
+        hint = did_you_mean(name, [str(enzyme) for enzyme in _ENZYMES.CommOnly])
+        if not hint.startswith("did"):
+            hint = "names are those of REBASE, such as EcoRI or BsaI"
+        raise UsageError(f"no restriction enzyme '{name}'; {hint}")
     site = str(found.site).upper()
     try:
         return check_word(site)
     except UsageError:
         what = f"enzyme {name} has no site that can be written in IUPAC codes"
         raise UsageError(what, fix="leave it out") from None
-
-
-def _suggest(name: str, known: list[str]) -> str:
-    hint = did_you_mean(name, known)
-    return hint if hint.startswith("did") else "names are those of REBASE, such as EcoRI or BsaI"
 
 
 def _refuse_text(words: tuple[str, ...]) -> None:

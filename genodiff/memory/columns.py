@@ -15,6 +15,7 @@ So what relatives say of one another tells how quickly a hidden place changes, w
 This file is the definition, in NumPy, for whole batches.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -93,19 +94,16 @@ def start_numbers(tree: Tree, gc: float, *, plain: int = 2, coding: int = 2) -> 
         chance = np.exp(-0.5 * (np.log(rate / middle) / 1.2) ** 2)
         return np.asarray(chance / chance.sum())
 
-    def spell(x: Floats) -> tuple[float, ...]:
-        return tuple(x.tolist())
+    def bells(middles: Iterable[float]) -> tuple[tuple[float, ...], ...]:
+        return tuple(tuple(bell(middle).tolist()) for middle in middles)
 
-    plains = [spell(bell(m)) for m in np.geomspace(0.3, 3, plain)]
-    codings = [
-        tuple(spell(bell(m)) for m in (0.5 * s, 0.3 * s, 2.0 * s))
-        for s in np.geomspace(0.5, 1.5, max(coding, 1))[:coding]
-    ]
+    scales = np.geomspace(0.5, 1.5, max(coding, 1))[:coding]
+    codings = [bells((0.5 * s, 0.3 * s, 2.0 * s)) for s in scales]
     n = plain + coding
     return ColumnNumbers(
-        parent=tree.parent, length=tree.length, gc=gc, rate=spell(rate), kappa=spell(kappa),
-        plain=tuple(plains), coding=tuple(codings), share=(1 / n,) * n,
-        leave=(0.03,) * plain + (0.005,) * coding,
+        parent=tree.parent, length=tree.length, gc=gc, rate=tuple(rate.tolist()),
+        kappa=tuple(kappa.tolist()), plain=bells(np.geomspace(0.3, 3, plain)),
+        coding=tuple(codings), share=(1 / n,) * n, leave=(0.03,) * plain + (0.005,) * coding,
     )  # fmt: skip
 
 
@@ -230,7 +228,7 @@ def infer_rates_slowly(over: Floats, codes: Codes, numbers: ColumnNumbers) -> Po
     """Compute `infer_rates` in NumPy: the definition."""
     states = list_states(numbers)
     prior = np.broadcast_to(share_bases(numbers.gc), (*codes.shape, 4))
-    seen = _observe(_read_batch(over, codes, numbers), codes, prior)
+    seen = observe(over, codes, prior, numbers)
     chain = run_chain(_emit(seen, states), states)
     rates = _mix_rates(chain.told, states) * seen
     own = chain.told * chain.emission

@@ -4,7 +4,7 @@
 takes a window.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,11 +60,13 @@ def recall_in_c(
     *,
     find: bool = False,
 ) -> RecalledInC:
-    """What the memory says of windows. With `find`, it is searched only. Raises `MemoryError`."""
+    """What the memory says of windows. With `find`, it is searched only: background and copy are
+    not worked out. Raises `MemoryError`.
+    """
     text, table, chain, numbers, effort = asked
     if not windows.size:
         shape = windows.shape
-        nothing = [_no_places() for _ in windows]
+        nothing = [(np.zeros(0, np.int64), np.zeros(0, np.int64)) for _ in windows]
         return RecalledInC(np.ones(shape), np.ones(shape), np.zeros((*shape, 4)), nothing)
     is_sampled = isinstance(table, SampledTable)
     unused = CLASSES - len(numbers.divergence)
@@ -83,31 +85,8 @@ def recall_in_c(
             [numbers.start, numbers.end, numbers.shift, effort.least_odds, numbers.copies]
         ),
     }
-    said = _recall(
-        arrays,
-        most=effort.most,
-        size=text.size,
-        plane_bytes=text.planes.shape[1],
-        k=1 if table is None else table.k,
-        order=chain.order,
-        scored=-1 if effort.scored is None else effort.scored,
-        wild=effort.wild,
-        find=find,
-        sparse=count_sparse(text.size, windows.shape[1], effort.scored) if is_sampled else -1,
-    )
-    return RecalledInC(*said)
-
-
-def _recall(
-    arrays: Mapping[str, Array], *, most: int, find: bool = False, **numbers: int
-) -> tuple[Array, Array, Array, list[tuple[Array, Array]]]:
-    """Evidence (B, L), background (B, L), copy (B, L, 4), and the diagonals of each window.
-
-    `arrays` and `numbers` are fields of `recall_args` (native.c). With `find`, background and copy
-    are not worked out. Raises `MemoryError`.
-    """
-    batch, length = arrays["codes"].shape
-    each = most + MOST_NEIGHBOURS
+    batch, length = windows.shape
+    each = effort.most + MOST_NEIGHBOURS
     out = {
         "evidence": np.ones((batch, length)),
         "background": np.ones((batch, length)),
@@ -115,19 +94,26 @@ def _recall(
         "diagonals": np.zeros((batch, 2, each), np.int64),
         "counts": np.zeros((batch, 2), np.int64),
     }
-    call(
-        "recall", {**arrays, **out}, backward=find,
-        batch=batch, L=length, most=most, **numbers,
-    )  # fmt: skip
+    call(  # the arrays and numbers are fields of `recall_args` (native.c)
+        "recall",
+        {**arrays, **out},
+        backward=find,
+        batch=batch,
+        L=length,
+        most=effort.most,
+        size=text.size,
+        plane_bytes=text.planes.shape[1],
+        k=1 if table is None else table.k,
+        order=chain.order,
+        scored=-1 if effort.scored is None else effort.scored,
+        wild=effort.wild,
+        sparse=count_sparse(text.size, length, effort.scored) if is_sampled else -1,
+    )
     found = [
         (rows[0, : n[0]], rows[1, : n[1]])
         for rows, n in zip(out["diagonals"], out["counts"].tolist(), strict=True)
     ]
-    return out["evidence"], out["background"], out["copy"], found
-
-
-def _no_places() -> tuple[Places, Places]:
-    return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return RecalledInC(out["evidence"], out["background"], out["copy"], found)
 
 
 def can_align(numbers: MemoryNumbers) -> bool:
@@ -167,11 +153,20 @@ def align_in_c(
         "chances": np.array(chances),
         **({} if alike is None else {"alike": alike.astype(np.float64)}),
     }
-    return _align(
-        arrays, classes=classes, over=over, places=places, size=text.size,
-        plane_bytes=text.planes.shape[1], most=diagonals.shape[2],
+    batch, length = arrays["codes"].shape
+    made: Array = np.empty(0)
+    name = "places" if places else "over" if alike is None else "sums"
+    if places:
+        made = np.empty((batch, length), np.int64)
+    elif over:
+        made = np.empty((2, batch, length, 4) if name == "sums" else (batch, length, classes, 4))
+    out = {"likelihood": np.empty(batch), **({name: made} if made.size else {})}
+    call(  # the arrays and numbers are fields of `align_args` (native.c)
+        "align", {**arrays, **out}, backward=False, batch=batch, L=length, classes=classes,
+        size=text.size, plane_bytes=text.planes.shape[1], most=diagonals.shape[2],
         given=2 if any(w.n_near for w in windows) else all(w.is_aligned for w in windows),
     )  # fmt: skip
+    return made, out["likelihood"]
 
 
 def stack_windows(text: MemoryText, windows: Sequence[SeenWindow]) -> dict[str, Array]:
@@ -192,26 +187,3 @@ def stack_places(found: Sequence[tuple[Places, Places]]) -> tuple[Places, Places
         for strand, of in enumerate(pair):
             row[strand, : len(of)] = of
     return diagonals, counts
-
-
-def _align(
-    arrays: Mapping[str, Array], *, classes: int, over: bool, places: bool, **numbers: int
-) -> tuple[Array, Array]:
-    """Return over (B, L, E, 4), or with `alike` among the arrays its sums (2, B, L, 4), empty
-    unless `over`, or `places` (B, L); and ln of the likelihoods (B,).
-
-    `arrays` and `numbers` are fields of `align_args` (native.c). Raises `MemoryError`.
-    """
-    batch, length = arrays["codes"].shape
-    made: Array = np.empty(0)
-    name = "places" if places else "sums" if "alike" in arrays else "over"
-    if places:
-        made = np.empty((batch, length), np.int64)
-    elif over:
-        made = np.empty((2, batch, length, 4) if name == "sums" else (batch, length, classes, 4))
-    out = {"likelihood": np.empty(batch), **({name: made} if made.size else {})}
-    call(
-        "align", {**arrays, **out}, backward=False,
-        batch=batch, L=length, classes=classes, **numbers,
-    )  # fmt: skip
-    return made, out["likelihood"]

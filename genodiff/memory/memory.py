@@ -29,7 +29,7 @@ from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.memory.copying import Places, SeenWindow, list_all_diagonals, recall_window
 from genodiff.memory.evidence import ORDER, Chain, Floats, count_words, measure_evidence
-from genodiff.memory.fast import Asked, can_recall, recall_in_c
+from genodiff.memory.fast import Asked, RecalledInC, can_recall, recall_in_c
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort, find_diagonals
 from genodiff.memory.tables import (
@@ -131,7 +131,9 @@ class Memory:
         Raises `ValueError` for a window that is too long, or for another number of intervals.
         """
         left_out = self._check(windows, without)
-        evidence = measure_evidence(windows, self.chain)
+        return self._see(windows, measure_evidence(windows, self.chain), left_out)
+
+    def _see(self, windows: Codes, evidence: Floats, left_out: Intervals) -> list[SeenWindow]:
         return [
             SeenWindow(codes, known, (a, b), self._count_loci(a, b))
             for codes, known, (a, b) in zip(windows, evidence, left_out, strict=True)
@@ -151,11 +153,8 @@ class Memory:
             prepared = self.prepare(windows, without)
             return prepared, [self.find(window) for window in prepared]
         left_out = self._check(windows, without)
-        loci = [self._count_loci(a, b) for a, b in left_out]
-        asked = Asked(self.text, self.table, self.chain, self.numbers, self.effort)
-        said = recall_in_c(asked, windows, left_out, loci, find=True)
-        rows = zip(windows, said.evidence, left_out, loci, strict=True)
-        return [SeenWindow(x, e, (a, b), n) for x, e, (a, b), n in rows], said.diagonals
+        said = self._recall_in_c(windows, left_out, find=True)
+        return self._see(windows, said.evidence, left_out), said.diagonals
 
     def find(self, window: SeenWindow) -> tuple[Places, Places]:
         """The diagonals that a window may copy, of each strand."""
@@ -179,25 +178,22 @@ class Memory:
             prepared = self.prepare(windows, without)
             all_ = list_all_diagonals(self.text, windows.shape[1])
             return self._sum_paths(prepared, [all_] * len(prepared))
-        return self._recall(windows, without)[0]
+        if not can_recall(self.chain, self.numbers):
+            return self.recall_slowly(windows, without)
+        said = self._recall_in_c(windows, self._check(windows, without))
+        return Recalled(said.background, said.copy)
 
     def recall_slowly(self, windows: Codes, without: Intervals | None = None) -> Recalled:
         """As `recall`, in NumPy: the definition, and what runs without a C library."""
         prepared = self.prepare(windows, without)
         return self._sum_paths(prepared, [self.find(window) for window in prepared])
 
-    def _recall(
-        self, windows: Codes, without: Intervals | None
-    ) -> tuple[Recalled, list[tuple[Places, Places]]]:
-        if can_recall(self.chain, self.numbers):
-            left_out = self._check(windows, without)
-            loci = [self._count_loci(a, b) for a, b in left_out]
-            asked = Asked(self.text, self.table, self.chain, self.numbers, self.effort)
-            said = recall_in_c(asked, windows, left_out, loci)
-            return Recalled(said.background, said.copy), said.diagonals
-        prepared = self.prepare(windows, without)
-        found = [self.find(window) for window in prepared]
-        return self._sum_paths(prepared, found), found
+    def _recall_in_c(
+        self, windows: Codes, left_out: Intervals, *, find: bool = False
+    ) -> RecalledInC:
+        loci = [self._count_loci(a, b) for a, b in left_out]
+        asked = Asked(self.text, self.table, self.chain, self.numbers, self.effort)
+        return recall_in_c(asked, windows, left_out, loci, find=find)
 
     def _sum_paths(
         self, prepared: Sequence[SeenWindow], found: Sequence[tuple[Places, Places]]

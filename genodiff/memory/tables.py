@@ -38,7 +38,6 @@ _PIECES = 8
 _LEAST_BITS, _MOST_BITS = 2, 10
 _WORD_BITS = 18
 """Where there may be as many pieces, one has 2^18 words: their counts fit a cache."""
-Numbers = NDArray[np.uint32]
 
 
 class KmerTable(NamedTuple):
@@ -74,15 +73,21 @@ def choose_k(bases: int) -> int:
 def build_table(text: MemoryText, k: int) -> KmerTable:
     """Find the positions of every k-mer without a 4, ascending for each, in C if it is there.
 
-    Raises `DataError` for a text whose places 32 bits cannot count.
+    Raises `DataError` for a text whose places 32 bits cannot count, `MemoryError`.
     """
     if text.size > MOST_EVERY:
         what = f"a memory of a training genome holds at most {MOST_EVERY:,} bases"
         raise DataError(what, fix="train on fewer contigs with it")
-    codes = text.codes[PAD : PAD + text.size]
-    if is_loaded():
-        return KmerTable(k, *_fill_table(codes, k))
-    return build_table_slowly(text, k)
+    if not is_loaded():
+        return build_table_slowly(text, k)
+    codes, start = text.codes[PAD : PAD + text.size], np.zeros(4**k + 1, np.uint32)
+    numbers = dict(n=len(codes), k=k, pieces=_PIECES)
+    tensors = {"codes": codes, "start": start}
+    call("kmers", tensors, backward=False, **numbers)
+    np.cumsum(start, out=start)
+    at = np.zeros(int(start[-1]), np.uint32)
+    call("kmers", tensors | {"at": at}, backward=True, **numbers)
+    return KmerTable(k, start, at)
 
 
 def build_table_slowly(text: MemoryText, k: int) -> KmerTable:
@@ -93,21 +98,6 @@ def build_table_slowly(text: MemoryText, k: int) -> KmerTable:
     start = np.zeros(4**k + 1, np.uint32)
     start[1:] = np.cumsum(np.bincount(words, minlength=4**k))
     return KmerTable(k, start, at[np.argsort(words, kind="stable")])
-
-
-def _fill_table(codes: NDArray[np.uint8], k: int) -> tuple[Numbers, Numbers]:
-    """start (4^k + 1,) and at, the places of every word of k bases, ascending for each word.
-
-    `codes`: 0..3, anything else 4. Raises `MemoryError`.
-    """
-    start = np.zeros(4**k + 1, np.uint32)
-    numbers = dict(n=len(codes), k=k, pieces=_PIECES)
-    tensors = {"codes": codes, "start": start}
-    call("kmers", tensors, backward=False, **numbers)
-    np.cumsum(start, out=start)
-    at = np.zeros(int(start[-1]), np.uint32)
-    call("kmers", tensors | {"at": at}, backward=True, **numbers)
-    return start, at
 
 
 class SampledTable(NamedTuple):
@@ -151,12 +141,26 @@ def choose_sampled_k(bases: int) -> int:
 
 
 def build_sampled_table(text: MemoryText, k: int | None = None) -> SampledTable:
-    """The sampled table of a text, by default with the k of `choose_sampled_k`."""
+    """The sampled table of a text, by default with the k of `choose_sampled_k`.
+
+    Raises `MemoryError`.
+    """
     k = k or choose_sampled_k(text.n_bases)
-    if is_loaded():
-        ends, jumps, at = _fill_sampled(text.planes, text.size, k, SPARE)
-        return SampledTable(k, ends, jumps, at)
-    return build_sampled_table_slowly(text, k)
+    if not is_loaded():
+        return build_sampled_table_slowly(text, k)
+    bits = min(max(2 * k - _WORD_BITS, _LEAST_BITS), _MOST_BITS)
+    totals = np.zeros(2**bits + 1, np.int64)
+    numbers = dict(plane_bytes=text.planes.shape[1], size=text.size, k=k, piece_bits=bits)
+    fixed = {"planes": text.planes, "totals": totals}
+    call("sampled", fixed, backward=False, **numbers)
+    np.cumsum(totals, out=totals)  # the first place of each piece
+    n = int(totals[-1])
+    ends = np.zeros(count_end_words(4**k + n), np.uint64)
+    jumps, at = np.zeros(4**k // GROUP + 1, np.uint64), np.zeros(n, np.uint32)
+    jumps[-1] = 4**k + n
+    out = {"ends": ends, "jumps": jumps, "at": at}
+    call("sampled", {**fixed, **out}, backward=True, **numbers)
+    return SampledTable(k, ends, jumps, at)
 
 
 def build_sampled_table_slowly(text: MemoryText, k: int) -> SampledTable:
@@ -171,25 +175,3 @@ def build_sampled_table_slowly(text: MemoryText, k: int) -> SampledTable:
     ends = np.packbits(bits, bitorder="little").view(np.uint64)
     jumps = np.append(0, end[GROUP - 1 :: GROUP] + 1).astype(np.uint64)
     return SampledTable(k, ends, jumps, at[order].astype(np.uint32))
-
-
-def _fill_sampled(
-    planes: NDArray[np.uint8], size: int, k: int, spare: int
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Numbers]:
-    """ends, jumps and places of the words of k bases that begin at every fourth place.
-
-    `planes`: (3, bytes), those of a text of `size` places. Raises `MemoryError`.
-    """
-    bits = min(max(2 * k - _WORD_BITS, _LEAST_BITS), _MOST_BITS)
-    totals = np.zeros(2**bits + 1, np.int64)
-    numbers = dict(plane_bytes=planes.shape[1], size=size, k=k, piece_bits=bits)
-    fixed = {"planes": planes, "totals": totals}
-    call("sampled", fixed, backward=False, **numbers)
-    np.cumsum(totals, out=totals)  # the first place of each piece
-    n = int(totals[-1])
-    ends = np.zeros((4**k + n + 63) // 64 + spare, np.uint64)
-    jumps, at = np.zeros(4**k // 32 + 1, np.uint64), np.zeros(n, np.uint32)
-    jumps[-1] = 4**k + n
-    out = {"ends": ends, "jumps": jumps, "at": at}
-    call("sampled", {**fixed, **out}, backward=True, **numbers)
-    return ends, jumps, at

@@ -58,12 +58,12 @@ class VoteNumbers(Settings):
     kappa: float
 
 
-def weigh_relatives(distances: Floats, *, near: float = NEAR, reaches: float = REACHES) -> Floats:
+def weigh_relatives(distances: Floats, *, reaches: float = REACHES) -> Floats:
     """(G,): the vote of each relative, the greatest being 1 where none shares it.
 
     `distances` (G + 1, G + 1), the target first: changes of a place (`relatives_fit`).
     """
-    alike = (distances[1:, 1:] <= near).sum(1)
+    alike = (distances[1:, 1:] <= NEAR).sum(1)
     far = distances[0, 1:]
     return np.asarray(np.exp(-(far - far.min(initial=np.inf)) / reaches) / alike)
 

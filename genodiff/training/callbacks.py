@@ -114,9 +114,6 @@ _OPENERS: dict[str, Callable[[Path, int, bool], Logger]] = {
 }
 
 
-_log = logging.getLogger("genodiff")
-
-
 @dataclass
 class Counters:
     """How far a run is."""

@@ -137,6 +137,7 @@ def open_plan(
         [],
         path if record else None,
     )
+    kept = None
     if path.is_file():
         try:
             kept = parse(json.loads(path.read_text(encoding="utf-8")), path)
@@ -146,14 +147,10 @@ def open_plan(
             ) from None
     elif saved is not None:
         kept = parse(saved, path)
-    else:
-        kept = Plan(now.max_steps, now.max_seconds, [], path)
-    if (kept.max_steps, kept.max_seconds) == (now.max_steps, now.max_seconds) and (
-        path.is_file() or saved is not None
-    ):
+    if kept and (kept.max_steps, kept.max_seconds) == (now.max_steps, now.max_seconds):
         now.decisions = kept.decisions
         return now
-    now.decisions = [d for d in kept.decisions if step > 0 and d[0] <= step]
+    now.decisions = [d for d in kept.decisions if step > 0 and d[0] <= step] if kept else []
     if now.max_steps is not None and (now.max_seconds is None or not step):
         now.decide(step, now.max_steps)
     elif now.max_seconds is not None and now.decisions:

@@ -60,11 +60,17 @@ class _Rank(NamedTuple):
 def launch_ranks(size: int, work: RankWork) -> RunResult:
     """Train on `size` ranks of this machine; how the run stands then.
 
-    Raises what `train` raises, and `MachineError` naming a rank that died or does not answer.
+    Raises what `train` raises, and `MachineError` where there are not so many GPUs, or naming a
+    rank that died or does not answer.
     """
-    check_gpus(size, work.device)
+    there = torch.cuda.device_count()
+    if work.device.startswith("cuda") and (size > there or ":" in work.device):
+        what = f"--devices {size} with --device {work.device}: torch sees {there} CUDA devices here"
+        raise MachineError(what, fix="give fewer, and --device cuda")
     context = multiprocessing.get_context("spawn")
-    port = _find_port()
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = int(one.getsockname()[1])
     ranks = []
     for number in range(size):
         receiver, sender = context.Pipe(duplex=False)
@@ -84,14 +90,6 @@ def launch_ranks(size: int, work: RankWork) -> RunResult:
                 rank.process.join()
 
 
-def check_gpus(size: int, device: str) -> None:
-    """Raises `MachineError` where there are not so many GPUs."""
-    there = torch.cuda.device_count()
-    if device.startswith("cuda") and (size > there or ":" in device):
-        what = f"--devices {size} with --device {device}: torch sees {there} CUDA devices here"
-        raise MachineError(what, fix="give fewer, and --device cuda")
-
-
 def _watch(ranks: Sequence[_Rank], caught: Sequence[int]) -> RunResult:
     """The first rank's result, once all ranks have ended well."""
     live, reports = {rank.number: rank for rank in ranks}, dict[int, Any]()
@@ -106,7 +104,10 @@ def _watch(ranks: Sequence[_Rank], caught: Sequence[int]) -> RunResult:
         for rank in [r for r in live.values() if r.process.sentinel in ready]:
             live.pop(rank.number)
             rank.process.join()
-            report = _read_report(rank.reports)
+            try:
+                report = rank.reports.recv()
+            except EOFError:  # it died before it could send one
+                report = None
             reports[rank.number] = report
             if report is None:
                 died.append(f"rank {rank.number} {_describe_end(rank.process.exitcode)}")
@@ -114,14 +115,6 @@ def _watch(ranks: Sequence[_Rank], caught: Sequence[int]) -> RunResult:
                 end = time.monotonic() + (_MOMENT if report is None else _GRACE)
                 deadline = end if deadline is None else min(deadline, end)
     return _judge(reports, died, caught)
-
-
-def _read_report(reports: Connection) -> Any:
-    """What an ended rank has sent; None where it died before."""
-    try:
-        return reports.recv()
-    except EOFError:
-        return None
 
 
 def _judge(reports: dict[int, Any], died: Sequence[str], caught: Sequence[int]) -> RunResult:
@@ -146,12 +139,6 @@ def _describe_end(code: int | None) -> str:
     if code is not None and code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"ended without a report (exit code {code})"
-
-
-def _find_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @contextmanager

@@ -11,16 +11,19 @@ bases within its length of it: windows of the next epoch's tiling overlap this o
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from genodiff.data.loader import Batch, EvalBatches, TrainBatches
-from genodiff.data.store import Store
 from genodiff.diffusion.masked import Denoiser
 from genodiff.errors import UsageError
 from genodiff.memory.remembering import remembering
 from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import Feed
-from genodiff.runs.training_memory import TrainMemory, leave_out_own, open_memory_of_run
+from genodiff.runs.training_memory import leave_out_own, open_memory_of_run
 
+Ints = NDArray[np.integer]
 Remember = Callable[[Denoiser, Batch], Denoiser]
 """A denoiser, and a batch, to the denoiser that remembers, for the windows of that batch."""
 
@@ -53,29 +56,19 @@ def open_run_memory(
     own = None if remembered is None else remembered.get("memory")
     legacy = config.data.legacy_caduceus_tiling
     found = open_memory_of_run(feed.store, legacy_caduceus_tiling=legacy, remembered=own)
-    identity = {"memory": found.told}
-    with_train, with_valid = _remember_train(found, feed.store, train), None
-    if valid is not None:
-        with_valid = _remember_valid(found, feed.store, valid)
-    return RunMemory(with_train, with_valid, identity)
 
-
-def _remember_train(found: TrainMemory, store: Store, batches: TrainBatches) -> Remember:
-    def remember(denoiser: Denoiser, batch: Batch) -> Denoiser:
-        starts, lengths = batches.place(batch.index.numpy())
-        own = leave_out_own(found.memory, store, starts.tolist(), lengths.tolist())
+    def remember(denoiser: Denoiser, starts: Ints, lengths: Ints) -> Denoiser:
+        own = leave_out_own(found.memory, feed.store, starts.tolist(), lengths.tolist())
         return remembering(denoiser, found.memory, without=own)
 
-    return remember
+    def remember_train(denoiser: Denoiser, batch: Batch) -> Denoiser:
+        return remember(denoiser, *train.place(batch.index.numpy()))
 
-
-def _remember_valid(found: TrainMemory, store: Store, batches: EvalBatches) -> Remember:
-    windows = batches.windows
-
-    def remember(denoiser: Denoiser, batch: Batch) -> Denoiser:
+    def remember_valid(denoiser: Denoiser, batch: Batch) -> Denoiser:
+        assert valid is not None
+        windows = valid.windows
         rows = batch.index.numpy() % len(windows)
-        places = windows.flat_start[rows].tolist(), windows.length[rows].tolist()
-        own = leave_out_own(found.memory, store, *places)
-        return remembering(denoiser, found.memory, without=own)
+        return remember(denoiser, windows.flat_start[rows], windows.length[rows])
 
-    return remember
+    with_valid = None if valid is None else remember_valid
+    return RunMemory(remember_train, with_valid, {"memory": found.told})

@@ -295,7 +295,7 @@ def _fit(
         device,
     )
     join_ranks(world, device)
-    trainer = make_trainer(config, device, world, boundary, in_parts=world.in_parts)
+    trainer = make_trainer(config, device, world, boundary)
     _log.info(
         "%s: %s",
         out,

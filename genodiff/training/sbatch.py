@@ -41,6 +41,8 @@ def write_sbatch(
     A GPU for each of the `devices`, unless `device` is "cpu"; then `threads` cores in all.
     """
     minutes = _DAY if config.train.max_minutes is None else config.train.max_minutes * _MARGIN + 10
+    whole = timedelta(minutes=round(minutes))  # as SLURM takes it: days-hours:minutes:seconds
+    hours, rest = divmod(whole.seconds, 3600)
     on_gpu = device != "cpu"
     workers = 4 if config.train.workers == "auto" else max(1, config.train.workers)
     cpus = devices * (1 + workers) if on_gpu else threads
@@ -54,14 +56,7 @@ def write_sbatch(
         cpus=cpus,
         cores=f"Cores: {cpus} = {reason}. Change it to what your nodes have.",
         gpus=f"#SBATCH --gpus-per-node={devices}\n" if on_gpu else "",
-        time=_format_time(minutes),
+        time=f"{whole.days}-{hours:02d}:{rest // 60:02d}:00",
         warning=_WARNING,
         command=shlex.join(["genodiff", *words]),
     )
-
-
-def _format_time(minutes: float) -> str:
-    """Minutes as SLURM takes them: days-hours:minutes:seconds."""
-    whole = timedelta(minutes=round(minutes))
-    hours, rest = divmod(whole.seconds, 3600)
-    return f"{whole.days}-{hours:02d}:{rest // 60:02d}:00"

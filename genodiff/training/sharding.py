@@ -7,7 +7,6 @@ not.
 """
 
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -27,19 +26,13 @@ def shard_network(network: nn.Module, mesh: Any) -> None:
     """Keep this rank's part of each tensor of `network`; the layers are gathered one by one."""
     fully_shard: Any = import_module("torch.distributed.fsdp").fully_shard
     exempt = {n for n, p in network.named_parameters() if hasattr(p, "_no_weight_decay")}
-    for layer in _list_layers(network):
-        fully_shard(layer, mesh=mesh)
+    for block in getattr(network, "blocks", ()):  # gathered together: its mixer, if it has one
+        fully_shard(getattr(block, "mixer", block), mesh=mesh)
     # The outermost too: after a validation, which has no backward pass, it would stay whole.
     fully_shard(network, mesh=mesh, reshard_after_forward=True)
     for name, parameter in network.named_parameters():  # they are new ones, without the mark
         if name in exempt:
             parameter._no_weight_decay = True  # type: ignore[attr-defined]
-
-
-def _list_layers(network: nn.Module) -> Iterator[nn.Module]:
-    """What is gathered together: the mixer of a block that has one, else the block."""
-    for block in getattr(network, "blocks", ()):
-        yield getattr(block, "mixer", block)
 
 
 def gather(tensor: Tensor) -> Tensor:

@@ -29,15 +29,13 @@ from genodiff.training.ranks import TIMEOUT, World
 _PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 
 
-def make_trainer(
-    config: RunConfig, device: str, world: World, boundary: pl.Callback, *, in_parts: bool = False
-) -> pl.Trainer:
-    """The loop of one run; with `in_parts` for networks that are kept in parts by their ranks."""
+def make_trainer(config: RunConfig, device: str, world: World, boundary: pl.Callback) -> pl.Trainer:
+    """The loop of one run."""
     return pl.Trainer(
         accelerator="gpu" if device.startswith("cuda") else "cpu",
         devices=choose_devices(device, world),
         num_nodes=world.size // world.local,
-        strategy=_choose_strategy(world, in_parts),
+        strategy=_choose_strategy(world),
         plugins=[TorchElasticEnvironment() if world.size > 1 else LightningEnvironment()],
         precision=_PRECISION[config.train.precision],  # type: ignore[arg-type]
         max_epochs=1,
@@ -52,11 +50,11 @@ def make_trainer(
     )
 
 
-def _choose_strategy(world: World, in_parts: bool) -> Strategy | str:
+def _choose_strategy(world: World) -> Strategy | str:
     timeout = timedelta(seconds=TIMEOUT)
     if world.size == 1:
         return "auto"
-    if in_parts:
+    if world.in_parts:
         return ModelParallelStrategy(
             data_parallel_size=world.size, tensor_parallel_size=1, timeout=timeout
         )
