@@ -87,11 +87,10 @@ def join_evaluation(
 
     `trained_on` is the fingerprint of the run's own data, and `weights` the digest of its model.
     """
-    ours = [one for one in kept.values() if _is_evaluation(one)]
     others = {name: one for name, one in kept.items() if not _is_evaluation(one)}
-    ours = [one for one in ours if identify_evaluation(one) != identify_evaluation(result)] + [
-        result
-    ]
+    key = identify_evaluation(result)
+    older = [one for one in kept.values() if _is_evaluation(one)]
+    ours = [*(one for one in older if identify_evaluation(one) != key), result]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for one in ours:
         group_of = (*(one.get(key) for key in _GROUP), _describe_memory(one))

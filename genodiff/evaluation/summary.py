@@ -156,12 +156,8 @@ def _of_class(bound: Bound, markov: MarkovLines | None, which: slice) -> _Table:
     lines = {}
     if markov is not None:
         lines = {str(k): line[which].sum(0) for k, line in enumerate(markov.fixed)}
-        if markov.fitted is not None:
-            lines[FITTED] = markov.fitted[which].sum(0)
-        if markov.adaptive is not None:
-            lines[ADAPTIVE] = markov.adaptive[which].sum(0)
-        if markov.from_train is not None:
-            lines[FROM_TRAIN] = markov.from_train[which].sum(0)
+        more = {FITTED: markov.fitted, ADAPTIVE: markov.adaptive, FROM_TRAIN: markov.from_train}
+        lines |= {name: line[which].sum(0) for name, line in more.items() if line is not None}
     if bound.without is not None:
         lines[WITHOUT] = bound.without[which].sum(0).mean(0)
     nats = bound.nats[which].sum(0).mean(0)

@@ -7,6 +7,7 @@ Nothing of the test split is read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import SPARSE, Background, RelativeNumbers
 from genodiff.memory.relatives import UNLIKE, RelativeGenome, Relatives
 from genodiff.memory.text import NONE, Codes
-from genodiff.memory.tree import join_neighbours
+from genodiff.memory.tree import join_neighbours, share_bases
 
 COLUMN_ROUNDS = 40
 WORD = 3
@@ -67,14 +68,10 @@ def fit_relatives(
         return Relatives((), None)
     genomes = []
     for i, memory in enumerate(memories, 1):
-
-        def hear(share: float, i: int = i) -> None:
-            if tell is not None:
-                tell(i, share)
-
         if known and i in known:
             genomes.append(RelativeGenome.join(memory, known[i]))
         else:
+            hear = tell and partial(tell, i)
             genomes.append(fit_genome(memory, windows, rounds=rounds, tell=hear))
     over = Relatives(tuple(genomes), None).align(windows)
     return Relatives(tuple(genomes), fit_columns(over, windows))
@@ -150,18 +147,12 @@ def hide_bases(windows: Codes, least: float = 0.0, seed: int = 1) -> Codes:
     return np.where(order < most, NONE, windows).astype(np.uint8)
 
 
-def fit_columns(
-    over: Floats,
-    windows: Codes,
-    *,
-    rounds: int = COLUMN_ROUNDS,
-) -> ColumnNumbers:
+def fit_columns(over: Floats, windows: Codes, *, rounds: int = COLUMN_ROUNDS) -> ColumnNumbers:
     """The tree and the classes; `over` (G, B, L, 4) as `Relatives.align` gives it."""
     counts = np.bincount(windows[windows < NONE], minlength=4)
     gc = float(np.clip((counts[1] + counts[2] + 1) / (counts.sum() + 2), 0.05, 0.95))
     numbers = start_numbers(join_neighbours(measure_distances(over, windows)), gc)
-    share = np.array([1 - gc, gc, gc, 1 - gc]) / 2
-    prior, last = np.broadcast_to(share, (*windows.shape, 4)), -np.inf
+    prior, last = np.broadcast_to(share_bases(gc), (*windows.shape, 4)), -np.inf
     seen = observe(over, windows, prior, numbers)
     for _ in range(rounds):
         numbers, value = improve_observed(seen, numbers)

@@ -100,15 +100,12 @@ def format_newick(tree: Tree, names: Sequence[str], scale: float = 1.0) -> str:
         name = names[node] if node < len(names) else ""
         return f"{f'({inner})' if inner else name}:{length * scale:.6f}"
 
-    beside = below.get(0, [])
+    beside, length = below.get(0, []), 0.0
     if len(beside) == 1 and below.get(beside[0]):
         # The target stands beside what hangs from the node that it is joined to.
-        top = beside[0]
-        rest = [spell(one, tree.length[one]) for one in below[top]]
-        own = f"{names[0]}:{tree.length[top] * scale:.6f}"
-        return f"({','.join([own, *rest])});"
+        length, beside = tree.length[beside[0]], below[beside[0]]
     rest = [spell(one, tree.length[one]) for one in beside]
-    return f"({','.join([f'{names[0]}:{0:.6f}', *rest])});"
+    return f"({','.join([f'{names[0]}:{length * scale:.6f}', *rest])});"
 
 
 def share_bases(gc: float) -> Floats:

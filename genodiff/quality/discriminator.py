@@ -84,13 +84,10 @@ def measure_auroc(
     if min(len(generated), len(real)) < 2 * FOLDS:
         return None
     sequences = generated + real
-    labels = np.repeat(np.array([1, 0]), [len(generated), len(real)])
-    fold = np.concatenate(
-        [
-            generator(seed, Purpose.FINETUNE_SPLIT, i + 1).permutation(n) % FOLDS
-            for i, n in enumerate((len(generated), len(real)))
-        ]
-    )
+    draws = [generator(seed, Purpose.FINETUNE_SPLIT, i) for i in (1, 2)]
+    sizes = len(generated), len(real)
+    labels = np.repeat(np.array([1, 0]), sizes)
+    fold = np.concatenate([g.permutation(n) for g, n in zip(draws, sizes, strict=True)]) % FOLDS
     parts = []
     for f in range(FOLDS):
         scored = np.flatnonzero(fold == f)

@@ -36,6 +36,7 @@ longest open frames tell coding sequence from sequence that only has no stops.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -201,10 +202,7 @@ def _measure(chosen: list[Ids], target: list[Ids], how: Measures) -> dict[str, A
 
 def measure_distance(sequences: Sequence[Ids], target: Sequence[Ids], k: int) -> dict[str, Any]:
     """The Jensen-Shannon distance of k-mers, with a jackknife's standard error."""
-
-    def count(some: Sequence[Ids]) -> Floats:
-        return kmer_counts(some, k)
-
+    count = partial(kmer_counts, k=k)
     return jackknife(sum_groups(sequences, count), sum_groups(target, count), js_distance)
 
 

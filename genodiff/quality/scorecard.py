@@ -87,12 +87,8 @@ def js_distance(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
     """
     p, q = p / p.sum(), q / q.sum()
     m = (p + q) / 2
-    bits = (
-        sum(
-            float(np.sum(side[side > 0] * np.log2(side[side > 0] / m[side > 0]))) for side in (p, q)
-        )
-        / 2
-    )
+    each = [np.sum(side[side > 0] * np.log2(side[side > 0] / m[side > 0])) for side in (p, q)]
+    bits = sum(map(float, each)) / 2
     return float(np.sqrt(min(max(bits, 0.0), 1.0)))
 
 
@@ -112,10 +108,7 @@ def cpg_ratio(sequences: Sequence[Ids]) -> float:
 
     About 0.2 in mammals, 1 where C and G meet by chance.
     """
-    one, two = (
-        kmer_spectrum(sequences, 1, both_strands=False),
-        kmer_spectrum(sequences, 2, both_strands=False),
-    )
+    one, two = (kmer_spectrum(sequences, k, both_strands=False) for k in (1, 2))
     expected = one[1] * one[2]
     return float(two[1 * 4 + 2] / expected) if expected else float("nan")
 

@@ -69,7 +69,7 @@ def score_nelbo(reader: MaskedReader, pair: SpellingPair, seed: int, se: float, 
     for _ in range(_STAGES):
         while len(values) < wanted:
             rounds = range(len(values), min(wanted, len(values) + _AT_A_TIME))
-            drawn = [one.draw_rounds(key, seed, rounds) for one in spellings]
+            drawn = [list(one.draw_rounds(key, seed, rounds)) for one in spellings]
             windows = [draw.window for some in drawn for draw in some]
             logs = yield windows
             of_ref = spellings[0].price(drawn[0], logs[: len(drawn[0])])
@@ -111,21 +111,22 @@ class _DrawnSpelling:
         for mask, some in zip(self._phases, logs, strict=True):
             self._controls[mask] = -take_logs(self._reader, some, self._ids[mask])
 
-    def draw_rounds(self, key: int, seed: int, rounds: range) -> list[_WindowDraw]:
-        return [draw for number in rounds for draw in self._draw_round(key, seed, number)]
-
-    def _draw_round(self, key: int, seed: int, number: int) -> Iterator[_WindowDraw]:
-        draws = generator(seed, Purpose.VARIANT_MASK, key, number)
-        turn, span = draws.random(), self._span
-        for slot in range(DRAWS):
-            u = np.empty(len(span))
-            u[~span] = draws.random(len(span) - int(span.sum()))
-            u[span] = draws.random(self._longest)[: int(span.sum())]
-            t = (slot / DRAWS + turn) % 1 or 1.0
-            k = min(math.ceil(t * self._n), self._n)
-            mask = choose_smallest(u, self._maskable, k)
-            window = self._reader.hide(self._ids, mask)
-            yield _WindowDraw(window, mask, self._n / k if k else 0.0)
+    def draw_rounds(self, key: int, seed: int, rounds: range) -> Iterator[_WindowDraw]:
+        span, n_span = self._span, int(self._span.sum())
+        for number in rounds:
+            draws = generator(seed, Purpose.VARIANT_MASK, key, number)
+            turn = draws.random()
+            for slot in range(DRAWS):
+                u = np.empty(len(span))
+                u[~span] = draws.random(len(span) - n_span)
+                u[span] = draws.random(self._longest)[:n_span]
+                u[~self._maskable] = np.inf
+                t = (slot / DRAWS + turn) % 1 or 1.0
+                k = min(math.ceil(t * self._n), self._n)
+                mask = np.zeros(len(u), np.bool_)
+                mask[np.argsort(u, kind="stable")[:k]] = True
+                window = self._reader.hide(self._ids, mask)
+                yield _WindowDraw(window, mask, self._n / k if k else 0.0)
 
     def price(self, draws: list[_WindowDraw], logs: list[Logs]) -> NDArray[np.float64]:
         """The estimate of the bound that each draw gives, in nats."""
@@ -137,10 +138,3 @@ class _DrawnSpelling:
             for (_, mask, scale), some in zip(draws, logs, strict=True)
         ]
         return np.array(found)
-
-
-def choose_smallest(u: NDArray[np.float64], maskable: Flags, k: int) -> Flags:
-    """The `k` maskable places with the smallest uniforms."""
-    mask = np.zeros(len(u), np.bool_)
-    mask[np.argsort(np.where(maskable, u, np.inf), kind="stable")[:k]] = True
-    return mask

@@ -54,17 +54,10 @@ class TrialScore(NamedTuple):
     size: Floats
 
 
-class RunEntry(NamedTuple):
-    """A run that is compared, under a name of its own."""
-
-    name: str
-    model: TrainedModel
-
-
 class RunComparison(NamedTuple):
-    """Runs, and the windows that all of them are scored on."""
+    """Runs, each under a name of its own, and the windows that all of them are scored on."""
 
-    entries: list[RunEntry]
+    models: dict[str, TrainedModel]
     data: EvalData
     windows: Windows
     options: EvalOptions
@@ -92,51 +85,41 @@ def open_comparison(
 
     Raises `UsageError` where they cannot be compared, and as `load_model` does.
     """
-    entries = [RunEntry(name, load_model(path, device=device)) for name, path in runs.items()]
-    first = entries[0]
-    for entry in entries[1:]:
-        if entry.model.alphabet.domain != first.model.alphabet.domain:
-            what = f"{entry.name} is a run of {entry.model.alphabet.domain}, and {first.name} is of"
-            raise UsageError(
-                f"{what} {first.model.alphabet.domain}", fix="compare runs of one domain"
-            )
-    options.check_domain(first.model.alphabet.domain)
-    longest = max(entry.model.config.data.seq_len for entry in entries)
-    config = first.model.config
+    models = {name: load_model(path, device=device) for name, path in runs.items()}
+    (of, first), *others = models.items()
+    domain, config = first.alphabet.domain, first.config
+    for name, model in others:
+        if model.alphabet.domain != domain:
+            what = f"{name} is a run of {model.alphabet.domain}, and {of} is of {domain}"
+            raise UsageError(what, fix="compare runs of one domain")
+    options.check_domain(domain)
+    longest = max(model.config.data.seq_len for model in models.values())
     section = config.data.model_copy(update={"seq_len": longest})
-    data = open_data(
-        first.model._replace(config=config.model_copy(update={"data": section})), options
-    )
-    if first.model.alphabet.domain != DNA.name:
-        for entry in entries[1:]:
-            _check_same_tokens(first, data, entry, options)
+    data = open_data(first._replace(config=config.model_copy(update={"data": section})), options)
+    if domain != DNA.name:
+        for name, model in others:
+            mine = open_data(model, options)
+            a, b = config.data, model.config.data
+            alike = (a.packing, a.document_attention) == (b.packing, b.document_attention)
+            same = mine.store.fingerprint == data.store.fingerprint and alike
+            if not same or mine.windows.seq_len != data.windows.seq_len:
+                what = (
+                    f"{name} reads other windows than {of} ({model.alphabet.name}, "
+                    f"{b.seq_len} tokens; {first.alphabet.name}, {a.seq_len} tokens)"
+                )
+                fix = "compare the bits per byte that `genodiff eval` gives for each"
+                raise UsageError(what, fix=fix)
     windows = data.windows
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
-    return RunComparison(entries, data, windows, options)
-
-
-def _check_same_tokens(
-    first: RunEntry, data: EvalData, entry: RunEntry, options: EvalOptions
-) -> None:
-    """Raises `UsageError` unless a run of text reads the same windows of the same tokens."""
-    mine = open_data(entry.model, options)
-    a, b = first.model.config.data, entry.model.config.data
-    alike = (a.packing, a.document_attention) == (b.packing, b.document_attention)
-    same = mine.store.fingerprint == data.store.fingerprint and alike
-    if not same or mine.windows.seq_len != data.windows.seq_len:
-        what = (
-            f"{entry.name} reads other windows than {first.name} ({entry.model.alphabet.name}, "
-            f"{b.seq_len} tokens; {first.model.alphabet.name}, {a.seq_len} tokens)"
-        )
-        raise UsageError(what, fix="compare the bits per byte that `genodiff eval` gives for each")
+    return RunComparison(models, data, windows, options)
 
 
 def plan_comparison(comparison: RunComparison) -> dict[str, Any]:
     """What `compare_runs` would take: windows, tokens, and the seconds of each run."""
     windows, repeats = comparison.windows, comparison.options.repeats
     runs = []
-    for name, model in comparison.entries:
+    for name, model in comparison.models.items():
         pieces, _ = windows.pieces(model.config.data.seq_len)
         rows = max(1, min(_MOST_ROWS, _MOST_TOKENS // pieces.seq_len))
         seconds = time_window(model, pieces, rows) * len(pieces) * repeats
@@ -160,43 +143,41 @@ def compare_runs(
     whose difference is shown to be within `margin` bits are called equivalent.
     Raises as `evaluate` does.
     """
-    entries = comparison.entries
-    names = [entry.name for entry in entries]
-    scores = [_score(comparison, entry, out, progress) for entry in entries]
-    by_name = dict(zip(names, scores, strict=True))
-    against = against or names[0]
-    domain = DOMAINS[entries[0].model.alphabet.domain]
+    models = comparison.models
+    scores = {name: _score(comparison, name, out, progress) for name in models}
+    first = next(iter(models))
+    against = against or first
     rows = [
-        _row(entry, by_name[entry.name]) | {"minus": _difference(by_name, entry.name, against)}
-        for entry in entries
+        _row(name, model, scores[name]) | {"minus": _difference(scores, name, against)}
+        for name, model in models.items()
     ]
-    nats = {name: score.nats[None] for name, score in by_name.items()}
-    pairs = describe_pairs(compare_models(nats, scores[0].size, margin=margin))
+    nats = {name: score.nats[None] for name, score in scores.items()}
+    pairs = describe_pairs(compare_models(nats, scores[first].size, margin=margin))
     source = comparison.data.store.source.path
     results = {
-        "unit": domain.size_unit,
+        "unit": DOMAINS[models[first].alphabet.domain].size_unit,
         "split": comparison.options.split,
         "data": comparison.data.recipe.name if source is None else Path(source).name,
         "fingerprint": comparison.data.store.fingerprint,
         "windows": len(comparison.windows),
         "windows_total": comparison.data.total,
-        "tokens": int(scores[0].tokens.sum()),
+        "tokens": int(scores[first].tokens.sum()),
         "repeats": comparison.options.repeats,
         "seed": comparison.options.seed,
         "against": against,
         "rows": rows,
         "pairs": pairs,
-        "notes": _find_notes(comparison, scores[0].tokens),
+        "notes": _find_notes(comparison, scores[first].tokens),
     }
     write_run_page(results, out)
     return results
 
 
 def _score(
-    comparison: RunComparison, entry: RunEntry, out: Path, progress: Progress | None
+    comparison: RunComparison, name: str, out: Path, progress: Progress | None
 ) -> TrialScore:
     """Nats of each common window, read from OUT/scores where the same was scored before."""
-    windows, options, model = comparison.windows, comparison.options, entry.model
+    windows, options, model = comparison.windows, comparison.options, comparison.models[name]
     asked = {
         "checkpoint": model.digest,
         "fingerprint": comparison.data.store.fingerprint,
@@ -207,7 +188,7 @@ def _score(
     }
     file = out / "scores" / f"{model.digest}-{sha256_json(asked)[:12]}.json"
     if (kept := read_score(file, asked)) is not None:
-        _log.info("%s: scored before, %s", entry.name, file)
+        _log.info("%s: scored before, %s", name, file)
         return kept
     pieces, owner = windows.pieces(model.config.data.seq_len)
     of_pieces, counted = score_windows(model, pieces, options.seed, options.repeats, progress)
@@ -216,15 +197,15 @@ def _score(
     )
     size = windows.bytes()
     score = TrialScore(nats, tokens, tokens if size is None else size)
-    _log.info("%s: %d windows scored", entry.name, len(windows))
+    _log.info("%s: %d windows scored", name, len(windows))
     write_score(file, asked, score)
     return score
 
 
-def _row(entry: RunEntry, score: TrialScore) -> dict[str, Any]:
-    model, bits = entry.model, ratio(score.nats, score.size).scaled(BITS)
+def _row(name: str, model: TrainedModel, score: TrialScore) -> dict[str, Any]:
+    bits = ratio(score.nats, score.size).scaled(BITS)
     return {
-        "name": entry.name,
+        "name": name,
         "run": str(model.run),
         "checkpoint": model.digest,
         "step": model.step,
@@ -248,7 +229,7 @@ def _difference(scores: dict[str, TrialScore], a: str, b: str) -> dict[str, Any]
 
 def _find_notes(comparison: RunComparison, counted: Floats) -> list[str]:
     """What a reader must know before believing a difference."""
-    models = {entry.name: entry.model for entry in comparison.entries}
+    models = comparison.models
     notes = []
     if len({model.objective.figure for model in models.values()}) > 1:
         notes.append(
@@ -257,9 +238,9 @@ def _find_notes(comparison: RunComparison, counted: Floats) -> list[str]:
     lengths = {model.config.data.seq_len for model in models.values()}
     if len(lengths) > 1:
         shown = " and ".join(f"{n:,}" for n in sorted(lengths))
+        units = DOMAINS[next(iter(models.values())).alphabet.domain].units
         notes.append(
-            f"The runs read {shown} {DOMAINS[comparison.entries[0].model.alphabet.domain].units} "
-            f"at a time: the bases are the same, the context is not."
+            f"The runs read {shown} {units} at a time: the bases are the same, the context is not."
         )
     store, windows = comparison.data.store, comparison.windows
     for name, model in models.items():

@@ -206,9 +206,8 @@ class Boundary(pl.Callback):
         """At a step's first micro-batch: its learning rate."""
         if batch_idx % self.config.train.accumulate == 0:
             module.begin_step(self.counters.step)
-            self.rate = learning_rate(
-                self.counters.step, self.config.optim, self.plan.horizon(self.counters.step)
-            )
+            step = self.counters.step
+            self.rate = learning_rate(step, self.config.optim, self.plan.horizon(step))
             for group in trainer.optimizers[0].param_groups:
                 group["lr"] = self.rate
 
@@ -311,26 +310,19 @@ class Boundary(pl.Callback):
             return None
         optimizer = trainer.optimizers[0]
         assert isinstance(optimizer, AdamW)
-        raw = {
-            f"weights.{name}": tensor for name, tensor in collect_tensors(module.backbone).items()
-        }
+        raw = {f"weights.{n}": tensor for n, tensor in collect_tensors(module.backbone).items()}
         weights = gather_all(collect_tensors(self.average.module), keep=keep)
         tensors = gather_all(raw | read_moments(optimizer, module.backbone), keep=keep)
         if self.folder is None:
             return None
-        return State(
-            self.counters.step,
-            weights,
-            tensors,
-            asdict(self.counters)
-            | {
-                "averaged": self.average.updates + 1,
-                "plan": self.plan.values(),
-                "recent": list(module.spikes.recent),
-                "data": self.folder.data,
-                "threads": torch.get_num_threads(),
-            },
-        )
+        counters = asdict(self.counters) | {
+            "averaged": self.average.updates + 1,
+            "plan": self.plan.values(),
+            "recent": list(module.spikes.recent),
+            "data": self.folder.data,
+            "threads": torch.get_num_threads(),
+        }
+        return State(self.counters.step, weights, tensors, counters)
 
     def _save(self, folder: RunFolder, state: State, last: bool) -> None:
         try:

@@ -131,12 +131,8 @@ def open_plan(
     of several processes one keeps the record.
     """
     path = run / PLAN
-    now = Plan(
-        settings.max_steps,
-        None if settings.max_minutes is None else 60 * settings.max_minutes,
-        [],
-        path if record else None,
-    )
+    seconds_in_all = None if settings.max_minutes is None else 60 * settings.max_minutes
+    now = Plan(settings.max_steps, seconds_in_all, [], path if record else None)
     kept = None
     if path.is_file():
         try:

@@ -217,9 +217,8 @@ class Pretraining(pl.LightningModule):
         self.spikes, self._keep_batches = spikes or SpikeWatch(), keep_batches
         self.backbone = backbone
         self._objective, self._config, self._soft_weight = objective, config, soft_weight
-        self._bases = (
-            config.train.batch_size // config.train.accumulate // world_size * config.data.seq_len
-        )
+        windows = config.train.batch_size // config.train.accumulate // world_size
+        self._bases = windows * config.data.seq_len
         self._graph: StepGraph | None = None
         # Dropout's keys, memories, teachers and others' gradients are not among a graph's inputs.
         dropout = getattr(config.backbone, "dropout", 0.0)
@@ -270,10 +269,8 @@ class Pretraining(pl.LightningModule):
         given = self._objective, self.backbone, batch, self._soft_weight
         with keep_no_casts():
             terms, weights = batch_loss(*given, self._remember, self._lesson)
-        found = torch.stack(
-            [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
-        ).double()
-        return terms.nats / self._bases, found
+        found = [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
+        return terms.nats / self._bases, torch.stack(found).double()
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         """The gradients of a micro-batch, where they did not come with the loss."""
@@ -337,11 +334,8 @@ class Pretraining(pl.LightningModule):
                 f"tensors in all, windows {self._name_windows()}){self._dump()}",
                 fix="resume from the last checkpoint, which is valid, with a lower --lr",
             )
-        named = [
-            n
-            for n, p in self.backbone.named_parameters()
-            if p.grad is not None and not all_finite(p.grad)
-        ]
+        gradients = [(n, p.grad) for n, p in self.backbone.named_parameters()]
+        named = [n for n, grad in gradients if grad is not None and not all_finite(grad)]
         where = f"the gradient of {named[0]} ({len(named)} tensors in all)" if named else "the loss"
         return (
             f"step {self.step + 1}: {where} is not finite (loss {float(self.totals[0])}, "

@@ -33,21 +33,11 @@ def has_weight_decay(name: str, parameter: nn.Parameter) -> bool:
 
 def adamw(backbone: nn.Module, settings: OptimSettings) -> AdamW:
     """The optimiser of all parameters, in two groups: with and without weight decay."""
-    named = list(backbone.named_parameters())
-    groups: list[dict[str, Any]] = [
-        {
-            "params": [p for n, p in named if has_weight_decay(n, p)],
-            "weight_decay": settings.weight_decay,
-        },
-        {"params": [p for n, p in named if not has_weight_decay(n, p)], "weight_decay": 0.0},
-    ]
-    return AdamW(
-        [g for g in groups if g["params"]],
-        lr=settings.lr,
-        betas=settings.betas,
-        eps=settings.eps,
-        fused=True,
-    )
+    groups: list[dict[str, Any]] = []
+    for decays, decay in ((True, settings.weight_decay), (False, 0.0)):
+        own = [p for n, p in backbone.named_parameters() if has_weight_decay(n, p) == decays]
+        groups += [{"params": own, "weight_decay": decay}] if own else []
+    return AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
 
 
 def learning_rate(step: int, settings: OptimSettings, horizon: int | None) -> float:
@@ -96,22 +86,20 @@ class WeightAverage(Generic[Network]):
 
 def read_moments(optimizer: AdamW, backbone: nn.Module) -> dict[str, Tensor]:
     """AdamW's state by parameter name: `exp_avg.NAME`, `exp_avg_sq.NAME`, `step.NAME`."""
-    out = {}
-    for name, parameter in backbone.named_parameters():
-        for key, value in optimizer.state.get(parameter, {}).items():
-            out[f"{key}.{name}"] = value
-    return out
+    return {
+        f"{key}.{name}": value
+        for name, parameter in backbone.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
 
 
 def set_moments(optimizer: AdamW, backbone: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Put back what `read_moments` gave."""
     for name, parameter in backbone.named_parameters():
         state = {
-            key: tensors[f"{key}.{name}"]
+            key: take_part(tensors[f"{key}.{name}"], parameter).clone()
             for key in ("step", "exp_avg", "exp_avg_sq")
             if f"{key}.{name}" in tensors
         }
         if state:
-            optimizer.state[parameter] = {
-                key: take_part(value, parameter).clone() for key, value in state.items()
-            }
+            optimizer.state[parameter] = state

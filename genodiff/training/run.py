@@ -148,14 +148,10 @@ def train(
             done = _finished(config, out, state, counters)
             if done is not None:
                 return done
-        feed = open_feed(
-            config,
-            offline=offline,
-            remembered=None if state is None else state.counters["data"],
-            run=out,
-        )
+        known = None if state is None else state.counters["data"]
+        feed = open_feed(config, offline=offline, remembered=known, run=out)
         if state is not None:
-            feed.store.check_same(state.counters["data"])
+            feed.store.check_same(known)
         names = loggers if world.rank == 0 else ()
         curves = stack.enter_context(RunLoggers(names, out, config, counters.step, offline=offline))
         while True:
@@ -190,11 +186,8 @@ def _counters(out: Path, state: State) -> Counters:
     lacking = [key for key in needed if key not in state.counters]
     if lacking:
         what = f"lacks '{lacking[0]}', without which training cannot resume exactly"
-        raise CheckpointError(
-            what,
-            file=locate_checkpoint(out, state.step) / STATE_CARD,
-            fix="use an undamaged checkpoint",
-        )
+        file = locate_checkpoint(out, state.step) / STATE_CARD
+        raise CheckpointError(what, file=file, fix="use an undamaged checkpoint")
     return Counters(**{key: state.counters[key] for key in fields})
 
 
@@ -227,34 +220,20 @@ def _fit(
     backbone = build_backbone(config, feed.alphabet)
     begun: dict[str, Any] = {}
     if state is None and start is not None:
-        begun = {
-            "init": start.record
-            | {"logits_differ": start_from_weights(backbone, start, feed.alphabet)}
-        }
+        differ = start_from_weights(backbone, start, feed.alphabet)
+        begun = {"init": start.record | {"logits_differ": differ}}
         _log.info("%s: starting from %s; the logits on a probe agree", out, start.path)
     if counters.rewound:
         begun |= {"rewound": counters.rewound, "batches_passed": counters.passed}
     average = WeightAverage(backbone, config.optim.ema_decay)
     if state is not None:
-        fill_module(
-            backbone,
-            {
-                n.removeprefix("weights."): t
-                for n, t in state.tensors.items()
-                if n.startswith("weights.")
-            },
-        )
+        raw = {n: tensor for n, tensor in state.tensors.items() if n.startswith("weights.")}
+        fill_module(backbone, {n.removeprefix("weights."): tensor for n, tensor in raw.items()})
         fill_module(average.module, state.weights)
         average.updates = state.counters["averaged"] - 1  # the copy counts too
         _log.info("%s: resuming from step %d", out, state.step)
-    plan = open_plan(
-        out,
-        config.train,
-        counters.step,
-        counters.seconds,
-        state and state.counters["plan"],
-        record=world.rank == 0,
-    )
+    saved, record = state and state.counters["plan"], world.rank == 0
+    plan = open_plan(out, config.train, counters.step, counters.seconds, saved, record=record)
     files = session = None
     batches = open_train_batches(feed, config, rank=world.rank, world_size=world.size)
     valid = open_valid_batches(feed, config)
@@ -289,19 +268,12 @@ def _fit(
         _log.info("%s: blocks are %s", out, f"as they are: {obstacle}" if obstacle else "compiled")
         if not obstacle:
             compile_blocks(backbone)
-    loader = open_loader(
-        batches.from_batch((counters.step + counters.passed) * config.train.accumulate),
-        count_workers(config, device),
-        device,
-    )
+    rest = batches.from_batch((counters.step + counters.passed) * config.train.accumulate)
+    loader = open_loader(rest, count_workers(config, device), device)
     join_ranks(world, device)
     trainer = make_trainer(config, device, world, boundary)
-    _log.info(
-        "%s: %s",
-        out,
-        f"{sum(p.numel() for p in backbone.parameters()):,} parameters, "
-        f"{len(feed.train):,} windows",
-    )
+    size = sum(p.numel() for p in backbone.parameters())
+    _log.info("%s: %s", out, f"{size:,} parameters, {len(feed.train):,} windows")
     if soft_mask:
         _log.info("%s: %s", out, describe_soft_mask(soft_mask))
     try:
