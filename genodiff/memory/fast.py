@@ -87,7 +87,7 @@ def recall_in_c(
     }
     batch, length = windows.shape
     each = effort.most + MOST_NEIGHBOURS
-    out = {
+    out: dict[str, Array] = {
         "evidence": np.ones((batch, length)),
         "background": np.ones((batch, length)),
         "copy": np.zeros((batch, length, 4)),

@@ -126,9 +126,9 @@ def cut_window(
     ref.append(letters[at - start :])
     alt.append(letters[at - start :])
     differs = np.arange(len(ref)) % 2 == 1
-    spans = [np.repeat(differs, list(map(len, parts))) for parts in (ref, alt)]
-    ids = [alphabet.encode(b"".join(parts)) for parts in (ref, alt)]
-    return CutWindow(contig, start, end, SpellingPair(*ids, *spans))
+    ref_ids, alt_ids = (alphabet.encode(b"".join(parts)) for parts in (ref, alt))
+    ref_span, alt_span = (np.repeat(differs, list(map(len, parts))) for parts in (ref, alt))
+    return CutWindow(contig, start, end, SpellingPair(ref_ids, alt_ids, ref_span, alt_span))
 
 
 def check_alleles(genome: Contigs, some: Sequence[Allele]) -> None:
