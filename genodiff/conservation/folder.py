@@ -139,8 +139,8 @@ def write_constraint(
         if classes is not None:
             summary["classes"] = measure_classes(run, rows, elements, classes)
             columns = ("class", "bases", "scored", "in_elements", *VALUES)
-            lines = [columns, *([row[name] for name in columns] for row in summary["classes"])]
-            text = "".join("\t".join(map(str, line)) + "\n" for line in lines)
+            table = [columns, *([row[name] for name in columns] for row in summary["classes"])]
+            text = "".join("\t".join(map(str, row)) + "\n" for row in table)
             atomic.write_text(folder / "classes.tsv", text)
         strongest = sorted(elements, key=lambda one: (-one.lod, one.contig, one.start))
         around = _read_around(run, rows, strongest[0]) if strongest else None

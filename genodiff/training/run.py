@@ -150,7 +150,7 @@ def train(
                 return done
         known = None if state is None else state.counters["data"]
         feed = open_feed(config, offline=offline, remembered=known, run=out)
-        if state is not None:
+        if known is not None:
             feed.store.check_same(known)
         names = loggers if world.rank == 0 else ()
         curves = stack.enter_context(RunLoggers(names, out, config, counters.step, offline=offline))
