@@ -71,11 +71,13 @@ def measure_frechet(one: Floats, other: Floats) -> dict[str, Any] | None:
     """
     if min(len(one), len(other)) < 2:
         return None
-    parts = zip(cut_groups(len(one)), cut_groups(len(other)), strict=False)
+    parts = list(zip(cut_groups(len(one)), cut_groups(len(other)), strict=False))
     without = [
-        find_frechet(np.delete(one, a, axis=0), np.delete(other, b, axis=0)) for a, b in parts
+        find_frechet(np.delete(one, a, axis=0), np.delete(other, b, axis=0))
+        for a, b in parts
+        if len(parts) > 1  # of one group nothing is left
     ]
-    se = measure_spread(without) if len(without) > 1 else None
+    se = measure_spread(without) if without else None
     return {"value": find_frechet(one, other), "se": se}
 
 
