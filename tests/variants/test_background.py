@@ -68,14 +68,14 @@ def find_law(allele: Allele, genome: HeldContigs) -> tuple[float, float]:
     return longest * (code - 3.0), longest * (0.3 + code / 4)
 
 
-def make_score(genome: HeldContigs, told: list[Allele] | None = None) -> Any:
+def make_score(genome: HeldContigs, told: list[Allele] | None = None, law: Any = find_law) -> Any:
     """Scores by a known law, each a function of its allele alone."""
 
     def score(alleles: Iterable[Allele]) -> Iterator[AlleleScore]:
         for one in alleles:
             if told is not None:
                 told.append(one)
-            mean, sd = find_law(one, genome)
+            mean, sd = law(one, genome)
             key = zlib.crc32(f"{one.chrom} {one.start} {one.ref} {one.alt}".encode())
             z = float(generator(1, Purpose.BASELINE, key).standard_normal())
             yield AlleleScore(mean + sd * z, 0.0, "llr", 0, 1, 1)
@@ -104,7 +104,6 @@ def draw(genome: HeldContigs, *sizes: Any, seed: int = 1, score: Any = None) -> 
 def test_percentiles_of_fresh_random_variants_are_uniform():
     genome = make_genome()
     for size in (SNV, DEL1, INS3, LONG):
-        assert size is not None
         known = draw(genome, size)
         score = make_score(genome)
         found = []
@@ -130,7 +129,6 @@ def test_percentiles_of_fresh_random_variants_are_uniform():
 def test_matching_takes_out_what_the_kind_of_mutation_does():
     """Within one mutation all are uniform, which they are not among all SNVs."""
     genome = make_genome()
-    assert SNV is not None
     known = draw(genome, SNV)
     plain = ScoreRanks(one._replace(strata=["snv"]) for one in known.classes[SNV])
     score, found, raw = make_score(genome), [], []
@@ -168,7 +166,6 @@ def test_matching_takes_out_what_the_kind_of_mutation_does():
 def test_strata_go_from_the_finest_to_the_coarsest(allele, strata):
     genome = HeldContigs({"c": b"CAAACGTTCAAAAACTCGTGTGTCC"})
     size = find_class(len(allele.ref), len(allele.alt))
-    assert size is not None
     assert list_strata(allele, size, genome) == strata
 
 
@@ -184,7 +181,6 @@ def test_units_and_classes():
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 0), (0, 3), (2, 2), (3, 1), (0, 20), (30, 30)])
 def test_draws_have_their_class_and_fit_the_genome(sizes):
     genome, size = make_genome(), find_class(*sizes)
-    assert size is not None
     draws = [VariantDraws(genome, size, 1).draw(number) for number in range(200)]
     assert draws == [VariantDraws(genome, size, 1).draw(number) for number in range(200)]
     assert draws != [VariantDraws(genome, size, 2).draw(number) for number in range(200)]
@@ -200,7 +196,6 @@ def test_draws_have_their_class_and_fit_the_genome(sizes):
 
 def test_a_genome_without_such_variants_gives_none():
     genome = HeldContigs({"c": b"NNNNNNNN"})
-    assert SNV is not None
     assert VariantDraws(genome, SNV, 1).draw(0) == []
     few = REQUEST._replace(n=LEAST)
     known = draw_background(genome, "g", {SNV: set()}, few, make_score(genome))
@@ -224,26 +219,15 @@ def test_strata_with_too_few_are_compared_with_one_another_alone():
     assert few.rank(["rare"], 2.0) is not None
 
 
-def score_runs(genome: HeldContigs) -> Any:
-    """Scores that fall with the copies of the unit at hand, and with C before G.
+def find_run_law(allele: Allele, genome: HeldContigs) -> tuple[float, float]:
+    """A score that falls with the copies of the unit at hand, and with C before G.
 
     So rare kinds have scores that common ones do not have.
     """
-
-    def score(alleles: Iterable[Allele]) -> Iterator[AlleleScore]:
-        for one in alleles:
-            size = find_class(len(one.ref), len(one.alt))
-            assert size is not None
-            (*_, name) = list_strata(one, size, genome) or [""]
-            copies = 0.0 if "x" not in name else float(name.split("x")[1].split("-")[0].rstrip("+"))
-            mean = -copies - 5 * ("[C>" in name and name.endswith("G")) + 3 * ("[T>" in name)
-            key = zlib.crc32(f"{one.chrom} {one.start} {one.ref} {one.alt}".encode())
-            yield AlleleScore(
-                mean + float(generator(1, Purpose.BASELINE, key).standard_normal()),
-                0.0, "llr", 0, 1, 1,
-            )  # fmt: skip
-
-    return score
+    size = find_class(len(allele.ref), len(allele.alt))
+    (*_, name) = list_strata(allele, size, genome) or [""]
+    copies = 0.0 if "x" not in name else float(name.split("x")[1].split("-")[0].rstrip("+"))
+    return -copies - 5 * ("[C>" in name and name.endswith("G")) + 3 * ("[T>" in name), 1.0
 
 
 @pytest.mark.few(1)
@@ -256,7 +240,7 @@ def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(sizes):
     alleles = [one for number in range(2000) for one in fresh.draw(number)[:1]]
     kinds = find_kinds(alleles, genome)
     request = REQUEST._replace(n=1000)
-    known = draw_background(genome, "g", kinds, request, score_runs(genome))
+    known = draw_background(genome, "g", kinds, request, make_score(genome, law=find_run_law))
     told = known.describe()[size.name]["rare"]
     if sizes == (1, 1):  # CpG is rare here
         assert told
@@ -267,7 +251,7 @@ def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(sizes):
     counts: dict[str, int] = {}
     by_class: dict[str, list[float]] = {}
     plain = ScoreRanks(one._replace(strata=["all"]) for one in known.classes[size])
-    scores = score_runs(genome)(alleles)
+    scores = make_score(genome, law=find_run_law)(alleles)
     for allele, score in zip(alleles, scores, strict=True):
         rank, other = known.rank(allele, score.value), plain.rank(["all"], score.value)
         if rank is not None:
@@ -295,7 +279,7 @@ def test_a_kind_that_the_genome_hardly_has_gets_no_percentile(monkeypatch):
         Allele("c", 500, "", "A" if letters[499] != 65 else "C"),
     )
     kinds = find_kinds([rare, common], genome)
-    known = draw_background(genome, "g", kinds, REQUEST, score_runs(genome))
+    known = draw_background(genome, "g", kinds, REQUEST, make_score(genome, law=find_run_law))
     assert known.rank(rare, -20.0) is None
     assert known.rank(common, 0.0) is not None
     (told,) = known.describe().values()
@@ -306,7 +290,6 @@ def test_a_kind_that_the_genome_hardly_has_gets_no_percentile(monkeypatch):
 def test_members_of_a_rare_kind_do_not_depend_on_what_else_is_looked_for():
     genome = make_genome()
     size = find_class(0, 1)
-    assert size is not None
     draws, asked = VariantDraws(genome, size, 1), {"ins1:1x8-11": 12, "ins1:1x4-7": 7}
     both = RareSearch(draws, lambda strata: strata[-1], asked, 100)
     for name, n in asked.items():
@@ -333,8 +316,6 @@ def test_ranks_are_as_they_are_defined():
 def test_what_is_cached_is_not_scored_again_and_damage_is_noticed(monkeypatch):
     monkeypatch.setattr(background, "PART", 700)
     genome, told = make_genome(), list[Allele]()
-    assert SNV is not None
-    assert DEL1 is not None
     kinds = {SNV: set[Any](), DEL1: {("del1:1x4-7",), ("del1:1x12-15",)}}
 
     def draw_both(seed: int = 1, n: int = 2000) -> Background:
@@ -364,8 +345,6 @@ def test_what_is_cached_is_not_scored_again_and_damage_is_noticed(monkeypatch):
 
 def test_the_cost_is_what_drawing_scores_and_nothing_once_it_is_cached():
     genome, told = make_genome(), list[Allele]()
-    assert SNV is not None
-    assert DEL1 is not None
     kinds = {SNV: set[Any](), DEL1: {("del1:1x4-7",), ("del1:1x8-11",)}}
     request = REQUEST._replace(n=1000)
     cost = count_background(genome, "g", kinds, request)
@@ -382,7 +361,6 @@ def test_the_cost_is_what_drawing_scores_and_nothing_once_it_is_cached():
 
 def test_parts_do_not_change_what_is_drawn(monkeypatch):
     genome = make_genome()
-    assert DEL1 is not None
     whole = draw(genome, DEL1)
     monkeypatch.setattr(background, "PART", 333)
     assert draw(genome, DEL1).classes == whole.classes

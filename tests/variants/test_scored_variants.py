@@ -150,9 +150,7 @@ def test_parquet_is_written_a_group_of_rows_at_a_time(genome, tmp_path, monkeypa
     assert pl.read_parquet(out).schema == frame.schema
 
 
-def test_a_fault_while_parquet_is_written_keeps_its_words_and_the_old_file(
-    genome, tmp_path, monkeypatch
-):
+def test_a_fault_while_parquet_is_written_is_told(genome, tmp_path, monkeypatch):
     out, form = tmp_path / "o.parquet", ScoreForm(genome, "nats")
     out.write_bytes(b"before")
 
