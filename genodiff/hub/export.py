@@ -5,7 +5,8 @@
     mdlm          config.json  model.safetensors  README.md
     safetensors   model.json   model.safetensors  config.yaml  README.md
                   (a run folder that holds only weights; of a Caduceus also config.json and the
-                  tokenizer, with which transformers reads it through `genodiff.hf`)
+                  tokenizer, with which transformers reads it through `genodiff.hf`; with
+                  the splits of a BED, splits.bed)
 
 A published layout of a DNA model is read back before the folder gets its name. Its logits on the
 probe must agree with those of the run.
@@ -50,6 +51,7 @@ from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import (
+    SPLITS,
     TrainedModel,
     build_backbone,
     collect_tensors,
@@ -144,7 +146,11 @@ def _write_run(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, A
     dtype = HALF if any(x.dtype == torch.float16 for x in tensors.values()) else FLOAT
     atomic.write_bytes(folder / WEIGHTS, raw)
     digest = hashlib.sha256(raw).hexdigest()
-    config = RunConfig.model_validate(hide_all_folders(model.config.model_dump(mode="json")))
+    plain = hide_all_folders(model.config.model_dump(mode="json"))
+    if model.config.bed is not None and Path(model.config.bed).is_file():
+        atomic.write_bytes(folder / SPLITS, Path(model.config.bed).read_bytes())
+        plain["bed"] = SPLITS
+    config = RunConfig.model_validate(plain)
     data = hide_all_folders(model.data)
     card = describe_model(config, model.alphabet, model.step, digest, data, dtype)
     atomic.write_json(folder / CARD, card)

@@ -43,6 +43,7 @@ from genodiff.runs.trained_model import TrainedModel as TrainedModel
 from genodiff.runs.trained_model import open_composition
 
 PUBLISHED = "config.json"
+SPLITS = "splits.bed"  # the BED of an exported model's splits, beside its weights
 """What a published network of others has in the place of `model.json`."""
 
 _POINTER = 1024  # bytes: what is left in place of weights is smaller than any
@@ -77,9 +78,10 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
             card = verify_folder(folder) if is_whole else read_card(folder)
             backbone = _read_backbone(folder, card, device)
             digest, run = card.weights_sha256[:12], find_run_folder(path)
-            return TrainedModel(
-                backbone, card.alphabet, card.config, card.step, digest, run, card.data
-            )
+            config = card.config
+            if config.bed == SPLITS and (folder / SPLITS).is_file():
+                config = config.model_copy(update={"bed": str(folder / SPLITS)})
+            return TrainedModel(backbone, card.alphabet, config, card.step, digest, run, card.data)
         except CheckpointError as fault:
             if folder == path:
                 raise

@@ -217,6 +217,23 @@ def test_half_keeps_weights_in_16_bits_and_computes_in_32(tmp_path):
         load_model(tmp_path / "half")
 
 
+def test_splits_of_a_bed_go_with_the_weights(tmp_path):
+    bed = tmp_path / "mine.bed"
+    bed.write_text("c1\t0\t6000\ttrain\nc2\t0\t4000\tvalid\nc3\t0\t3001\ttest\n")
+    run = write_run(tmp_path, bed=str(bed))
+    before = genodiff.evaluate(run, max_windows=4, baselines=False)
+    export_model(run, tmp_path / "out", layout="safetensors")
+    bed.unlink()
+    export_model(tmp_path / "out", tmp_path / "again", layout="safetensors")
+    for folder in (tmp_path / "out", tmp_path / "again"):
+        assert json.loads((folder / "model.json").read_text())["config"]["bed"] == "splits.bed"
+        after = genodiff.evaluate(
+            folder, fasta=tmp_path / "genome.fa", max_windows=4, baselines=False, keep=False
+        )
+        assert after["bits_per_base"] == before["bits_per_base"]
+        assert after["windows_total"] == before["windows_total"]
+
+
 @pytest.mark.parametrize("layout", ["caduceus", "safetensors"])
 def test_an_exported_folder_is_imported(run, tmp_path, layout):
     genodiff.export_checkpoint(run, out=tmp_path / "out", format=layout)  # type: ignore[arg-type]
