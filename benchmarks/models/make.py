@@ -143,7 +143,7 @@ def spell_training(recipe: Recipe, run: Path, sources: Sources) -> tuple[str, ..
     if recipe.teacher:
         if not sources.relatives:
             raise UsageError("the recipe has a teacher", fix="give its genomes with --relatives")
-        genomes = run.with_name(f"{run.name}-teacher")
+        genomes = run.with_name("relatives")
         genomes.mkdir(exist_ok=True)
         for one in sources.relatives:
             (genomes / one.name).unlink(missing_ok=True)

@@ -36,7 +36,7 @@ COUNTED = {
     "adaptive": "baseline, adaptive mixture that also learns as it reads",
 }
 ALONE, OWN = "network alone", "retrieval from the training genome"
-TAUGHT, TABLE = "network alone, wildtype", "its mean for each substitution"
+TAUGHT, TABLE = "network alone, wildtype", "substitution type alone"
 RELATED, VOTES = "relatives", "votes of related genomes"
 SPENT = "seconds of CPU"
 VALID = ("chrXVI",)  # contigs of the valid split that have introns

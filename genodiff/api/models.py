@@ -18,12 +18,12 @@ from genodiff.errors import CheckpointError, UsageError, did_you_mean
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
-from genodiff.runs.run_paths import find_ready_model, list_ready_models
+from genodiff.runs.run_paths import SPLITS, find_ready_model, list_ready_models
 
 FACTS, _WEIGHTS, _CARD = "facts.json", "model.safetensors", "model.json"
 _SEALED = (
     _CARD, _WEIGHTS, "config.yaml", "config.json", "tokenizer_config.json",
-    "special_tokens_map.json",
+    "special_tokens_map.json", SPLITS,
 )  # fmt: skip
 
 

@@ -51,13 +51,13 @@ from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import (
-    SPLITS,
     TrainedModel,
     build_backbone,
     collect_tensors,
     fill_module,
     load_model,
 )
+from genodiff.runs.run_paths import SPLITS
 from genodiff.runs.sealed_files import FLOAT, HALF, encode_tensors, read_tensors, sha256_tensors
 from genodiff.settings import to_yaml
 

@@ -28,7 +28,7 @@ from genodiff.runs.checkpoint import (
     verify_folder,
 )
 from genodiff.runs.config import RunConfig
-from genodiff.runs.run_paths import is_no_network, locate
+from genodiff.runs.run_paths import SPLITS, is_no_network, locate
 from genodiff.runs.sealed_files import (
     AGAIN,
     HALF,
@@ -43,7 +43,6 @@ from genodiff.runs.trained_model import TrainedModel as TrainedModel
 from genodiff.runs.trained_model import open_composition
 
 PUBLISHED = "config.json"
-SPLITS = "splits.bed"  # the BED of an exported model's splits, beside its weights
 """What a published network of others has in the place of `model.json`."""
 
 _POINTER = 1024  # bytes: what is left in place of weights is smaller than any

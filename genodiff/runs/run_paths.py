@@ -108,6 +108,7 @@ def find_only_run(folder: Path = Path("runs")) -> Path:
 
 VARIABLE = "GENODIFF_MODELS"
 CARD = "model.json"
+SPLITS = "splits.bed"  # the BED of an exported model's splits, beside its weights
 NO_NETWORK = "none"
 """The model without a network (`no_network.py`); its folder holds no weights."""
 NO_FEATURES = f"the model '{NO_NETWORK}' has no network, so nothing to embed or to fine-tune"
