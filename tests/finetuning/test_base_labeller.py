@@ -90,7 +90,7 @@ def test_a_head_sees_as_far_as_it_says(head, reach):
         assert seen.max() >= 30 + 8
     else:
         assert (int(seen.min()), int(seen.max())) == (30 - reach, 30 + reach)
-    rebuilt = BASE_HEADS[head](6, 4, InitialValues(2), **model.describe())
+    rebuilt = BASE_HEADS[head](6, 4, InitialValues(2), **model.sizes)
     with torch.no_grad():
         length = torch.tensor([61])
         assert (rebuilt(h, length) == model(h, length)).all()
