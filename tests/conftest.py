@@ -53,6 +53,8 @@ for _room in CHECKED:
 # tests of the fit do so, in `memory`; others take those that it begins with.
 alignment_fit = import_module("genodiff.memory.alignment")  # after the hooks
 SEARCHED = alignment_fit._SEARCHED
+# So do windows of a small genome that hold one another: an eighth of them serve the same.
+related_fit = import_module("genodiff.runs.related_genome")
 
 _checked: set[str] = set()  # tests of which a case has been checked for shapes
 
@@ -64,6 +66,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     jaxtyping.config.update("jaxtyping_disable", room not in CHECKED or test in _checked)
     _checked.add(test)
     alignment_fit._SEARCHED = SEARCHED if room == "memory" else ()
+    related_fit.FIT_WINDOWS = 16
 
 
 # No deadline (shared machines are slow now and then) and the same examples every time, so that a

@@ -22,14 +22,6 @@ from tests.conservation.constraint_world import LENGTH, SLOW, World, write, writ
 FORMATS = ("parquet", "wig", "bigwig")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_windows():
-    """Fit on a tenth of the windows: the world is small, and the tests are of what follows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 12)
-        yield
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     return write_world(tmp_path_factory.mktemp("world"))

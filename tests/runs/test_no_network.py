@@ -17,13 +17,6 @@ from tests.commands import command
 from tests.conservation.constraint_world import LENGTH, SLOW, World, spell, write, write_world
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_windows():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 12)
-        yield
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     return write_world(tmp_path_factory.mktemp("world"))
@@ -139,7 +132,7 @@ def test_torch_is_not_imported(world, sites, tmp_path):
         "model.ism(given['fasta'], region='chr1:3001-3020')",
         "model.tracks(given['fasta'], region='chr1:3001-3020')",
     ]
-    code = "import sys, genodiff, genodiff.runs.related_genome as fit; fit.FIT_WINDOWS = 12\n"
+    code = "import sys, genodiff, genodiff.runs.related_genome as fit; fit.FIT_WINDOWS = 16\n"
     code += f"from genodiff.cli import main\ngiven = {given!r}\n"
     code += "\n".join([*(f"main({words!r})" for words in commands), *python, ""])
     code += "assert 'torch' not in sys.modules"
