@@ -43,10 +43,10 @@ if "GENODIFF_TEST_FORKS" not in os.environ:
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-# Shapes and types of tensors are checked in these rooms, by their own tests, in the first case of
-# each: each call of a network takes more than twice as long with it.
-CHECKED = ("diffusion", "backbones", "kernels")
-for _room in CHECKED:
+# Shapes and types of tensors are checked where this is set, as by tests/test_shapes.py: the first
+# case of each test of these rooms. Each call of a network takes more than twice as long with it.
+CHECK_SHAPES = "GENODIFF_CHECK_SHAPES" in os.environ
+for _room in ("diffusion", "backbones", "kernels") if CHECK_SHAPES else ():
     jaxtyping.install_import_hook(f"genodiff.{_room}", "beartype.beartype")
 
 # Nine tenths of the time of a fit of relatives go into searching the chances of its chain: the
@@ -56,15 +56,11 @@ SEARCHED = alignment_fit._SEARCHED
 # So do windows of a small genome that hold one another: an eighth of them serve the same.
 related_fit = import_module("genodiff.runs.related_genome")
 
-_checked: set[str] = set()  # tests of which a case has been checked for shapes
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check shapes or not, search or not, before the first fixture of the test."""
-    room, test = item.path.parent.name, item.nodeid.partition("[")[0]
-    jaxtyping.config.update("jaxtyping_disable", room not in CHECKED or test in _checked)
-    _checked.add(test)
+    """Search or not, before the first fixture of the test."""
+    room = item.path.parent.name
     alignment_fit._SEARCHED = SEARCHED if room == "memory" else ()
     related_fit.FIT_WINDOWS = 16
 
@@ -82,7 +78,7 @@ _LONGEST = {"test_docs.py", "test_notebooks.py", "test_sanitizers.py", "test_eva
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, the others in their order; cases beyond `few` are slow, and beyond twice
-    as many long.
+    as many long. With `CHECK_SHAPES`, the first case of each test alone.
 
     Which cases stay is drawn by their names, so that no value of a parameter is left out for good.
     """
@@ -97,6 +93,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if rank >= 2 * most:
                 item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: item.path.name not in _LONGEST)
+    if CHECK_SHAPES:
+        items[:] = {item.nodeid.partition("[")[0]: item for item in reversed(items)}.values()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
