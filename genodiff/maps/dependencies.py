@@ -3,8 +3,7 @@
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +17,11 @@ from genodiff.maps.dependency_map import (
 from genodiff.maps.map_files import PairMap, make_pair_frame, stack_pairs
 from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_time
 from genodiff.maps.map_regions import MapRegion
-from genodiff.maps.request import DependencyFields, DependencyRequest
+from genodiff.maps.request import DependencyRequest
 from genodiff.models.opening import ModelHolder, refuse_fitted
-from genodiff.runs.trained_model import TrainedModel, name_relatives
+from genodiff.runs.trained_model import name_relatives
 from genodiff.runs.training_memory import name_memory, open_loci
 from genodiff.scoring.masked_reader import open_reader
-from genodiff.scoring.variant_windows import Contigs
-
-if TYPE_CHECKING:
-    from genodiff.finetuning.fitted_model import FittedModel
 
 _SCORE = "largest change of the log-odds of the target by substituting the source"
 _log = logging.getLogger("genodiff")
@@ -38,18 +33,11 @@ class DependencyReader(MapReader):
     longest = LONGEST
     forms = MapForms(make_pair_frame, stack_pairs, "genodiff.reports.dependency_page:DEPENDENCIES")
 
-    def __init__(
-        self,
-        asked: DependencyFields,
-        model: "TrainedModel | FittedModel",
-        genome: Contigs,
-        regions: Sequence[MapRegion],
-    ) -> None:
-        model = refuse_fitted(model)
+    def open(self) -> None:
+        asked, model = self._asked, refuse_fitted(self._model)
         model.check_fills_dna()
-        self._asked, self._model, self._genome, self._regions = asked, model, genome, regions
         self._context = asked.context or model.config.data.seq_len
-        self._loci = open_loci(model, genome, asked.memory, longest=self._context)
+        self._loci = open_loci(model, self._genome, asked.memory, longest=self._context)
         self._reader = open_reader(model, batch_size=asked.batch_size, loci=self._loci)
         self._maps: dict[tuple[MapRegion, int | None], DependencyMap] = {}
 
@@ -61,10 +49,7 @@ class DependencyReader(MapReader):
 
     def time(self, evaluations: int) -> dict[str, Any]:
         asked, places = self._asked, ((one.contig, one.start) for one in self._regions)
-        return tell_time(
-            self._model, self._genome, places, evaluations, context=asked.context,
-            memory=asked.memory, batch_size=asked.batch_size, every=asked.apart,
-        )  # fmt: skip
+        return tell_time(self._model, self._genome, places, evaluations, asked, asked.apart)
 
     def identify(self) -> dict[str, Any]:
         return {
@@ -107,11 +92,11 @@ class DependencyReader(MapReader):
     def describe(self, maps: Sequence[PairMap]) -> dict[str, Any]:
         """With what the company of other masks changed, at pairs of the longest region, in nats."""
         apart = self._asked.apart
-        company: dict[str, Any] | None = None
+        company = None
         longest = max(maps, key=lambda one: len(one.region.letters))
         if apart is not None and len(longest.region.letters) > apart:
-            check = check_pairs(self._open(longest.region, None), longest.dependency * self._scale)
-            company = None if check is None else asdict(check)
+            exact = self._open(longest.region, None)
+            company = check_pairs(exact, longest.dependency * self._scale)
         if company is not None:
             _log.info(
                 "%s pairs read by themselves as well: the company of other masks moved them by "

@@ -28,8 +28,7 @@ source is never masked: in the group that it belongs to it stays visible, substi
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +44,6 @@ from genodiff.scoring.variant_windows import Contigs, place_window
 
 LONGEST = 1024
 """Bases of the longest region."""
-EVERY = 16
-"""Bases between targets that are masked together, unless told otherwise."""
 PAIRS = 64
 """Pairs that the company of other masks is measured at."""
 
@@ -76,20 +73,6 @@ class SourceRow(NamedTuple):
 
     change: NDArray[np.float32]
     base: NDArray[np.int8]
-
-
-@dataclass(frozen=True)
-class CompanyCheck:
-    """How far the company of other masks moved `pairs` pairs of a map, in nats.
-
-    Half of them are the strongest pairs, the others are spread evenly over the map.
-    """
-
-    pairs: int
-    median: float
-    worst: float
-    strongest: float
-    """The strongest dependency among the pairs, measured by itself."""
 
 
 def cut_map_window(
@@ -124,10 +107,6 @@ class DependencyMap:
 
     def __len__(self) -> int:
         return self.window.last - self.window.first
-
-    def count_evaluations(self) -> int:
-        """How many windows the whole map asks for."""
-        return _count_groups(self.groups)
 
     def read_given(self) -> Floats:
         """(R, 4): the logarithms at each base of the region as it stands; NaN where it is N."""
@@ -180,8 +159,7 @@ class DependencyMap:
 
     def read_sources(self, skip: int = 0) -> Iterator[SourceRow]:
         """The rows of all bases after the first `skip`, in order."""
-        for source in range(skip, len(self)):
-            yield self.read_source(source)
+        return map(self.read_source, range(skip, len(self)))
 
     def _read(self, windows: list[Ids]) -> list[Logs]:
         one = self.window
@@ -233,10 +211,12 @@ def fold_map(change: NDArray[np.float32]) -> NDArray[np.float32]:
     return found
 
 
-def check_pairs(exact: DependencyMap, dependency: NDArray[np.float32]) -> CompanyCheck | None:
-    """How far a map that was read in groups is from `exact`, a map of the same window.
+def check_pairs(exact: DependencyMap, dependency: NDArray[np.float32]) -> dict[str, Any] | None:
+    """How far a map that was read in groups is from `exact`, a map of the same window, in nats.
 
-    None where there is no pair.
+    Of so many `pairs`, half of them the strongest and the others spread evenly over the map, the
+    company of other masks moved the `median` and the `worst`; `strongest` is the largest dependency
+    among them, measured by itself. None where there is no pair.
     """
     off = ~np.eye(len(dependency), dtype=bool) & np.isfinite(dependency)
     places = np.flatnonzero(off)
@@ -248,6 +228,7 @@ def check_pairs(exact: DependencyMap, dependency: NDArray[np.float32]) -> Compan
     chosen = np.unique(np.concatenate([strong, spread]))
     found = np.array([exact.read_pair(*divmod(int(place), len(dependency))) for place in chosen])
     moved = np.abs(found - dependency.ravel()[chosen])
-    return CompanyCheck(
-        len(chosen), float(np.median(moved)), float(moved.max()), float(found.max())
-    )
+    return {
+        "pairs": len(chosen), "median": float(np.median(moved)), "worst": float(moved.max()),
+        "strongest": float(found.max()),
+    }  # fmt: skip

@@ -149,39 +149,28 @@ class SaturationReader(MapReader):
     longest = LONGEST
     forms = MapForms(make_saturation_frame, stack_saturation, "genodiff.reports.ism_page:ISM")
 
-    def __init__(
-        self,
-        asked: SaturationFields,
-        model: "TrainedModel | FittedModel",
-        genome: Contigs,
-        regions: Sequence[MapRegion],
-    ) -> None:
-        self._asked, self._model, self._genome, self._regions = asked, model, genome, regions
+    def open(self) -> None:
+        asked, model = self._asked, self._model
         self._oracle: FittedOracle | None = None
         self._loci: OwnLoci | None = None
         if not isinstance(model, TrainedModel):
-            self._oracle = _open_oracle(asked, model, regions)
+            self._oracle = _open_oracle(asked, model, self._regions)
             return
         model.check_fills_dna()
         if asked.label is not None:
             raise UsageError("--label is of a fine-tuned model", fix="leave it out")
-        self._loci = open_loci(model, genome, asked.memory, longest=asked.context)
+        self._loci = open_loci(model, self._genome, asked.memory, longest=asked.context)
 
     def count(self) -> dict[str, int]:
         return {"evaluations": count_saturation(self._regions, oracle=self._oracle is not None)}
 
     def time(self, evaluations: int) -> dict[str, Any]:
-        asked, model = self._asked, self._model
         if self._oracle is not None:
             oracle, some = self._oracle, [one.letters.encode() for one in self._regions[:8]]
             each = machine.time_steps(lambda: len(oracle(some))) if some else 0.0
             return {"seconds": round(evaluations * each, 1)}
-        assert isinstance(model, TrainedModel)
         places = ((one.contig, at) for one in self._regions for at in range(one.start, one.end))
-        return tell_time(
-            model, self._genome, places, evaluations, context=asked.context,
-            memory=asked.memory, batch_size=asked.batch_size,
-        )  # fmt: skip
+        return tell_time(self._model, self._genome, places, evaluations, self._asked)
 
     def identify(self) -> dict[str, Any]:
         asked, model, context = self._asked, self._model, None
@@ -197,7 +186,6 @@ class SaturationReader(MapReader):
         if self._oracle is not None:
             rows = score_oracle(self._oracle, self._regions, skip=skip)
         else:
-            assert isinstance(self._model, TrainedModel)
             rows = score_saturation(
                 self._model, self._genome, self._regions, context=asked.context,
                 batch_size=asked.batch_size, skip=skip, loci=self._loci,

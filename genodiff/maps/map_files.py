@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -145,14 +145,13 @@ def stack_pairs(maps: Sequence[PairMap]) -> dict[str, Array]:
 
 def _describe(regions: Sequence[MapRegion]) -> dict[str, Array]:
     one_hot = [np.arange(4)[:, None] == region.columns for region in regions]
+    kinds: dict[str, Any] = {
+        "contig": np.str_, "start": np.int64, "end": np.int64, "name": np.str_, "strand": np.str_,
+    }  # fmt: skip
     return {
         "one_hot": _pad([one.astype(np.int8) for one in one_hot], 0),
         "length": np.array([len(region.letters) for region in regions], np.int64),
-        "contig": np.array([region.contig for region in regions], dtype=np.str_),
-        "start": np.array([region.start for region in regions], np.int64),
-        "end": np.array([region.end for region in regions], np.int64),
-        "name": np.array([region.name for region in regions], dtype=np.str_),
-        "strand": np.array([region.strand for region in regions], dtype=np.str_),
+        **{key: np.array([getattr(x, key) for x in regions], kind) for key, kind in kinds.items()},
     }
 
 
@@ -167,12 +166,20 @@ def _pad(arrays: Sequence[Array], fill: float) -> Array:
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:
     """Write an .npz atomically. The same arrays give the same bytes."""
-    with atomic.open_atomic(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as into:
+    with atomic.open_atomic(path) as file, zipfile.ZipFile(file, "w") as into:
         for name, array in arrays.items():
-            about = zipfile.ZipInfo(f"{name}.npy")  # of 1980, so that time changes no byte
-            about.compress_type = zipfile.ZIP_DEFLATED
-            with into.open(about, "w", force_zip64=True) as member:
-                np.lib.format.write_array(cast(Any, member), array, allow_pickle=False)
+            with open_member(into, name) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def open_member(into: zipfile.ZipFile, name: str, *, long: bool = True) -> Any:
+    """An array's file in an .npz, to be written; it is of 1980, so that time changes no byte.
+
+    It may have over 2 GiB if it is `long`.
+    """
+    about = zipfile.ZipInfo(f"{name}.npy")
+    about.compress_type = zipfile.ZIP_DEFLATED
+    return into.open(about, "w", force_zip64=long)
 
 
 def write_frame(path: str | Path, frame: pl.DataFrame) -> None:

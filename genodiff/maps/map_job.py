@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 
@@ -20,7 +20,7 @@ from genodiff.jobs.request import find_named
 from genodiff.maps.map_files import write_arrays, write_frame
 from genodiff.maps.map_format import DRAWN, PICTURES
 from genodiff.maps.map_regions import MapRegion, list_map_regions, open_contigs
-from genodiff.maps.request import MapFields, MapFileRequest
+from genodiff.maps.request import MapFields, MapFileRequest, TrackFields
 from genodiff.models.opening import ModelHolder, open_model
 from genodiff.runs.related_model import refit_model
 from genodiff.runs.relatives_plan import describe_waiting
@@ -36,9 +36,6 @@ MOST_DRAWN, MOST_PAINTED = 20_000, 5_000
 WRITE_PICTURE = "genodiff.reports.paint:write_picture"
 _log = logging.getLogger("genodiff")
 
-if TYPE_CHECKING:
-    from genodiff.finetuning.fitted_model import FittedModel
-
 
 class MapForms(NamedTuple):
     """A kind of map as a table and as arrays; and what draws it, by name."""
@@ -51,45 +48,42 @@ class MapForms(NamedTuple):
 class MapReader(ABC):
     """A kind of map, read of regions of a genome by one model.
 
-    `longest` is the most bases of a region.
+    `longest` is the most bases of a region. `open` raises `UsageError` where the model does not fit
+    what is asked. `count` has the `evaluations` of all regions and what else a plan counts, `time`
+    the `seconds` of so many, and `identify` what opening found that decides the rows, beside the
+    genome. `rows` yields those of all bases after the first `skip`, `split` makes maps of them, and
+    `describe` is what a sidecar says of the maps.
     """
 
     longest: ClassVar[int]
     forms: ClassVar[MapForms]
 
-    @abstractmethod
     def __init__(
-        self,
-        asked: Any,
-        model: "TrainedModel | FittedModel",
-        genome: Contigs,
-        regions: Sequence[MapRegion],
+        self, asked: Any, model: Any, genome: Contigs, regions: Sequence[MapRegion]
     ) -> None:
-        """Raises `UsageError` where the model does not fit what is asked."""
+        self._asked, self._model, self._genome, self._regions = asked, model, genome, regions
+        self.open()
 
     @abstractmethod
-    def count(self) -> dict[str, int]:
-        """The evaluations of all regions, and what else a plan counts."""
+    def open(self) -> None: ...
 
     @abstractmethod
-    def time(self, evaluations: int) -> dict[str, Any]:
-        """The `seconds` of so many evaluations."""
+    def count(self) -> dict[str, int]: ...
 
     @abstractmethod
-    def identify(self) -> dict[str, Any]:
-        """What opening found that decides the rows, beside the genome."""
+    def time(self, evaluations: int) -> dict[str, Any]: ...
 
     @abstractmethod
-    def rows(self, skip: int) -> Iterator[bytes]:
-        """The rows of all bases after the first `skip`."""
+    def identify(self) -> dict[str, Any]: ...
 
     @abstractmethod
-    def split(self, rows: Sequence[bytes]) -> list[Any]:
-        """The maps whose rows these are."""
+    def rows(self, skip: int) -> Iterator[bytes]: ...
 
     @abstractmethod
-    def describe(self, maps: Sequence[Any]) -> dict[str, Any]:
-        """What a sidecar says of the maps."""
+    def split(self, rows: Sequence[bytes]) -> list[Any]: ...
+
+    @abstractmethod
+    def describe(self, maps: Sequence[Any]) -> dict[str, Any]: ...
 
 
 def read_maps(
@@ -125,12 +119,13 @@ class MapJob(Job[MapFileRequest]):
         )
         _check_picture(asked.ending, self.regions)
         self.genes = list_genes(asked.genes, self.genome, self.regions)
-        given, path = asked.relatives, getattr(self.genome, "path", None)
+        self.genome_hash, path = identify_genome(self.genome), getattr(self.genome, "path", None)
         if path is not None:
-            self.hashes[str(path)] = identify_genome(self.genome)
+            self.hashes[str(path)] = self.genome_hash
         self.model = open_model(
-            asked.run, self.device, given, strains=asked.strains, fasta=path, plan=asked.plan
-        )
+            asked.run, self.device, asked.relatives, strains=asked.strains, fasta=path,
+            plan=asked.plan,
+        )  # fmt: skip
         self.reader = self.kind(asked, self.model, self.genome, self.regions)
         self.total = sum(len(one.letters) for one in self.regions)
 
@@ -142,7 +137,6 @@ class MapJob(Job[MapFileRequest]):
         return {**counts, **cost, "device": self.device, **waiting}
 
     def identify(self) -> dict[str, Any]:
-        self.genome_hash = identify_genome(self.genome)
         return {**self.reader.identify(), "genome": self.genome_hash}
 
     def entries(self, first: int) -> Iterator[bytes]:
@@ -219,18 +213,15 @@ def tell_time(
     genome: Contigs,
     places: Iterable[tuple[str, int]],
     evaluations: int,
-    *,
-    context: int | None,
-    memory: str | None,
-    batch_size: int,
+    asked: MapFields | TrackFields,
     every: int | None = None,
 ) -> dict[str, Any]:
     """The `seconds` of so many evaluations, and on which `device`: a second of them is measured.
 
     `places` are bases (contig, from 0) that are masked, with `every` those so far apart.
     """
-    loci = open_loci(model, genome, memory, longest=context)
-    reader = open_reader(model, batch_size=batch_size, loci=loci)
-    width = context or model.config.data.seq_len
+    width = asked.context or model.config.data.seq_len
+    loci = open_loci(model, genome, asked.memory, longest=width)
+    reader = open_reader(model, batch_size=asked.batch_size, loci=loci)
     each = time_evaluations(reader, genome, model.alphabet, places, width, every)
     return {"seconds": round(evaluations * each, 1), "device": str(reader.device)}

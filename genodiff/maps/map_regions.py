@@ -20,7 +20,20 @@ from genodiff.io.sequences import Sequences, read_sequences
 from genodiff.scoring.variant_windows import Contigs, HeldContigs
 
 BASES = "ACGT"
+_AS_N = bytes(c if chr(c) in BASES else ord("N") for c in range(256))
 Interval = tuple[str, int, int]
+
+
+def spell_letters(letters: bytes) -> str:
+    """The letters in upper case, N for any that is no base."""
+    return letters.upper().translate(_AS_N).decode()
+
+
+def find_columns(letters: str) -> NDArray[np.int64]:
+    """(L,): the place of each letter in ACGT, -1 where it is none of them."""
+    table = np.full(256, -1, np.int64)
+    table[list(BASES.encode())] = np.arange(len(BASES))
+    return table[np.frombuffer(letters.encode(), np.uint8)]
 
 
 class MapRegion(NamedTuple):
@@ -50,7 +63,7 @@ class MapRegion(NamedTuple):
     @property
     def columns(self) -> NDArray[np.int64]:
         """(L,): the place of each letter in ACGT, -1 where it is none of them."""
-        return np.array([BASES.find(letter) for letter in self.letters], np.int64)
+        return find_columns(self.letters)
 
     @property
     def label(self) -> str:
@@ -94,12 +107,9 @@ def list_map_regions(
             what = f"{contig}:{start + 1:,}-{end:,} has {end - start:,} bases"
             fix = f"give regions of {longest:,} or fewer (--region chr1:1,000-1,200)"
             raise UsageError(f"{what}, more than {longest:,}", fix=fix)
-    return [MapRegion(*one[:4], _read_letters(genome, one), one.strand) for one in places]
-
-
-def _read_letters(genome: Contigs, place: Place) -> str:
-    letters = place.read(genome.fetch).decode("latin-1").upper()
-    return "".join(letter if letter in BASES else "N" for letter in letters)
+    return [
+        MapRegion(*one[:4], spell_letters(one.read(genome.fetch)), one.strand) for one in places
+    ]
 
 
 def list_intervals(

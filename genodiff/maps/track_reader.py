@@ -12,7 +12,7 @@ substitution in the same window. The naive form is in `naive_maps.py`.
 The bases of one request for tracks, read into a journal or taken from shards.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,11 +25,9 @@ from genodiff.counter import Purpose, uniforms
 from genodiff.errors import DataError
 from genodiff.io.atomic import open_atomic
 from genodiff.io.regions import hold_contigs
-from genodiff.jobs.journal import Journal
 from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval
 from genodiff.maps.track_values import BaseTracks, Chances, find_information, make_blocks
-from genodiff.runs.training_memory import Place
 from genodiff.scoring.masked_reader import Logs, MaskedReader, leave_relatives_out
 from genodiff.scoring.related_sites import read_related
 from genodiff.scoring.spelling_pair import Ids
@@ -63,29 +61,6 @@ class TrackReading(NamedTuple):
         return width if self.every is None else min(self.every, width)
 
 
-class Company(NamedTuple):
-    """What masking every m-th base together changes, over a sample of bases.
-
-    `nats` is the largest change of a log-ratio of two letters at a base, `bits` that of its
-    information: median and worst.
-    """
-
-    sites: int
-    nats: tuple[float, float]
-    bits: tuple[float, float]
-
-
-class _PieceWindows(NamedTuple):
-    """The masked windows of one piece, and which rows of what is read go where."""
-
-    piece: TrackPiece
-    place: Place
-    clean: Ids
-    windows: list[Ids]
-    rows: list[NDArray[np.int64]]  # rows of each window's answer that are wanted
-    places: list[NDArray[np.int64]]  # and their bases, from the piece's start
-
-
 def read_pieces(
     reader: MaskedReader,
     genome: Contigs,
@@ -102,12 +77,11 @@ def read_pieces(
     """
     related, network = reader.related, leave_relatives_out(reader)
     for piece in pieces:
-        masked = _mask_piece(reader, genome, alphabet, piece, request)
-        chances = _read_piece(network, masked)
+        start, end = place_tile(piece, request.context, genome.contigs[piece.contig])
+        ids = encode_window(genome, alphabet, piece.contig, start, end)
+        chances = _read_piece(network, ids, piece, start, request.step(piece))
         if related is not None:
-            start = piece.start - masked.place[1]
-            at = slice(start, start + len(chances))
-            said = read_related(related, masked.clean, at)
+            said = read_related(related, ids, slice(piece.start - start, piece.end - start))
             if network is not reader:
                 chances = _normalise(np.log(chances) + np.log(said.factors)).astype(np.float32)
             information = find_information(said.p)[:, None]
@@ -127,33 +101,25 @@ def encode_window(genome: Contigs, alphabet: Alphabet, contig: str, start: int, 
         raise DataError(what, file=file, record=contig, fix=fault.fix) from None
 
 
-def _mask_piece(
-    reader: MaskedReader, genome: Contigs, alphabet: Alphabet, piece: TrackPiece,
-    request: TrackReading,
-) -> _PieceWindows:  # fmt: skip
-    start, end = place_tile(piece, request.context, genome.contigs[piece.contig])
-    ids = encode_window(genome, alphabet, piece.contig, start, end)
-    known, step = reader.are_targets(ids), request.step(piece)
-    found = _PieceWindows(piece, (piece.contig, start, end), ids, [], [], [])
+def _read_piece(
+    reader: MaskedReader, ids: Ids, piece: TrackPiece, start: int, step: int
+) -> Chances:
+    """The chances of the bases of a piece; `ids` are those of its window, which begins at `start`,
+    and every `step`-th base of its tile is masked at once.
+    """
+    known, windows, masks = reader.are_targets(ids), list[Ids](), list[NDArray[np.int64]]()
     for phase in range(step):
         masked = np.arange(piece.first + phase, piece.last, step)
         masked = masked[known[masked - start]]
-        (rows,) = ((piece.start <= masked) & (masked < piece.end)).nonzero()
-        if not len(rows):
-            continue
-        window = ids.copy()
-        window[masked - start] = reader.mask_id
-        found.windows.append(window)
-        found.rows.append(rows)
-        found.places.append(masked[rows] - piece.start)
-    return found
-
-
-def _read_piece(reader: MaskedReader, one: _PieceWindows) -> Chances:
-    chances = np.full((one.piece.end - one.piece.start, 4), np.nan, np.float32)
-    logs = reader.read(one.windows, [one.place] * len(one.windows))
-    for found, rows, places in zip(logs, one.rows, one.places, strict=True):
-        chances[places] = _normalise(found[rows])
+        if ((piece.start <= masked) & (masked < piece.end)).any():
+            windows.append(ids.copy())
+            windows[-1][masked - start] = reader.mask_id
+            masks.append(masked)
+    chances = np.full((piece.end - piece.start, 4), np.nan, np.float32)
+    place = (piece.contig, start, start + len(ids))
+    for found, masked in zip(reader.read(windows, [place] * len(windows)), masks, strict=True):
+        wanted = (piece.start <= masked) & (masked < piece.end)
+        chances[masked[wanted] - piece.start] = _normalise(found[wanted])
     return chances
 
 
@@ -170,10 +136,11 @@ def measure_company(
     alphabet: Alphabet,
     intervals: Sequence[tuple[str, int, int]],
     request: TrackReading,
-) -> Company | None:
+) -> dict[str, Any] | None:
     """How far `request` is from leave-one-out, at random bases of the intervals.
 
-    The bases are drawn with a fixed seed. None where there is no base.
+    Of `sites` bases, drawn with a fixed seed, median and worst: `nats` of the largest change of a
+    log-ratio of two letters, and `bits` of the change of information. None where there is no base.
     """
     pieces = list(_draw_sites(reader, genome, alphabet, intervals, request.context))
     if not pieces:
@@ -185,11 +152,11 @@ def measure_company(
     change = np.log(alone.astype(np.float64)) - np.log(together.astype(np.float64))
     nats = np.ptp(change, axis=-1)
     bits = np.abs(find_information(alone) - find_information(together))
-    return Company(
-        len(pieces),
-        (float(np.median(nats)), float(nats.max())),
-        (float(np.median(bits)), float(bits.max())),
-    )
+    both = {"nats": nats, "bits": bits}
+    return {
+        "sites": len(pieces),
+        **{name: (float(np.median(x)), float(x.max())) for name, x in both.items()},
+    }
 
 
 def _draw_sites(
@@ -254,25 +221,6 @@ class TrackRun(NamedTuple):
             n = piece.end - piece.start
             bases, windows = bases + n, windows + min(n, request.step(piece))
         return bases, windows
-
-    def fill(
-        self,
-        journal: Journal,
-        reader: MaskedReader,
-        alphabet: Alphabet,
-        request: TrackReading,
-        tick: Callable[[int, int], None],
-    ) -> None:
-        """Read what the journal does not hold yet; `tick` is told the bases that it holds, and of
-        them those that were there before.
-        """
-        before = sum(one.end - one.start for one in islice(self.pieces(), journal.kept))
-        done = before
-        rest = islice(self.pieces(), journal.kept, None)
-        for piece, p in read_pieces(reader, self.genome, alphabet, rest, request):
-            journal.append(p.astype("<f4").tobytes())
-            done += piece.end - piece.start
-            tick(done, before)
 
     def blocks(self, rows: Iterable[bytes]) -> Iterator[BaseTracks]:
         """The tracks of its pieces; `rows` are the bytes of each piece's chances."""

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from genodiff.io.value_tracks import SUFFIX, read_values
 from genodiff.jobs.options import name_tracks
-from genodiff.maps.map_regions import BASES
+from genodiff.maps.map_regions import BASES, find_columns, spell_letters
 from genodiff.scoring.variant_windows import Contigs, TrackPiece
 
 Chances = NDArray[np.float32]
@@ -117,27 +117,20 @@ TrackKinds = Mapping[str, TrackKind]
 _COLOURS = ("26,127,55", "11,92,173", "150,96,10", "179,38,30")  # those of the pages
 
 
-def _take_chance(column: int, one: BaseTracks) -> Track:
-    return one.p[:, column]
-
-
-def _take_height(column: int, one: BaseTracks) -> Track:
-    return one.logo[:, column]
+def _take_column(name: str, column: int, one: BaseTracks) -> Track:
+    found: Track = getattr(one, name)[:, column]
+    return found
 
 
 def _list_kinds() -> dict[str, TrackKind]:
     kinds = {}
-    for column, base in enumerate(BASES):
-        kinds[f"p_{base}"] = TrackKind(
-            f"Probability of {base} given all other bases", (0, 1), _COLOURS[column],
-            partial(_take_chance, column),
-        )  # fmt: skip
-    for column, base in enumerate(BASES):
-        kinds[f"logo_{base}"] = TrackKind(
-            f"Height of {base}: its probability times information, in "
-            "bits", (0, 2), _COLOURS[column],
-            partial(_take_height, column),
-        )  # fmt: skip
+    for name, label, highest in (
+        ("p", "Probability of {} given all other bases", 1),
+        ("logo", "Height of {}: its probability times information, in bits", 2),
+    ):
+        for column, base in enumerate(BASES):
+            take, colour = partial(_take_column, name, column), _COLOURS[column]
+            kinds[f"{name}_{base}"] = TrackKind(label.format(base), (0, highest), colour, take)
     for name, label, highest, colour in (
         ("entropy", "Entropy of the base given all others", 2, "92,102,112"),
         ("information", "Information of the base given all others", 2, "11,99,176"),
@@ -151,16 +144,6 @@ TRACKS: dict[str, TrackKind] = _list_kinds()
 """The tracks of any model."""
 
 
-def find_columns(letters: str) -> NDArray[np.int64]:
-    """(L,): the place of each letter in ACGT, -1 where it is none of them."""
-    table = np.full(256, -1, np.int64)
-    table[list(BASES.encode())] = np.arange(len(BASES))
-    return table[np.frombuffer(letters.encode(), np.uint8)]
-
-
-_AS_N = bytes(c if chr(c) in BASES else ord("N") for c in range(256))
-
-
 def find_information(chances: NDArray[np.floating]) -> NDArray[np.float64]:
     """2 − H bits of each row of chances (..., 4); NaN stays NaN."""
     p = chances.astype(np.float64)
@@ -172,7 +155,7 @@ def find_information(chances: NDArray[np.floating]) -> NDArray[np.float64]:
 
 def read_letters(genome: Contigs, contig: str, start: int, end: int) -> str:
     """The letters of contig[start:end] in upper case, N for any that is no base."""
-    return genome.fetch(contig, start, end).upper().translate(_AS_N).decode()
+    return spell_letters(genome.fetch(contig, start, end))
 
 
 def make_blocks(
@@ -222,25 +205,8 @@ def _join(
     return BaseTracks(first.contig, first.start, letters, values[:, :4], columns)
 
 
-class TrackTally(NamedTuple):
-    """How many bases have values, and the means of information and surprisal over them."""
-
-    bases: int
-    read: int
-    information: float
-    surprisal: float
-
-    def describe(self) -> dict[str, Any]:
-        """As a sidecar has it."""
-        return {
-            "bases": self.bases, "read": self.read,
-            "mean_information_bits": round(self.information, 6),
-            "mean_surprisal_bits": round(self.surprisal, 6),
-        }  # fmt: skip
-
-
-def count_tracks(blocks: Iterable[BaseTracks]) -> TrackTally:
-    """The counts and means of all blocks; means are 0 where nothing was read."""
+def count_tracks(blocks: Iterable[BaseTracks]) -> dict[str, Any]:
+    """The bases of all blocks, how many were read, and the means over those, 0 without any."""
     bases = read = 0
     information = surprisal = 0.0
     for one in blocks:
@@ -248,7 +214,11 @@ def count_tracks(blocks: Iterable[BaseTracks]) -> TrackTally:
         read += int(one.known.sum())
         information += float(np.nansum(one.information, dtype=np.float64))
         surprisal += float(np.nansum(one.surprisal, dtype=np.float64))
-    return TrackTally(bases, read, information / max(read, 1), surprisal / max(read, 1))
+    return {
+        "bases": bases, "read": read,
+        "mean_information_bits": round(information / max(read, 1), 6),
+        "mean_surprisal_bits": round(surprisal / max(read, 1), 6),
+    }  # fmt: skip
 
 
 MOST_STRIPS = 24
@@ -275,18 +245,15 @@ def list_kinds(told: Mapping[str, Any] | None) -> TrackKinds:
     """All tracks of a model with these relatives, by the names of their files."""
     if told is None:
         return TRACKS
-    of_relatives = {
-        "relatives": _kind(
-            "relatives", "Information of related genomes alone, in bits", (0, 2), _SAME
-        ),
-        "agree": _kind("agree", "Share of votes for the reference base", (0, 1), _SAME),
-        "differ": _kind("differ", "Share of votes for another base", (0, 1), _OTHER),
-    }
-    genomes: Sequence[Mapping[str, Any]] = told["genomes"]
-    for name, one in zip(_name_genomes(told), genomes, strict=True):
+    rows = [
+        ("relatives", "Information of related genomes alone, in bits", (0, 2), _SAME),
+        ("agree", "Share of votes for the reference base", (0, 1), _SAME),
+        ("differ", "Share of votes for another base", (0, 1), _OTHER),
+    ]
+    for name, one in zip(_name_genomes(told), told["genomes"], strict=True):
         label = f"{one['name']}: P(reference base) - P(another base), 0 where unaligned"
-        of_relatives[name] = _kind(name, label, (-1, 1), _SAME)
-    return {**TRACKS, **of_relatives}
+        rows.append((name, label, (-1, 1), _SAME))
+    return {**TRACKS, **{name: TrackKind(*kind, partial(_take, name)) for name, *kind in rows}}
 
 
 class DrawnTrack(NamedTuple):
@@ -313,10 +280,6 @@ def list_drawn(told: Mapping[str, Any]) -> list[DrawnTrack]:
     ]
     both = [("relatives", "relatives, bits", (0, 2)), ("agree", "agree", (0, 1))]
     return [*(DrawnTrack(*one, False) for one in both), *beside, *strips[:MOST_STRIPS]]
-
-
-def _kind(name: str, label: str, limits: tuple[int, int], colour: str) -> TrackKind:
-    return TrackKind(label, limits, colour, partial(_take, name))
 
 
 def _take(name: str, one: BaseTracks) -> Track:

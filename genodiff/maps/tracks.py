@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,7 @@ from genodiff.maps.map_job import WRITE_PICTURE, identify_genome, list_genes, te
 from genodiff.maps.map_regions import list_intervals, open_contigs
 from genodiff.maps.request import HeldTracksRequest, TracksRequest, check_drawn
 from genodiff.maps.track_files import TrackSet, list_files
-from genodiff.maps.track_format import (
-    FORMATS,
-    HOLDS,
-    SIDECAR,
-    check_hub_options,
-    check_track_output,
-    choose_formats,
-)
+from genodiff.maps.track_format import FORMATS, HOLDS, SIDECAR, check_track_output, choose_formats
 from genodiff.maps.track_hub import HubRequest, describe_reading, name_assembly
 from genodiff.maps.track_reader import (
     TrackReading,
@@ -41,7 +34,6 @@ from genodiff.maps.track_reader import (
 )
 from genodiff.maps.track_values import (
     BaseTracks,
-    TrackKinds,
     ValueRow,
     add_rows,
     count_tracks,
@@ -76,8 +68,9 @@ class TracksJob(Job[TracksRequest]):
         self.genome = stack.enter_context(open_contigs(asked.sequences))
         wanted = list_intervals(self.genome, asked.region, asked.bed)
         self.path = getattr(self.genome, "path", None)
+        self.genome_hash = identify_genome(self.genome)
         if self.path is not None:
-            self.hashes[str(self.path)] = identify_genome(self.genome)
+            self.hashes[str(self.path)] = self.genome_hash
         if asked.part is not None and self.path is None:
             what = "--shard needs a FASTA file"
             raise UsageError(what, fix="give the file, or leave out the shard")
@@ -86,15 +79,17 @@ class TracksJob(Job[TracksRequest]):
         formats = choose_formats(asked.formats, count_bases(intervals), len(intervals))
         tracks = find_tracks(asked.track)
         genes = find_genes(asked.track) if asked.genes is None else str(asked.genes)
-        self.form = TrackForm(formats, asked.genome, asked.email, genes, None, tracks)
-        self.form.check()
+        self.form = {
+            "formats": list(formats), "genome": asked.genome, "email": asked.email, "genes": genes,
+            **({"tracks": tracks} if tracks else {}),
+        }  # fmt: skip
+        check_form(self.form)
         self.genes = list_genes(genes, self.genome, intervals)
         self.values = read_rows(tracks, hold_contigs(self.genome.contigs), intervals)
         self.model = open_language(
             asked.run, self.device, asked.relatives, strains=asked.strains, fasta=self.path,
             plan=asked.plan,
         )  # fmt: skip
-        self.form = replace(self.form, relatives=self.model.relatives)
         self.model.check_fills_dna()
         self.how = TrackReading(asked.context or self.model.config.data.seq_len, asked.every)
         self.related = name_related(self.model.relatives)
@@ -104,7 +99,9 @@ class TracksJob(Job[TracksRequest]):
     def list_files(self) -> list[str]:
         if self.request.part is not None:
             return super().list_files()
-        names = self.form.list_files(name_assembly(self.path))
+        assembly = None if self.request.genome else name_assembly(self.path)
+        kinds = list_kinds(self.model.relatives)
+        names = list_files(SIDECAR, self.form["formats"], kinds, assembly)
         return [f"{str(self.request.out).rstrip('/')}/{name}" for name in names]
 
     def plan(self) -> dict[str, Any]:
@@ -113,10 +110,9 @@ class TracksJob(Job[TracksRequest]):
         return {
             "intervals": len(self.run_of.intervals), "bases": self.total,
             "evaluations": self.evaluations, "journal_bytes": 4 * self.run_of.columns * self.total,
-            "formats": list(self.form.formats),
+            "formats": self.form["formats"],
             **tell_time(
-                self.model, self.genome, places, self.evaluations, context=self.how.context,
-                memory=asked.memory, batch_size=asked.batch_size, every=asked.every,
+                self.model, self.genome, places, self.evaluations, asked, asked.every
             ),
             **describe_waiting(self.model.relatives),
         }  # fmt: skip
@@ -129,7 +125,6 @@ class TracksJob(Job[TracksRequest]):
             "checkpoint": self.model.digest, "context": self.how.context,
             "every": self.how.every, **name_memory(self.loci),
         }  # fmt: skip
-        self.genome_hash = identify_genome(self.genome)
         return {**self.about, "genome": self.genome_hash}
 
     def entries(self, first: int) -> Iterator[bytes]:
@@ -152,7 +147,7 @@ class TracksJob(Job[TracksRequest]):
         return {
             "model": str(asked.run), **self.about, "memory": self.about.get("memory"),
             "relatives": self.model.relatives,
-            "company": company and company._asdict(),
+            "company": company,
             "fasta": {"path": self.path, "sha256": self.genome_hash},
             "shard": None if asked.part is None else list(asked.part),
         }  # fmt: skip
@@ -162,16 +157,16 @@ class TracksJob(Job[TracksRequest]):
             return self._finish_shard(told)
         work, rows = self.run_of, self.rows
         return write_folder(
-            self.request.out, work, lambda: work.blocks(rows()), self.form, told, self.genes,
+            self.request.out, work, lambda: work.blocks(rows()), self.form | told, self.genes,
             self.values,
         )  # fmt: skip
 
     def _finish_shard(self, told: dict[str, Any]) -> dict[str, Any]:
-        out, work, form = str(self.request.out), self.run_of, self.form.describe()
+        out, work = str(self.request.out), self.run_of
         bases = sum(one.end - one.start for one in work.pieces())
         write_chances(out, (bases, work.columns), self.rows())
         told |= {
-            "holds": HOLDS, "format": "npy", **form, "cut": list(work.cut), "bases": bases,
+            "holds": HOLDS, "format": "npy", **self.form, "cut": list(work.cut), "bases": bases,
             "intervals": [list(one) for one in work.intervals],
             "request": self.name_request(whole=True), "file": describe_file(out),
         }  # fmt: skip
@@ -202,79 +197,52 @@ def map_tracks(asked: HeldTracksRequest, holder: ModelHolder) -> Any:
     return tracks[0] if alone else tracks
 
 
-@dataclass(frozen=True)
-class TrackForm:
-    """How tracks are written: formats, what a hub is called, a file of genes to draw, what an
-    output says of the relatives that are drawn, too, and files of values by name, drawn below.
+def check_form(form: Mapping[str, Any]) -> None:
+    """Raises `UsageError` for what no format draws, `MachineError` where a package is missing.
+
+    `form` is how tracks are written, as a sidecar says it: `formats`, what a hub is called, a file
+    of `genes` to draw, and files of values by name, drawn below, as `tracks`.
     """
-
-    formats: tuple[str, ...]
-    genome: str | None
-    email: str
-    genes: str | None = None
-    relatives: Mapping[str, Any] | None = None
-    tracks: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def kinds(self) -> TrackKinds:
-        """The tracks."""
-        return list_kinds(self.relatives)
-
-    def check(self) -> None:
-        """Raises `UsageError` for names that a hub cannot hold, `MachineError` for no pyBigWig."""
-        check_hub_options(self.genome, self.email)
-        forms = [FORMATS[one]() for one in self.formats]
-        drawn = any(one.is_drawn for one in forms)
-        check_drawn("--track", self.tracks, drawn, "give --format html")
-        check_drawn("--genes", self.genes, drawn, "give --format html")
-        for one in forms:
-            one.check()
-
-    def describe(self) -> dict[str, Any]:
-        """As a sidecar has it."""
-        return {
-            "formats": list(self.formats), "genome": self.genome, "email": self.email,
-            "genes": self.genes, **({"tracks": dict(self.tracks)} if self.tracks else {}),
-        }  # fmt: skip
-
-    def list_files(self, assembly: str) -> list[str]:
-        """The names of all files, the sidecar included."""
-        return list_files(SIDECAR, self.formats, self.kinds, None if self.genome else assembly)
+    formats = [FORMATS[one]() for one in form["formats"]]
+    drawn = any(one.is_drawn for one in formats)
+    check_drawn("--track", form.get("tracks"), drawn, "give --format html")
+    check_drawn("--genes", form["genes"], drawn, "give --format html")
+    for one in formats:
+        one.check()
 
 
 def write_folder(
     out: str | Path,
     run: TrackRun,
     blocks: Callable[[], Iterable[BaseTracks]],
-    form: TrackForm,
     told: Mapping[str, Any],
     genes: Sequence[Sequence[Gene]],
     rows: Sequence[ValueRow],
 ) -> dict[str, Any]:
     """Write all files of `out`, a folder that is complete or not there; what its sidecar says.
 
-    `genes` are those of each interval, `rows` values that are drawn below. Raises `DataError` where
-    no base was read, `MachineError`.
+    `told` is that but for the figures of the tracks. `genes` are those of each interval, `rows`
+    values that are drawn below. Raises `DataError` where no base was read, `MachineError`.
     """
     began = time.monotonic()
     tally = count_tracks(blocks())
-    if not tally.read:
-        what = f"none of {tally.bases:,} bases is A, C, G or T"
+    if not tally["read"]:
+        what = f"none of {tally['bases']:,} bases is A, C, G or T"
         raise EmptyOutputError(what, file=told["fasta"]["path"], fix="give regions that are not N")
 
     def draw(path: Path) -> None:
         joined = add_rows(list(join_intervals(blocks(), run.intervals)), rows)
         beside = [(one.name, one.limits) for one in rows]
-        _draw(path, joined, {**told, **form.describe(), "beside": beside}, genes)
+        _draw(path, joined, {**told, "beside": beside}, genes)
 
     def describe(folder: Path, names: Mapping[str, str]) -> dict[str, Any]:
         seconds = round(told["seconds"] + time.monotonic() - began, 3)
-        return {**form.describe(), **told, **tally.describe(), "seconds": seconds}
+        return {**told, **tally, "seconds": seconds}
 
     assembly = name_assembly(told["fasta"]["path"])
-    hub = HubRequest(form.genome, assembly, form.email, told["checkpoint"], run.intervals[0])
-    facts = describe_reading(told)
-    tracks = TrackSet(run.genome, run.intervals, blocks, form.kinds, form.formats, hub, facts, draw)
+    hub = HubRequest(told["genome"], assembly, told["email"], told["checkpoint"], run.intervals[0])
+    kinds, facts = list_kinds(told["relatives"]), describe_reading(told)
+    tracks = TrackSet(run.genome, run.intervals, blocks, kinds, told["formats"], hub, facts, draw)
     return tracks.write(out, SIDECAR, describe)
 
 
@@ -294,7 +262,8 @@ def _draw(
 
 
 COMMON = (
-    "model", "checkpoint", "context", "every", "company", "memory", "relatives", "fasta", "device",
+    "formats", "genome", "email", "genes", "tracks", "model", "checkpoint", "context", "every",
+    "company", "memory", "relatives", "fasta", "device",
 )  # fmt: skip
 """What the sidecars of a shard and of the whole say alike."""
 
@@ -307,11 +276,7 @@ def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, 
     check_track_output(out, shard=False)
     check_new_folder(out, force=force or is_own_folder(out, SIDECAR))
     told = parts[0].told
-    form = TrackForm(
-        tuple(told["formats"]), told["genome"], told["email"], told["genes"], told["relatives"],
-        told.get("tracks", {}),
-    )  # fmt: skip
-    form.check()
+    check_form(told)
     with Genome(told["fasta"]["path"]) as genome:
         if genome.sha256 != told["fasta"]["sha256"]:
             fix = "merge with the genome that was read"
@@ -319,13 +284,12 @@ def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, 
         intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
         related = name_related(told["relatives"])
         run = TrackRun.make(genome, intervals, told["context"], None, related)
-        genes = list_genes(form.genes, genome, run.intervals)
-        rows = read_rows(form.tracks, hold_contigs(genome.contigs), run.intervals)
+        genes = list_genes(told["genes"], genome, run.intervals)
+        rows = read_rows(told.get("tracks", {}), hold_contigs(genome.contigs), run.intervals)
         paths = [one.path for one in parts]
 
         def blocks() -> Iterable[Any]:
             return run.blocks(read_chances(paths, run.pieces(), run.bases, run.columns))
 
-        return write_folder(out, run, blocks, form, {
-            **{key: told[key] for key in COMMON}, **describe_merge(parts, out),
-        }, genes, rows)  # fmt: skip
+        common = {key: told[key] for key in COMMON if key in told}
+        return write_folder(out, run, blocks, common | describe_merge(parts, out), genes, rows)

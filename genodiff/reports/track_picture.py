@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.io.genes import Gene
-from genodiff.maps.track_values import BaseTracks, find_columns, list_drawn
+from genodiff.maps.map_regions import find_columns
+from genodiff.maps.track_values import BaseTracks, list_drawn
 from genodiff.reports.gene_rows import draw_genes
 from genodiff.reports.logo import LETTERS, draw_numbers, stack_letters
 from genodiff.reports.map_page import put_head

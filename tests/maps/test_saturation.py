@@ -135,9 +135,8 @@ def test_a_row_on_minus_has_the_maps_of_the_other_strands_file(run, tmp_path):
     assert table["source"].to_list()[-1] == 6
     vectors = model.embed(tmp_path / "g.fa", bed=tmp_path / "r.bed", strand="forward")
     assert vectors == pytest.approx(model.embed("GTAATCNNTGC", strand="forward"), abs=1e-5)
-    assert vectors == pytest.approx(
-        model.embed(tmp_path / "o.fa", region=there, strand="forward"), abs=1e-5
-    )
+    other = model.embed(tmp_path / "o.fa", region=there, strand="forward")
+    assert vectors == pytest.approx(other, abs=1e-5)
 
 
 def test_numbers_below_a_row_on_minus_fall():
@@ -154,12 +153,8 @@ def test_numbers_below_a_row_on_minus_fall():
     ticks = re.findall(r'<text x="([0-9.]+)" [^>]*>([0-9]+)</text>', page.split("</svg>")[0])
     assert ("6", "130") in ticks  # the middle of the first column
     assert ("306", "105") in ticks
-    assert (
-        json.loads(page.split('id="numbers">')[1].split("</script>")[0])["maps"]["region-1"][
-            "first"
-        ]
-        == -130
-    )
+    numbers = json.loads(page.split('id="numbers">')[1].split("</script>")[0])
+    assert numbers["maps"]["region-1"]["first"] == -130
 
 
 def test_regions_are_those_of_the_file_or_those_asked_for(tmp_path):

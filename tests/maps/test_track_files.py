@@ -1,7 +1,6 @@
 """Tracks as files: each is read again by another program, and has what was written."""
 
 import gzip
-import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -37,14 +36,8 @@ from genodiff.scoring.variant_windows import HeldContigs
 from tests.hub_check import check_hub
 from tests.scoring.test_variant_scores import make_chain, make_reader
 
-GENOME = HeldContigs(
-    {
-        "chr10": letters(61, 1),
-        "chr2": letters(40, 2, "ACGTNacgtR"),
-        "b": b"NNNNNNNNNN",
-        "Z": letters(5, 3),
-    }
-)
+LETTERS = {"chr10": letters(61, 1), "chr2": letters(40, 2, "ACGTNacgtR")}
+GENOME = HeldContigs({**LETTERS, "b": b"NNNNNNNNNN", "Z": letters(5, 3)})
 INTERVALS = [("Z", 0, 5), ("b", 2, 7), ("chr10", 0, 20), ("chr10", 33, 61), ("chr2", 3, 38)]
 TOLD = {"model": "runs/x", "checkpoint": "0123456789ab", "context": 16, "every": None}
 
@@ -53,11 +46,8 @@ TOLD = {"model": "runs/x", "checkpoint": "0123456789ab", "context": 16, "every":
 def blocks():
     run = TrackRun.make(GENOME, reversed(INTERVALS), 16, None)
     assert run.intervals == INTERVALS
-    reader = make_reader(make_chain().denoiser)
-    found = [
-        p.tobytes()
-        for _, p in read_pieces(reader, GENOME, DNA, run.pieces(), TrackReading(run.context))
-    ]
+    reader, how = make_reader(make_chain().denoiser), TrackReading(run.context)
+    found = [p.tobytes() for _, p in read_pieces(reader, GENOME, DNA, run.pieces(), how)]
     return lambda: run.blocks(found)
 
 
@@ -111,10 +101,10 @@ def test_blocks_are_the_intervals_in_order(blocks):
         assert one.letters == fetched.replace("R", "N")
         assert one.known.tolist() == [letter != "N" for letter in one.letters]
     tally = count_tracks(blocks())
-    assert tally.bases == sum(end - start for _, start, end in INTERVALS)
-    assert tally.read == sum(len(one.letters) - one.letters.count("N") for one in joined)
+    assert tally["bases"] == sum(end - start for _, start, end in INTERVALS)
+    assert tally["read"] == sum(len(one.letters) - one.letters.count("N") for one in joined)
     wanted = np.concatenate([one.information for one in joined])
-    assert tally.information == pytest.approx(float(np.nanmean(wanted)), abs=1e-6)
+    assert tally["mean_information_bits"] == pytest.approx(float(np.nanmean(wanted)), abs=1e-6)
 
 
 def test_bigwigs_read_again_have_every_value_and_no_other(tmp_path, blocks):
@@ -192,19 +182,15 @@ def test_npz_has_all_bases_and_parquet_those_that_were_read(tmp_path, blocks):
     for column, base in enumerate("ACGT"):
         assert np.array_equal(frame[f"p_{base}"].to_numpy(), arrays["p"][known, column])
     assert np.array_equal(frame["surprisal"].to_numpy(), arrays["surprisal"][known])
-    for row in frame.iter_rows(named=True):
-        assert (
-            GENOME.letters[row["contig"]].upper()[row["pos"] - 1 : row["pos"]].decode()
-            == (row["ref"])
-        )
+    for contig, pos, ref in frame.select("contig", "pos", "ref").iter_rows():
+        assert GENOME.letters[contig].upper()[pos - 1 : pos].decode() == ref
 
 
 BEGINS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("form", FORMATS)
-def test_every_format_writes_its_files_and_the_same_bytes_again(form, tmp_path, blocks):
+@pytest.mark.parametrize("form", BEGINS)
+def test_what_is_drawn_is_of_its_kind_and_the_same_bytes_again(form, tmp_path, blocks):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         write_format(tmp_path / name, form, hold(blocks))
@@ -212,7 +198,7 @@ def test_every_format_writes_its_files_and_the_same_bytes_again(form, tmp_path, 
         assert files == sorted(FORMATS[form]().list_files())
     for file in files:
         data = (tmp_path / "one" / file).read_bytes()
-        assert data.startswith(BEGINS.get(form, b"")), file
+        assert data.startswith(BEGINS[form]), file
         assert data == (tmp_path / "two" / file).read_bytes() != b"", file
 
 
@@ -222,9 +208,8 @@ def test_a_hub_has_what_hubcheck_asks_for(genome, tmp_path, blocks):
     request = HubRequest(genome, "my_genome", "a@b.org", TOLD["checkpoint"], INTERVALS[0])  # type: ignore[arg-type]
     write_hub(tmp_path, GENOME, request, describe_reading(TOLD), TRACKS)
     tracks = check_hub(tmp_path)
-    assert {one["bigDataUrl"] for one in tracks.values() if "bigDataUrl" in one} == {
-        f"{name}.bw" for name in TRACKS
-    }
+    urls = {one["bigDataUrl"] for one in tracks.values() if "bigDataUrl" in one}
+    assert urls == {f"{name}.bw" for name in TRACKS}
     logo = tracks["genodiff_logo"]
     assert logo["aggregate"] == "stacked"
     assert (logo["logo"], logo["viewLimits"], logo["autoScale"]) == ("on", "0:2", "off")
@@ -290,7 +275,5 @@ def test_a_bedgraph_may_have_odd_names(tmp_path):
     one = BaseTracks("HLA-A*01:01", 7, "C", p)
     content = hold(lambda: [one], {"HLA-A*01:01": 9}, [("HLA-A*01:01", 7, 8)])
     write_format(tmp_path, "bedgraph", content)
-    found = pl.read_csv(
-        io.BytesIO((tmp_path / "surprisal.bedGraph").read_bytes()), separator="\t", has_header=False
-    )
-    assert found.row(0) == ("HLA-A*01:01", 7, 8, 2.0)
+    found = (tmp_path / "surprisal.bedGraph").read_text()
+    assert found == "HLA-A*01:01\t7\t8\t2.000000\n"

@@ -193,11 +193,11 @@ def test_the_difference_of_every_to_leave_one_out_is_that_of_all_bases():
         found = measure_company(reader, genome, DNA, spans, TrackReading(CONTEXT, every))
         one, other = (read(reader, contig, every=m).astype(np.float64) for m in (None, every))
         nats = np.ptp(np.log(one) - np.log(other), axis=1)
-        assert found.sites == 60
-        assert 0 < found.nats[0] <= found.nats[1] <= nats.max() + 1e-9
-        assert found.nats[1] > np.median(nats)
+        assert found["sites"] == 60
+        assert 0 < found["nats"][0] <= found["nats"][1] <= nats.max() + 1e-9
+        assert found["nats"][1] > np.median(nats)
     alone = measure_company(reader, genome, DNA, spans, TrackReading(CONTEXT, 16))
-    assert alone.nats == (0, 0)
+    assert alone["nats"] == (0, 0)
     assert measure_company(reader, HeldContigs({"c": b"NNN"}), DNA, [("c", 0, 3)],
                            TrackReading(CONTEXT, 2)) is None  # fmt: skip
 

@@ -4,16 +4,18 @@ p (bases, 4), entropy, information and surprisal (bases,), NaN where there is no
 reference; contig, start, end and offsets of the intervals.
 """
 
-import zipfile
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.maps.map_files import open_member
 from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
-from genodiff.maps.track_values import TRACKS, BaseTracks
+from genodiff.maps.track_values import BaseTracks
 
 
 @FORMATS.register("npz")
@@ -26,18 +28,12 @@ class Npz(TrackFormat):
     def write(self, folder: Path, content: TrackContent) -> None:
         intervals, path = content.intervals, folder / f"tracks{self.suffix}"
         total = sum(end - start for _, start, end in intervals)
-        of_model = {
-            "p": ("<f4", (total, 4), lambda one: one.p),
-            "entropy": ("<f4", (total,), lambda one: one.entropy),
-            "information": ("<f4", (total,), lambda one: one.information),
-            "surprisal": ("<f4", (total,), lambda one: one.surprisal),
-        }
         columns: dict[str, tuple[str, tuple[int, ...], Callable[[BaseTracks], NDArray[Any]]]] = {
-            **(of_model if TRACKS.keys() <= content.kinds.keys() else {}),
+            **({"p": ("<f4", (total, 4), attrgetter("p"))} if "p_A" in content.kinds else {}),
             **{
                 name: ("<f4", (total,), kind.compute)
                 for name, kind in content.kinds.items()
-                if name not in TRACKS
+                if not name.startswith(("p_", "logo_"))
             },
             "letters": ("|S1", (total,), lambda one: np.frombuffer(one.letters.encode(), "S1")),
         }
@@ -48,21 +44,13 @@ class Npz(TrackFormat):
             "end": np.array([one[2] for one in intervals], np.int64),
             "offsets": ends.astype(np.int64),
         }
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as into:
+        with ZipFile(path, "w") as into:
             for name, (kind, shape, compute) in columns.items():
-                with into.open(_member(name), "w", force_zip64=True) as member:
+                with open_member(into, name) as member:
                     head = {"descr": kind, "fortran_order": False, "shape": shape}
                     np.lib.format.write_array_header_1_0(member, head)
                     for block in content.blocks():
                         member.write(np.ascontiguousarray(compute(block)).tobytes())
             for name, column in small.items():
-                with into.open(_member(name), "w") as member:
-                    file: Any = member
-                    np.lib.format.write_array(file, column, allow_pickle=False)
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    """A member without the time of day."""
-    about = zipfile.ZipInfo(f"{name}.npy")
-    about.compress_type = zipfile.ZIP_DEFLATED
-    return about
+                with open_member(into, name, long=False) as member:
+                    np.lib.format.write_array(member, column, allow_pickle=False)
