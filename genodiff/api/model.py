@@ -307,8 +307,7 @@ def measure_sequences(model: TrainedModel, sequences: Any, **options: Any) -> Bi
     from genodiff.evaluation.exact_order import score_sequences
 
     records = read_records(sequences) if model.alphabet.domain == "dna" else []
-    found = score_sequences(model, records, **options)
-    figure = model.objective.figure
-    ends = found.bits.ends(least=0)
+    bits, bases, windows = score_sequences(model, records, **options)
+    ends = bits.ends(least=0)
     ci95 = None if ends is None else (ends[0], ends[1])
-    return Bits(found.bits.value, ci95, found.windows, found.bases, figure)
+    return Bits(bits.value, ci95, windows, bases, model.objective.figure)

@@ -126,6 +126,7 @@ from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.streaming import stream
 from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.genomes.store import GenomesWindows
 from genodiff.data.loader import EvalBatches
 from genodiff.data.recipe import Recipe
 from genodiff.data.toy import ToySource
@@ -144,26 +145,19 @@ from genodiff.evaluation.bound import (
 from genodiff.evaluation.contigs import SpanBases, find_spans, measure_contig_bound
 from genodiff.evaluation.eval_data import (
     choose_mixture,
-    describe_genomes,
     describe_request,
-    describe_source,
+    describe_train,
     describe_work,
-    find_parts,
     find_train_store,
     find_trained_weight,
     is_toy,
     open_data,
 )
 from genodiff.evaluation.eval_options import EvalOptions
-from genodiff.evaluation.exact_order import (
-    OrderScorer,
-    describe_order,
-    measure_order,
-    read_order,
-)
+from genodiff.evaluation.exact_order import OrderScorer, describe_order, measure_order, read_order
 from genodiff.evaluation.line_costs import LineClock, plan_lines
 from genodiff.evaluation.lines import markov_lines, measure_train_cover, source_nats
-from genodiff.evaluation.summary import Lines, summarise
+from genodiff.evaluation.summary import summarise
 from genodiff.evaluation.window_memory import open_window_memory
 from genodiff.io.progress import ProgressDisplay
 from genodiff.runs.seen_bases import describe_seen_bases
@@ -299,8 +293,12 @@ def evaluate_dna(
     if not bound.tokens[counted].any():
         what = f"every base of the split {options.split} is soft-masked"
         raise DataError(what, file=store.source.path, fix="give --soft-masked 1")
-    lines = Lines(markov, cover, source)
-    figures = summarise(bound, *find_parts(store, windows), lines, soft_masked=options.soft_masked)
+    parts = windows.contig_index, store.names
+    if isinstance(windows, GenomesWindows):
+        parts = windows.genome_index, windows.store.genome_names
+    figures = summarise(bound, *parts, markov, cover, source, soft_masked=options.soft_masked)
+    if isinstance(windows, GenomesWindows):
+        figures |= {"genomes": figures["contigs"], "contigs": {}}
     return {
         **describe_request(model, options),
         "recipe": recipe.name,
@@ -309,24 +307,21 @@ def evaluate_dna(
         "fingerprint": store.fingerprint,
         "seq_len": windows.seq_len,
         "context": options.context,
-        "memory": None if memory is None else memory.told,
+        "memory": None if memory is None else memory.loci.told,
         "windows": len(windows),
         "windows_total": total,
         "dropped": windows.dropped,
-        **describe_source(store, train),
+        "bases_total": int(store.offsets[-1]),
+        "baselines_from": None if train is None else describe_train(store, train),
         "seen_in_training": describe_seen_bases(
-            model,
-            "the run",
-            windows,
-            bound.tokens[counted].sum(0),
-            soft_masked=options.soft_masked,
+            model, "the run", windows, bound.tokens[counted].sum(0), soft_masked=options.soft_masked
         ),
         "soft_mask": {
             "trained_weight": find_trained_weight(model),
             "scored_weight": int(options.soft_masked),
             "bases": int(bound.tokens[1].sum()),
         },
-        **describe_genomes(data, figures),
+        **figures,
         "order": None
         if order is None or ordered is None
         else describe_order(order, ordered, bound.nats.mean(1), bound.tokens, counted),

@@ -2,16 +2,12 @@
 
 import logging
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from genodiff.data.dna_store import build_dna_store, find_dna_store
-from genodiff.data.genomes.store import GenomesStore, GenomesWindows
 from genodiff.data.recipe import ALL, Recipe
 from genodiff.data.store import Store
 from genodiff.data.text_recipe import TextRecipe
@@ -115,18 +111,14 @@ def _is_own_file(model: TrainedModel, fasta: str | Path) -> bool:
         return False  # what is wrong with either is told where it is read
 
 
-def describe_genomes(data: EvalData, found: dict[str, Any]) -> dict[str, Any]:
-    """The figures `found` of a split, with those of its contigs as those of its genomes."""
-    if not isinstance(data.store, GenomesStore):
-        return found
-    return found | {"genomes": found["contigs"], "contigs": {}}
-
-
-def find_parts(store: Store, windows: Windows) -> tuple[NDArray[np.int64], Sequence[str]]:
-    """The part of the data that each window is of, and the parts' names: contigs, or genomes."""
-    if isinstance(windows, GenomesWindows):
-        return windows.genome_index, windows.store.genome_names
-    return windows.contig_index, store.names
+def describe_train(store: Store, train: Store) -> dict[str, Any]:
+    """Of what the baselines beside the bases of `store` are counted, as an evaluation says it."""
+    return {
+        "source": train.source.path,
+        "own": train.fingerprint == store.fingerprint,
+        "split": "train",
+        "bases": train.splits.intervals["train"].n_bases,
+    }
 
 
 def find_train_store(model: TrainedModel, options: EvalOptions, store: Store) -> Store | None:
@@ -173,21 +165,6 @@ def find_trained_weight(model: TrainedModel) -> float | None:
         return feed.find_recipe(model.config).soft_mask_weight
     except GenodiffError:
         return None
-
-
-def describe_source(store: Store, train: Store | None) -> dict[str, Any]:
-    """The keys of an evaluation that say of how much its bases are, and whose the baselines are."""
-    return {
-        "bases_total": int(store.offsets[-1]),
-        "baselines_from": None
-        if train is None
-        else {
-            "source": train.source.path,
-            "own": train.fingerprint == store.fingerprint,
-            "split": "train",
-            "bases": train.splits.intervals["train"].n_bases,
-        },
-    }
 
 
 def describe_request(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> Shard
     whole: dict[str, Any] = {"checkpoint": model.digest, "fingerprint": data.store.fingerprint}
     order = read_order(model, options)
     if memory is not None:
-        whole["memory"], memory = identify_memory(memory.told), memory.of(windows)
+        whole["memory"], memory = identify_memory(memory.loci.told), memory.of(windows)
     own = range(first * size, min(last * size, len(windows)))
     return ShardPlan(batches, range(first, last), own, whole, memory, order)
 

@@ -127,7 +127,7 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         "windows": n,
         "windows_total": total,
         "tokens": int(int(windows.length.sum()) * times * passes),
-        "memory": None if memory is None else memory.told,
+        "memory": None if memory is None else memory.loci.told,
         "seconds": round(seconds, 1),
         "seconds_of_baselines": None if lines is None else round(lines.total * times, 1),
         **describe_waiting(model.relatives),

@@ -19,19 +19,10 @@ from genodiff.statistics.reasons import TOO_FEW
 _log = logging.getLogger("genodiff")
 _NARROWEST = 110  # columns where stdout is no terminal
 _MOST_CONTIGS = 12
-_REGIONS = {
-    "unique": "unique",
-    "touched": "touched, < 1/4",
-    "repeat": "repeat, ≥ 1/4",
-}
+_REGIONS = {"unique": "unique", "touched": "touched, < 1/4", "repeat": "repeat, ≥ 1/4"}
 _REGION_TITLE = "regions, by bases in 24-mers that the train split has"
 _CASES = {"upper_case": "unmasked", "soft_masked": "soft-masked"}
 _BY_CASE = (markov_line(8), *(line for line in LINES if line.name != "adaptive_from_train"))
-
-
-def draw_tables(domain: str, result: dict[str, Any]) -> list[Table]:
-    """The tables of one evaluation."""
-    return _TABLES[domain](result)
 
 
 def draw_suite(results: list[dict[str, Any]]) -> Table:
@@ -49,25 +40,19 @@ def draw_suite(results: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _name_relatives(result: dict[str, Any]) -> str:
-    """Which genomes of relatives the figure is given; empty without any."""
-    if result.get("relatives") is None:
-        return ""
-    named = [
-        f"{one['name']} ({one['identity']:.1%} alike{', a strain' if one['strain'] else ''})"
-        for one in result["relatives"]["genomes"]
-    ]
-    return f"given the genomes of {', '.join(named)}: not a result of the run alone"
-
-
-def _draw_dna(result: dict[str, Any]) -> list[Table]:
+def draw_dna(result: dict[str, Any]) -> list[Table]:
     """The split with its lines, its regions, its contigs."""
     named = Path(result["fasta"]).name if result["fasta"] else result["recipe"]
     columns = "bits per base", "95 % interval", "perplexity", "baseline − model"
     head = _table(f"{result['split']} of {named}: {_size(result)}", *columns)
     notes = [_explain_sources(result, named), result["seen_in_training"]["note"]]
-    notes.append(_name_relatives(result))
-    head.caption, head.caption_justify = "\n".join(filter(None, notes)), "left"
+    if (related := result.get("relatives")) is not None:
+        alike = [
+            f"{one['name']} ({one['identity']:.1%} alike{', a strain' if one['strain'] else ''})"
+            for one in related["genomes"]
+        ]
+        notes.append(f"given the genomes of {', '.join(alike)}: not a result of the run alone")
+    head.caption = "\n".join(filter(None, notes))
 
     def add(name: str, bits: float, gap: str = "", ends: str = "") -> None:
         head.add_row(name, f"{bits:.4f}", ends, f"{2**bits:.4f}", gap)
@@ -135,7 +120,6 @@ def _draw_cases(result: dict[str, Any]) -> list[Table]:
         beside = (f"{bits_of(part):.4f}" for bits_of in lines.values())
         table.add_row(name, f"{part['tokens']:,}", *figures, *beside)
     trained = "is not known" if soft["trained_weight"] is None else f"{soft['trained_weight']:g}"
-    table.caption_justify = "left"
     table.caption = (
         f"soft-masked (lower-case) bases: weight {trained} in training, "
         f"{soft['scored_weight']} in this evaluation"
@@ -154,16 +138,13 @@ def _draw_parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Ta
     """The model on each part, beside the counted line that happens to be the best there."""
     lines = {name: find_best_line(part) for name, part in parts.items()}
     without = any(part.get("without_bits") is not None for part in parts.values())
-    more: tuple[str, ...] = ("memory gains",) if without else ()
-    more += ("best baseline",) if any(lines.values()) else ()
+    more = ["memory gains"] * without + ["best baseline"] * any(lines.values())
     table = _table(title, "bases", "bits per base", "95 % interval", *more)
     for name, part in list(parts.items())[:_MOST_CONTIGS]:
-        line = lines[name]
-        beside: tuple[str, ...] = ()
-        if without:
-            beside = (_gap(part["without_minus_model_bits"]),)
+        beside = [_gap(part["without_minus_model_bits"])] if without else []
         if any(lines.values()):
-            beside += (f"{line[1]:.4f} ({line[0].label})" if line else "",)
+            line = lines[name]
+            beside.append(f"{line[1]:.4f} ({line[0].label})" if line else "")
         figures = (f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"]))
         table.add_row(labels.get(name, name), f"{part['tokens']:,}", *figures, *beside)
     if len(parts) > _MOST_CONTIGS:
@@ -172,7 +153,7 @@ def _draw_parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Ta
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD)
     table.add_column("")
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
@@ -227,9 +208,6 @@ def _name_model(result: dict[str, Any]) -> str:
     return "model" if result["figure"] == "exact" else "model, at most"
 
 
-_TABLES = {"dna": _draw_dna, "text": _draw_text}
-
-
 def show_evaluation(asked: EvalRequest, found: dict[str, Any]) -> None:
     """Print the tables of an evaluation or its plan, or say where the draws of a shard are."""
     if asked.plan:
@@ -240,7 +218,7 @@ def show_evaluation(asked: EvalRequest, found: dict[str, Any]) -> None:
     elif "suite" in found:
         _print([draw_suite(list(found["suite"].values()))])
     else:
-        _print(draw_tables(found.get("domain", "dna"), found))
+        _print((_draw_text if found.get("domain") == "text" else draw_dna)(found))
 
 
 def _print(tables: list[Table]) -> None:

@@ -12,7 +12,6 @@ Bits per base of sequences in memory, as an evaluation finds those of a split.
 """
 
 from collections.abc import Iterator, Sequence
-from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,10 +65,6 @@ class Order(NamedTuple):
         found = self.sampler.count_with(self.settings)(bases, share)
         return min(found, self.evaluations or found)
 
-    def describe(self) -> dict[str, Any]:
-        """What an evaluation says of it."""
-        return {"name": self.name, "steps": self.steps, "options": self.settings}
-
 
 def read_order(model: TrainedModel, options: EvalOptions) -> Order | None:
     """The order that is asked for; None without one.
@@ -105,10 +100,8 @@ def read_order(model: TrainedModel, options: EvalOptions) -> Order | None:
     if options.order_evaluations is not None and known[name].order != "fixed":
         what = f"--order-evaluations is for fixed orders, and '{options.order}' reads the network"
         raise UsageError(what, fix="leave it out, and give fewer steps or --max-windows")
-    order = Order(
-        options.order, known[name], settings, None if steps is None else int(steps),
-        options.order_evaluations,
-    )  # fmt: skip
+    steps = None if steps is None else int(steps)
+    order = Order(options.order, known[name], settings, steps, options.order_evaluations)
     order.expect(model, 1)  # judges the sampler's own settings
     return order
 
@@ -166,7 +159,7 @@ class OrderScorer:
     def _remember(self, denoiser: Denoiser, own: tuple[int, int]) -> Denoiser:
         if self.memory is None:
             return denoiser
-        memory = self.memory.memory
+        memory = self.memory.loci.memory
 
         def remember(xt: Tensor, *more: Tensor) -> Tensor:
             return remembering(denoiser, memory, without=[own] * len(xt))(xt, *more)
@@ -254,7 +247,9 @@ def describe_order(
     found = ratio(nats, counted).scaled(BITS)
     gap = ratio(nats - bound[rows].sum(0), counted).scaled(BITS)
     return {
-        **order.describe(),
+        "name": order.name,
+        "steps": order.steps,
+        "options": order.settings,
         "evaluations": float(ordered[2].mean()),
         "complete": order.evaluations is None,
         "bits": found.value,
@@ -262,14 +257,6 @@ def describe_order(
         "ci95": found.ends(0.0),
         "minus_model_bits": {"bits": gap.value, "ci95": gap.ends()},
     }
-
-
-class SequenceBits(NamedTuple):
-    """Bits per base of windows, and how many bases and windows there were."""
-
-    bits: Interval
-    bases: int
-    windows: int
 
 
 def score_sequences(
@@ -281,11 +268,11 @@ def score_sequences(
     batch_size: int = 32,
     memory: str | None = None,
     progress: Progress | None = None,
-) -> SequenceBits:
-    """The bound (or likelihood) of `records`, each cut into windows of the trained length.
+) -> tuple[Interval, int, int]:
+    """Bits per base of `records`, each cut into windows of the trained length; bases; windows.
 
-    Only A, C, G and T count. `memory` is that of `open_loci`. Raises `DataError` where there is no
-    base to count, `UsageError` for text.
+    They are the bound's (or the likelihood's). Only A, C, G and T count. `memory` is that of
+    `open_loci`. Raises `DataError` where there is no base to count, `UsageError` for text.
     """
     if model.alphabet.domain != "dna":
         what = f"the model is of {model.alphabet.domain}, and these are sequences of DNA"
@@ -299,8 +286,8 @@ def score_sequences(
     tokens = found.tokens.sum(0)
     if not tokens.any():
         raise DataError("there is no A, C, G or T to score", fix="give sequences with known bases")
-    bits = ratio(found.nats.sum(0).mean(0), tokens).scaled(1 / log(2))
-    return SequenceBits(bits, int(tokens.sum()), len(windows))
+    bits = ratio(found.nats.sum(0).mean(0), tokens).scaled(BITS)
+    return bits, int(tokens.sum()), len(windows)
 
 
 def name_apart(records: Sequence[Record]) -> Sequence[Record]:

@@ -6,9 +6,9 @@ are returned window by window, so that differences from the model's bound can be
 Markov context may reach over the start of a window, but not of a contig. The model's cannot.
 """
 
-import io
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,15 +30,7 @@ from genodiff.data.stretches import (
 from genodiff.data.toy import ToySource
 from genodiff.evaluation.adaptive import adaptive_nats
 from genodiff.evaluation.contigs import find_spans
-from genodiff.evaluation.markov import (
-    KmerCounts,
-    Markov,
-    count,
-    fit,
-    fit_pseudo,
-)
-from genodiff.io import atomic
-from genodiff.io.cache import cache_dir
+from genodiff.evaluation.markov import KmerCounts, Markov, count, fit, fit_pseudo
 from genodiff.io.identity import sha256_array
 from genodiff.io.kept_arrays import keep_array
 from genodiff.kernels import library
@@ -110,17 +102,15 @@ def markov_lines(
 def keep_adaptive(
     windows: DnaWindows, store: Store, *, grow: bool = True
 ) -> NDArray[np.float64] | None:
-    """`adaptive_mixture_nats`, kept in the cache: of all windows of the intervals that are read."""
+    """`adaptive_mixture_nats`, kept in the cache: of all windows of the intervals that are read.
+
+    None without the C library, and for a train split of more than 2^30 bases.
+    """
     if not can_run_adaptive(windows, store):
         return None
     whole, rows = find_read_windows(windows)
     made_from = identify_line("adaptive" if grow else "adaptive_from_train", whole, store)
-
-    def make() -> NDArray[np.float64]:
-        found = adaptive_mixture_nats(whole, store, grow=grow)
-        assert found is not None
-        return found
-
+    make = partial(adaptive_mixture_nats, whole, store, grow=grow)
     return keep_array(KEPT, made_from, (2, len(whole)), make)[:, rows]
 
 
@@ -143,15 +133,12 @@ def identify_line(line: str, windows: DnaWindows, store: Store) -> list[str | bo
 
 def adaptive_mixture_nats(
     windows: DnaWindows, store: Store, *, grow: bool = True
-) -> NDArray[np.float64] | None:
+) -> NDArray[np.float64]:
     """(2, windows): −ln P of the bases under the adaptive mixture (see `adaptive`), in nats.
 
     It remembers `store`'s train split, learns its weights on the valid split, and reads the windows
-    in genome order; with `grow` it remembers them too. None without the C library, and for a train
-    split of more than 2^30 bases.
+    in genome order; with `grow` it remembers them too. It needs the C library.
     """
-    if not can_run_adaptive(windows, store):
-        return None
     train = split_stretches(store, "train", legacy_caduceus_tiling=windows.legacy)
     alone = "" if grow else ", of the train split alone"
     log.info("running the adaptive mixture of contexts and copies%s", alone)
@@ -161,8 +148,7 @@ def adaptive_mixture_nats(
     found = adaptive_nats(
         _join(train), _join(split_stretches(store, "valid")), _join(text), grow=grow
     )
-    if found is None:
-        return None
+    assert found is not None
     # Sums up to each base, of upper case and of soft-masked bases, for differences of windows.
     soft = np.concatenate([np.append(part >= SOFT, False) for part in data])
     upto = [np.concatenate([[0.0], np.cumsum(np.where(soft == s, found, 0.0))]) for s in (0, 1)]
@@ -196,23 +182,16 @@ def count_train_words(
     store: Store, order: int, *, legacy_caduceus_tiling: bool = False
 ) -> KmerCounts:
     """The k-mer counts of the train split, cached: counting a large genome takes a minute."""
-    name = f"{store.fingerprint[:32]}-{'legacy-' if legacy_caduceus_tiling else ''}order{order}.npy"
-    path = cache_dir() / "markov" / name
-    first = np.cumsum([0] + [4**k for k in range(order + 1)])
-    try:
-        rows = np.load(path, allow_pickle=False)
-        if rows.shape == (first[-1], 4) and rows.dtype == np.int64:
-            return KmerCounts(tuple(rows[a:b] for a, b in pairwise(first.tolist())))
-    except (OSError, ValueError, EOFError):
-        pass
-    log.info("counting k-mers of 1 to %d bases in the train split", order + 1)
-    counts = count(
-        split_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling), order
-    )
-    buffer = io.BytesIO()
-    np.save(buffer, np.concatenate(counts.tables))
-    atomic.write_bytes(path, buffer.getvalue())
-    return counts
+    first = np.cumsum([0] + [4**k for k in range(order + 1)]).tolist()
+
+    def make() -> NDArray[np.int64]:
+        log.info("counting k-mers of 1 to %d bases in the train split", order + 1)
+        train = split_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling)
+        return np.concatenate(count(train, order).tables)
+
+    made_from = [store.fingerprint, legacy_caduceus_tiling, order]
+    rows = keep_array("markov", made_from, (first[-1], 4), make, np.int64)
+    return KmerCounts(tuple(rows[a:b] for a, b in pairwise(first)))
 
 
 def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:

@@ -32,6 +32,7 @@ from genodiff.words import turn_words
 PSEUDO = 20.0
 MAX_ORDER = 12
 _CHUNK = 1 << 21
+_FIX = "check the recipe's splits and the FASTA file"
 
 
 @dataclass(frozen=True)
@@ -158,33 +159,21 @@ class Markov:
 
 def fit(counts: KmerCounts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
     """The model of the module's equation; `pseudo` is λ of all orders or of each, from 0 up."""
-    lambdas = (
-        [float(pseudo)] * len(counts.tables)
-        if isinstance(pseudo, (int, float))
-        else [float(p) for p in pseudo]
-    )
+    if isinstance(pseudo, int | float):
+        pseudo = [pseudo] * len(counts.tables)
     if counts.bases == 0:
-        raise DataError(
-            "the train split contains no base to count",
-            fix="check the recipe's splits and the FASTA file",
-        )
+        raise DataError("the train split contains no base to count", fix=_FIX)
     below = np.full((1, 4), 0.25)
     tables = []
-    for table, lam in zip(counts.tables[: len(lambdas)], lambdas, strict=True):
-        below = _interpolate(table, below, lam)
+    for table, lam in zip(counts.tables[: len(pseudo)], pseudo, strict=True):
+        below = _blend(table, _repeat(below, table), float(lam))
         tables.append(np.log(below).astype(np.float32))
     return Markov(tuple(tables))
 
 
-def _interpolate(
-    table: NDArray[np.int64], below: NDArray[np.float64], lam: float
-) -> NDArray[np.float64]:
-    # Dropping the oldest base drops the highest digit: contexts that share a shorter one lie
-    # 4^(k-1) rows apart.
-    shorter = np.broadcast_to(below, (table.shape[0] // below.shape[0], *below.shape)).reshape(
-        table.shape
-    )
-    return _blend(table, shorter, lam)
+def _repeat(below: NDArray[np.float64], table: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The rows for each context without its oldest base, which has the highest digit."""
+    return np.tile(below, (len(table) // len(below), 1))
 
 
 def _blend(
@@ -204,10 +193,7 @@ def fit_pseudo(
     likelihood. Raises `DataError` where nothing is held out.
     """
     if held_out.bases == 0:
-        raise DataError(
-            "the valid split contains no base to fit on",
-            fix="check the recipe's splits and the FASTA file",
-        )
+        raise DataError("the valid split contains no base to fit on", fix=_FIX)
     below = np.full((1, 4), 0.25)
     chosen: list[float] = []
     losses: list[float] = []
@@ -219,5 +205,5 @@ def fit_pseudo(
         ]
         losses.append(min(tried))
         chosen.append(grid[tried.index(losses[-1])])
-        below = _interpolate(table, below, chosen[-1])
+        below = _blend(table, _repeat(below, table), chosen[-1])
     return chosen[: losses.index(min(losses)) + 1]

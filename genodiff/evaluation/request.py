@@ -62,8 +62,7 @@ class EvalRequest(EvalOptions, FileRequest):
     relatives: RelativeFiles = ()
     strains: Strains = False
     domain: Annotated[
-        Literal["dna", "text"] | None,
-        Option("Expected domain of the run.", decides="nothing"),
+        Literal["dna", "text"] | None, Option("Expected domain of the run.", decides="nothing")
     ] = None
     shard: Annotated[
         str | None,

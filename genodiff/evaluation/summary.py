@@ -24,23 +24,8 @@ has too.
 """
 
 RATE_BINS = 20
-FITTED = "fitted"
-ADAPTIVE = "adaptive"
-FROM_TRAIN = "adaptive_from_train"
-WITHOUT = "without"
-_NAMED = FITTED, ADAPTIVE, FROM_TRAIN, WITHOUT
-
+_NAMED = "fitted", "adaptive", "adaptive_from_train", "without"
 Floats = NDArray[np.float64]
-
-
-class Lines(NamedTuple):
-    """What else is known of the windows; None where it was not asked for or cannot be known. See
-    `lines`.
-    """
-
-    markov: MarkovLines | None
-    cover: Floats | None  # (windows,) share of bases in k-mers of the train split
-    source: Floats | None  # (windows,) nats
 
 
 class _Table(NamedTuple):
@@ -69,9 +54,23 @@ class _Table(NamedTuple):
             name: float(line.sum() / self.tokens.sum()) * BITS for name, line in self.lines.items()
         }
 
+    def markov_keys(self) -> dict[str, Any]:
+        bits = {name: value for name, value in self.line_bits().items() if name.isdigit()}
+        return {"markov_bits": bits, "markov_perplexity": {k: 2**x for k, x in bits.items()}}
+
     def minus_model(self, line: str) -> dict[str, Any] | None:
         found = self.lines.get(line)
-        return None if found is None else _difference(self.per_token(found - self.nats))
+        return None if found is None else self.difference(found - self.nats)
+
+    def difference(self, nats: Floats) -> dict[str, Any]:
+        found = self.per_token(nats).scaled(BITS)
+        return {"bits": found.value, "ci95": found.ends()}
+
+    def line(self, name: str) -> dict[str, Any] | None:
+        bits = self.line_bits().get(name)
+        if bits is None:
+            return None
+        return {"bits": bits, "perplexity": 2**bits, "minus_model_bits": self.minus_model(name)}
 
     def part(self) -> dict[str, Any] | None:
         """The figures of a contig or region; None where it has no base."""
@@ -86,7 +85,7 @@ class _Table(NamedTuple):
             "bits_per_base": bits.value,
             "perplexity": math.exp(found.value),
             "ci95_bits": bits.ends(0.0),
-            **_markov_keys(self),
+            **self.markov_keys(),
             **{f"{name}_bits": self.line_bits().get(name) for name in _NAMED},
             **{f"{name}_minus_model_bits": self.minus_model(name) for name in _NAMED},
         }
@@ -96,24 +95,36 @@ def summarise(
     bound: Bound,
     contig: NDArray[np.int64],
     names: Sequence[str],
-    lines: Lines,
+    markov: MarkovLines | None = None,
+    cover: Floats | None = None,
+    source: Floats | None = None,
     *,
     soft_masked: bool = True,
 ) -> dict[str, Any]:
     """The reported figures of windows in genome order.
 
-    `contig` is the number in `names` of each window's. Raises `ValueError` where no base counts.
+    `contig` is the number in `names` of each window's, `cover` the share of its bases in k-mers of
+    the train split, `source` its nats under its own source (see `lines`); None where it was not
+    asked for or cannot be known. Raises `ValueError` where no base counts.
     """
     tokens = bound.tokens
-    classes = [_of_class(bound, lines.markov, slice(i, i + 1)) for i in range(2)]
+    classes = [_of_class(bound, markov, slice(i, i + 1)) for i in range(2)]
     counted = slice(0, 2 if soft_masked else 1)
-    table = _of_class(bound, lines.markov, counted)
+    table = _of_class(bound, markov, counted)
     found = table.per_token(table.nats)
     bits, total = found.scaled(BITS), table.tokens.sum()
-    source = lines.source if tokens[counted].sum() == tokens.sum() else None
+    source = source if tokens[counted].sum() == tokens.sum() else None
     truth = None if source is None else ratio(source, table.tokens).scaled(BITS)
-    cover = lines.cover
-    regions = _window_regions(table, cover)
+    regions: dict[str, Any] = {}
+    shares: dict[str, float | None] = {"repeat_share": None, "touched_share": None}
+    if cover is not None:
+        repeat, unique = cover >= REPEAT_COVER, cover == 0
+        chosen = {"unique": unique, "touched": ~unique & ~repeat, "repeat": repeat}
+        regions = {name: table.rows(of).part() for name, of in chosen.items()}
+        shares = {f"{name}_share": float(chosen[name].mean()) for name in ("repeat", "touched")}
+    fitted = table.line("fitted")
+    if markov is not None and fitted is not None:
+        fitted = {"order": len(markov.pseudo) - 1, "pseudo": markov.pseudo, **fitted}
     if classes[1].tokens.sum():
         regions |= {"upper_case": classes[0].part(), "soft_masked": classes[1].part()}
     by_contig = {names[i]: table.rows(contig == i).part() for i in np.unique(contig).tolist()}
@@ -128,26 +139,23 @@ def summarise(
         "se_bits": bits.se,
         "mask_se_bits": find_mask_se(bound.nats[counted].sum(0), table.tokens, bound.shared),
         "uniform_bits": 2.0,
-        **_markov_keys(table),
+        **table.markov_keys(),
         "markov_minus_model_bits": {
             name: table.minus_model(name) for name in table.lines if name.isdigit()
         },
-        "markov_fitted": _fitted(table, lines.markov),
-        "adaptive_mixture": _line(table, ADAPTIVE),
-        "adaptive_from_train": _line(table, FROM_TRAIN),
-        "without_memory": _line(table, WITHOUT),
+        "markov_fitted": fitted,
+        "adaptive_mixture": table.line("adaptive"),
+        "adaptive_from_train": table.line("adaptive_from_train"),
+        "without_memory": table.line("without"),
         "source_bits": None if source is None else float(source.sum() / total) * BITS,
         "source_ci95_bits": None if truth is None else truth.ends(0.0),
         "model_minus_source_bits": None
         if source is None
-        else _difference(table.per_token(table.nats - source)),
+        else table.difference(table.nats - source),
         "contigs": {name: part for name, part in by_contig.items() if part is not None},
         "regions": {name: part for name, part in regions.items() if part is not None},
         "repeat_kmer": None if cover is None else K,
-        "repeat_share": None if cover is None else float((cover >= REPEAT_COVER).mean()),
-        "touched_share": None
-        if cover is None
-        else float(((cover > 0) & (cover < REPEAT_COVER)).mean()),
+        **shares,
         "curve": rate_curve(bound.drawn[counted].sum(0), table.tokens, bound.rate),
     }
 
@@ -156,51 +164,14 @@ def _of_class(bound: Bound, markov: MarkovLines | None, which: slice) -> _Table:
     lines = {}
     if markov is not None:
         lines = {str(k): line[which].sum(0) for k, line in enumerate(markov.fixed)}
-        more = {FITTED: markov.fitted, ADAPTIVE: markov.adaptive, FROM_TRAIN: markov.from_train}
-        lines |= {name: line[which].sum(0) for name, line in more.items() if line is not None}
+        more = zip(_NAMED, (markov.fitted, markov.adaptive, markov.from_train), strict=False)
+        lines |= {name: line[which].sum(0) for name, line in more if line is not None}
     if bound.without is not None:
-        lines[WITHOUT] = bound.without[which].sum(0).mean(0)
+        lines["without"] = bound.without[which].sum(0).mean(0)
     nats = bound.nats[which].sum(0).mean(0)
     draws = count_draws(bound.tokens, bound.nats.shape[1], bound.shared)
     enough = bound.shared is None or draws >= ENOUGH
     return _Table(nats, bound.tokens[which].sum(0), lines, bound.shared, enough)
-
-
-def _window_regions(table: _Table, cover: Floats | None) -> dict[str, dict[str, Any] | None]:
-    if cover is None:
-        return {}
-    repeat, unique = cover >= REPEAT_COVER, cover == 0
-    return {
-        "unique": table.rows(unique).part(),
-        "touched": table.rows(~unique & ~repeat).part(),
-        "repeat": table.rows(repeat).part(),
-    }
-
-
-def _markov_keys(table: _Table) -> dict[str, Any]:
-    bits = {name: value for name, value in table.line_bits().items() if name.isdigit()}
-    return {
-        "markov_bits": bits,
-        "markov_perplexity": {name: 2**value for name, value in bits.items()},
-    }
-
-
-def _fitted(table: _Table, markov: MarkovLines | None) -> dict[str, Any] | None:
-    if markov is None or (line := _line(table, FITTED)) is None:
-        return None
-    return {"order": len(markov.pseudo) - 1, "pseudo": markov.pseudo, **line}
-
-
-def _line(table: _Table, name: str) -> dict[str, Any] | None:
-    bits = table.line_bits().get(name)
-    if bits is None:
-        return None
-    return {"bits": bits, "perplexity": 2**bits, "minus_model_bits": table.minus_model(name)}
-
-
-def _difference(nats: Interval) -> dict[str, Any]:
-    found = nats.scaled(BITS)
-    return {"bits": found.value, "ci95": found.ends()}
 
 
 def rate_curve(by_repeat: Floats, tokens: Floats, rate: Floats | None) -> list[dict[str, Any]]:

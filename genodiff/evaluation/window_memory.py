@@ -3,7 +3,7 @@
 Of a window that overlaps the train split its own locus is left out (`runs/training_memory.py`).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -12,7 +12,6 @@ from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import Denoiser
 from genodiff.evaluation.eval_data import EvalData
 from genodiff.evaluation.eval_options import EvalOptions
-from genodiff.memory.memory import Memory
 from genodiff.memory.remembering import remembering
 from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.trained_model import TrainedModel
@@ -25,16 +24,6 @@ class WindowMemory(NamedTuple):
     loci: OwnLoci
     windows: Windows
 
-    @property
-    def memory(self) -> Memory:
-        """The memory itself."""
-        return self.loci.memory
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """What an evaluation says of it."""
-        return self.loci.told
-
     def of(self, windows: Windows) -> "WindowMemory":
         """The same memory for other windows of the store."""
         return self._replace(windows=windows)
@@ -42,7 +31,9 @@ class WindowMemory(NamedTuple):
     def wrap(self, denoiser: Denoiser, batch: Batch) -> Denoiser:
         """`denoiser` with the memory, for the windows of this batch."""
         rows = (batch.index % len(self.windows)).tolist()
-        return remembering(denoiser, self.memory, without=[self.leave_out(row) for row in rows])
+        return remembering(
+            denoiser, self.loci.memory, without=[self.leave_out(row) for row in rows]
+        )
 
     def leave_out(self, row: int) -> tuple[int, int]:
         """The interval of the memory's text that a window must not read: its own locus."""

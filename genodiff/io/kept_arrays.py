@@ -18,16 +18,20 @@ log = logging.getLogger("genodiff")
 
 
 def keep_array(
-    kind: str, made_from: Any, shape: tuple[int, ...], make: Callable[[], NDArray[np.float64]]
-) -> NDArray[np.float64]:
-    """The float64 array of `shape` that `make` gives, kept in the cache and read there again.
+    kind: str,
+    made_from: Any,
+    shape: tuple[int, ...],
+    make: Callable[[], NDArray[Any]],
+    dtype: type[np.generic] = np.float64,
+) -> NDArray[Any]:
+    """The array of `shape` and `dtype` that `make` gives, kept in the cache and read there again.
 
     `made_from` is all that decides it, as values of JSON; `kind` is the folder in the cache.
     """
     path = _find_array(kind, made_from)
     try:
         kept = np.load(path, allow_pickle=False)
-        if kept.shape == shape and kept.dtype == np.float64:
+        if kept.shape == shape and kept.dtype == dtype:
             return np.asarray(kept)
     except (OSError, ValueError, EOFError):
         pass

@@ -20,7 +20,7 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
 from genodiff.evaluation.bound import Bound
 from genodiff.evaluation.contigs import measure_contig_bound
-from genodiff.evaluation.summary import Lines, summarise
+from genodiff.evaluation.summary import summarise
 from tests.evaluation.test_score_bound import scored
 
 BASES, WINDOW = 60_000, 1_000
@@ -49,7 +49,7 @@ class FakeSplit(SimpleNamespace):
 
 def summary_of(bound: Bound) -> dict[str, Any]:
     contig = np.zeros(bound.tokens.shape[1], np.int64)
-    return summarise(bound, contig, ["c"], Lines(None, None, None))
+    return summarise(bound, contig, ["c"])
 
 
 def draw_rows(seed: int, rows: int, length: int) -> np.ndarray:

@@ -55,7 +55,7 @@ def test_it_is_the_bound_of_the_network_that_remembers(model):
     batches = EvalBatches(windows, 4, 1, 2)
     found = measure_bound(model.objective, model.backbone, batches, memory=known)
     alone = measure_bound(model.objective, model.backbone, batches)
-    denoiser = remembering(model.backbone, known.memory)
+    denoiser = remembering(model.backbone, known.loci.memory)
     remembered = measure_bound(model.objective, denoiser, batches)
     assert np.array_equal(found.drawn, remembered.drawn)
     assert found.without is not None
@@ -69,8 +69,8 @@ def test_an_exhaustive_memory_tries_every_place_of_the_genome(model):
     told = EvalOptions(memory="exhaustive")
     data = open_data(model)
     known = open_window_memory(model, told, data)
-    assert known.told["effort"] == {**open_it(model).told["effort"], "scored": None}
-    every = known.memory.with_effort(Effort(scored=None, most=1000, least_odds=-50.0))
+    assert known.loci.told["effort"] == {**open_it(model).loci.told["effort"], "scored": None}
+    every = known.loci.memory.with_effort(Effort(scored=None, most=1000, least_odds=-50.0))
     batches = EvalBatches(data.windows, 4, 1, 2)
     found = measure_bound(model.objective, model.backbone, batches, memory=known)
     whole = measure_bound(model.objective, remembering(model.backbone, every), batches)
@@ -104,8 +104,8 @@ def test_an_own_locus_has_the_window_s_length_on_either_side(model):
     windows = open_data(model, EvalOptions(split="train")).windows
     for row in (0, 5, len(windows) - 1):
         start, end = known.of(windows).leave_out(row)
-        assert known.memory.text.count_bases(start, end) >= windows.length[row]
-        contig, at = known.memory.text.locate(start)
+        assert known.loci.memory.text.count_bases(start, end) >= windows.length[row]
+        contig, at = known.loci.memory.text.locate(start)
         assert contig == windows.store.names[windows.contig_index[row]]
         assert at == max(int(windows.start[row]) - SEQ_LEN, 0)
     assert known.leave_out(0) == NOWHERE  # of the test split

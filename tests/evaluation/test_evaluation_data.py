@@ -12,7 +12,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.evaluate import evaluate
-from genodiff.evaluation.evaluation_tables import draw_tables
+from genodiff.evaluation.evaluation_tables import draw_dna
 from genodiff.evaluation.lines import markov_lines
 from genodiff.runs.feed import open_data as open_run_data
 from genodiff.runs.model import load_model
@@ -99,7 +99,7 @@ def test_split_all_scores_every_base_of_a_genome(model, other, caplog):
     assert found["bases_total"] == 4000
     assert found["baselines_from"]["source"] == model.config.fasta
     assert not found["baselines_from"]["own"]
-    text = draw_tables("dna", found)[0].caption
+    text = draw_dna(found)[0].caption
     assert "99.2% of the 4,000 bases of other.fa" in str(text)
     assert "genome.fa, which the run was trained on, 6,000 bases" in str(text)
 

@@ -5,11 +5,7 @@ from typing import Any
 
 import pytest
 
-from genodiff.evaluation.evaluation_file import (
-    EVAL,
-    join_evaluation,
-    write_evaluation,
-)
+from genodiff.evaluation.evaluation_file import EVAL, join_evaluation, write_evaluation
 
 OWN, OTHER = "a" * 64, "b" * 64
 WEIGHTS = "0123456789ab" + "c" * 52
