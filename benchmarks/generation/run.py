@@ -34,11 +34,7 @@ from genodiff.diffusion.registries import SAMPLERS  # noqa: E402
 from genodiff.evaluation.eval_data import open_data  # noqa: E402
 from genodiff.io.fasta import read_fasta  # noqa: E402
 from genodiff.quality.real_sequence import RealSequence, open_real_of_run  # noqa: E402
-from genodiff.quality.sample_quality import (  # noqa: E402
-    Measures,
-    measure_quality,
-    measure_references,
-)
+from genodiff.quality.sample_quality import Measures, measure_sets  # noqa: E402
 from genodiff.runs.folder import find_git_revision  # noqa: E402
 from genodiff.runs.model import TrainedModel, load_model  # noqa: E402
 
@@ -98,12 +94,7 @@ class Opened:
             model = self.model._replace(config=config.model_copy(update={"data": section}))
             windows = open_data(model).windows
             assert isinstance(windows, DnaWindows)
-            self._real = open_real_of_run(
-                windows,
-                self.asked.n,
-                seed=self.asked.seed,
-                legacy_caduceus_tiling=windows.legacy,
-            )
+            self._real = open_real_of_run(windows, self.asked.n, seed=self.asked.seed)
         return self._real
 
     def key(self, name: str, steps: int | None) -> dict[str, Any]:
@@ -125,7 +116,8 @@ class Opened:
         if is_there(self.asked.results, self.key("real", None)):
             return
         how = Measures(self.discriminators, seed=self.asked.seed)
-        for name, quality in measure_references(self.real, how).items():
+        references = {"real": self.real.floor, **self.real.markov}
+        for name, quality in measure_sets(references, self.real, how).items():
             self.keep(self.key(name, None), quality, {})
 
     def add_samples(self, name: str, steps: int | None) -> None:
@@ -154,12 +146,13 @@ class Opened:
     def measure(self, samples: Path) -> dict[str, Any]:
         sequences = [DNA.encode(record.sequence) for record in read_fasta(samples)]
         how = Measures(self.discriminators, seed=self.asked.seed)
-        return measure_quality(sequences, self.real, how)
+        return measure_sets({"samples": sequences}, self.real, how)["samples"]
 
     def remeasure(self) -> None:
         """Figures anew of this run's rows, from the samples that are kept; times stay."""
         how = Measures(self.discriminators, seed=self.asked.seed)
-        references = measure_references(self.real, how)
+        sets = {"real": self.real.floor, **self.real.markov}
+        references = measure_sets(sets, self.real, how)
         rows = read_rows(self.asked.results)
         for row in rows:
             if row["run"] != self.path.name or row["checkpoint"] != self.model.digest:

@@ -4,7 +4,7 @@ Every place of the text, on both strands, is written as a word of its next 32 ba
 and the words are sorted. The best match of a place stands next to where its own word belongs, so it
 costs one search. Places that match in all 32 bases are extended against every place of that word.
 
-`quality.scorecard.longest_matches` is the slow definition that this is tested against.
+`quality.scorecard.longest_matches` is the definition that this is tested against.
 
 A copy with changed bases has short matches only. `measure_identity` finds it: words of 12 bases
 that a sequence and the text share name a diagonal, and on the diagonals with the most of them all
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.quality.scorecard import Ids, read_bases
+from genodiff.quality.scorecard import Ids, read_bases, turn_bases
 from genodiff.words import Words, pack_kmers
 
 WORD = 32
@@ -37,7 +37,7 @@ class MatchIndex:
 
     def __init__(self, text: Iterable[Ids]) -> None:
         parts = [read_bases(ids).astype(np.int8) for ids in text]
-        bases = _join([*parts, *map(_turn, parts)])
+        bases = _join([*parts, *map(turn_bases, parts)])
         self._words, self._room = _pack(bases), _count_room(bases)
         self._ends = np.cumsum([len(part) + 1 for part in [*parts, *parts]])
         full = np.flatnonzero(self._room >= WORD)
@@ -48,7 +48,7 @@ class MatchIndex:
     def measure_longest(self, sequences: Sequence[Ids]) -> Ints:
         """The longest stretch of each sequence, in bases, that stands in the text on a strand."""
         parts = [read_bases(ids).astype(np.int8) for ids in sequences]
-        parts = [side for part in parts for side in (part, _turn(part))]
+        parts = [side for part in parts for side in (part, turn_bases(part))]
         found = np.zeros(len(sequences), np.int64)
         bases = _join(parts)
         if not len(self._sorted) or not len(bases):
@@ -143,11 +143,6 @@ class MatchIndex:
                 live = live[shared == WORD]
             np.maximum.at(found, owner[mine], best)
             start = end
-
-
-def _turn(bases: NDArray[np.int8]) -> NDArray[np.int8]:
-    """The reverse complement."""
-    return np.where(bases >= 0, 3 - bases, -1)[::-1].astype(np.int8)
 
 
 def _join(parts: Sequence[NDArray[np.int8]]) -> NDArray[np.int8]:

@@ -14,7 +14,6 @@ from genodiff.embedding.embed import Window, embed, make_reading
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.eval_options import EvalOptions
-from genodiff.evaluation.markov import Markov
 from genodiff.io import atomic
 from genodiff.io.motifs import read_motifs
 from genodiff.io.process import keep_freed_memory
@@ -24,13 +23,19 @@ from genodiff.io.target import seal_page
 from genodiff.jobs.machine import choose_device
 from genodiff.jobs.request import find_named
 from genodiff.models.opening import open_language
-from genodiff.quality import real_sequence
-from genodiff.quality.real_sequence import cut_windows, draw_some, open_real, open_real_of_run
+from genodiff.quality.real_sequence import (
+    TrainSplit,
+    cut_windows,
+    draw_some,
+    open_real,
+    open_real_of_run,
+    open_split,
+    read_train,
+)
 from genodiff.quality.requests import ScorecardRequest, is_run
 from genodiff.quality.sample_quality import Embed, Measures, measure_all
 from genodiff.quality.scorecard import Ids
 from genodiff.quality.scorecard_figures import list_sample_findings
-from genodiff.quality.train_text import TrainText
 from genodiff.runs.model import load_model
 from genodiff.version import __version__
 
@@ -52,11 +57,10 @@ def measure_scorecard(asked: ScorecardRequest) -> dict[str, Any]:
         if asked.run is not None:
             # Windows of `length` of the split, and the train split of the same data.
             split = _open_split(asked.run, asked.split, length, asked.fasta, asked.offline)
-            beside = open_real_of_run(split, n, seed=seed, legacy_caduceus_tiling=split.legacy)
+            beside = open_real_of_run(split, n, seed=seed)
         else:
-            text, markov, bases = open_train(asked.train, asked.fasta, asked.offline)
-            windows = cut_windows(read_ids(asked.real), length)
-            beside = open_real(windows, text, n, markov=markov, bases=bases, seed=seed)
+            train = open_train(asked.train, asked.fasta, asked.offline)
+            beside = open_real(cut_windows(read_ids(asked.real), length), n, train, seed=seed)
         network = asked.embed if asked.embed is not None else asked.run
         reader = None if network is None else open_embedding(network, device)
         how = Measures(("kmers", "cnn") if asked.cnn else ("kmers",), listed, reader, seed)
@@ -84,21 +88,17 @@ def read_ids(given: Any) -> Iterator[Ids]:
         yield from (LETTERS.encode(record.sequence) for record in read_sequences(given))
 
 
-def open_train(
-    train: Any, fasta: str | Path | None, offline: bool
-) -> tuple[TrainText | None, Markov | None, int]:
-    """A text to search, a Markov model and the bases of `train`: a run, or sequences, or None."""
+def open_train(train: Any, fasta: str | Path | None, offline: bool) -> TrainSplit:
+    """What is known of `train`: a run, or sequences, or None."""
     if train is None:
-        return None, None, 0
+        return TrainSplit()
     if is_run(train):
-        windows = _open_split(train, "test", None, fasta, offline)
-        return real_sequence.open_train(windows.store, windows.legacy)
+        return open_split(_open_split(train, "test", None, fasta, offline))
     if isinstance(train, Iterator):
         train = list(train)  # it is read twice
     if str(train) == "-":
         raise UsageError("--train is read twice, and stdin is not", fix="give a file")
-    markov, bases = real_sequence.count_markov(read_ids(train))
-    return TrainText(lambda: read_ids(train)), markov, bases
+    return read_train(lambda: read_ids(train))
 
 
 def open_embedding(run: str | Path, device: str) -> Embed:

@@ -53,10 +53,7 @@ def find_threshold(scores: Ints, background: Floats, p_value: float = P_VALUE) -
 
 
 def count_motif_hits(
-    sequences: Sequence[Ids],
-    motifs: Sequence[Motif],
-    background: Floats,
-    p_value: float = P_VALUE,
+    sequences: Sequence[Ids], motifs: Sequence[Motif], background: Floats, p_value: float = P_VALUE
 ) -> Ints:
     """How often each motif stands in each sequence, (sequences, motifs), both strands.
 

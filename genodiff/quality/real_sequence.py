@@ -5,7 +5,7 @@ equal length: a distance grows as a set shrinks. Every second window belongs to 
 are of the same regions.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -53,14 +53,6 @@ def cut_windows(records: Iterable[Ids], length: int) -> Iterator[Ids]:
                 yield plain[start : start + length]
 
 
-def read_windows(windows: DnaWindows) -> Iterator[Ids]:
-    """The bases of all windows, without those that hold an N or are short."""
-    size = windows.seq_len
-    return cut_windows(
-        (windows.store.flat[a : a + size] for a in windows.flat_start.tolist()), size
-    )
-
-
 def draw_some(given: Iterable[Any], most: int, seed: int) -> tuple[list[Any], int]:
     """At most `most` of what is given, each as likely, in order; and how many there were.
 
@@ -78,19 +70,21 @@ def draw_some(given: Iterable[Any], most: int, seed: int) -> tuple[list[Any], in
     return [one for _, one in sorted(held, key=lambda pair: pair[0])], total
 
 
+class TrainSplit(NamedTuple):
+    """What is known of a train split: a text to search, a Markov model, and its bases."""
+
+    text: TrainText | None = None
+    markov: Markov | None = None
+    bases: int = 0
+
+
 def open_real(
-    windows: Iterable[Ids],
-    train: TrainText | None,
-    n: int,
-    *,
-    markov: Markov | None = None,
-    bases: int = 0,
-    seed: int = 1,
+    windows: Iterable[Ids], n: int, train: TrainSplit = TrainSplit(), *, seed: int = 1
 ) -> RealSequence:
     """`n` windows of a target and of a floor, and Markov sequence of as many.
 
-    With fewer than 2 n windows, both have as many as there are. Without `markov` there is no Markov
-    sequence. Raises `DataError` where fewer than two windows of each are left.
+    With fewer than 2 n windows, both have as many as there are. Without a Markov model of `train`
+    there is no Markov sequence. Raises `DataError` where fewer than two windows of each are left.
     """
     drawn, total = draw_some(windows, 2 * max(2, n), seed)
     size = len(drawn) // 2
@@ -98,36 +92,34 @@ def open_real(
         what = f"held-out real sequence has {total:,} windows without N of this length"
         raise DataError(what, fix="give more of it, or shorter samples")
     length, sets = len(drawn[0]), {}
-    for order in ORDERS if markov is not None else ():
-        assert markov is not None
-        codes = markov.sample(size, length, generator(seed, Purpose.BASELINE, order), order)
+    for order in ORDERS if train.markov is not None else ():
+        assert train.markov is not None
+        codes = train.markov.sample(size, length, generator(seed, Purpose.BASELINE, order), order)
         sets[f"Markov {order}"] = [DNA.encode(LETTERS[row].tobytes()) for row in codes]
-    return RealSequence(drawn[0 : 2 * size : 2], drawn[1 : 2 * size : 2], sets, train, bases)
+    target, floor = drawn[0 : 2 * size : 2], drawn[1 : 2 * size : 2]
+    return RealSequence(target, floor, sets, train.text, train.bases)
 
 
-def count_markov(texts: Iterable[Ids]) -> tuple[Markov, int]:
-    """A Markov model of the texts, which are read one by one, and their bases A, C, G and T."""
-    counts = count((encode_bases(ids) for ids in texts), MARKOV_ORDER)
-    return fit(counts), counts.bases // 2
-
-
-def open_real_of_run(
-    windows: DnaWindows, n: int, *, seed: int = 1, legacy_caduceus_tiling: bool = False
-) -> RealSequence:
+def open_real_of_run(windows: DnaWindows, n: int, *, seed: int = 1) -> RealSequence:
     """As `open_real`, of windows of a genome: its train split is what Markov models count."""
-    train, markov, bases = open_train(windows.store, legacy_caduceus_tiling)
-    return open_real(read_windows(windows), train, n, markov=markov, bases=bases, seed=seed)
+    size = windows.seq_len
+    records = (windows.store.flat[a : a + size] for a in windows.flat_start.tolist())
+    return open_real(cut_windows(records, size), n, open_split(windows), seed=seed)
 
 
-def open_train(
-    store: Store, legacy_caduceus_tiling: bool = False
-) -> tuple[TrainText | None, Markov, int]:
-    """A run's train split as a text to search, its Markov model, and its bases."""
-    counts = count_train_words(store, MARKOV_ORDER, legacy_caduceus_tiling=legacy_caduceus_tiling)
+def read_train(read: Callable[[], Iterable[Ids]]) -> TrainSplit:
+    """What is known of a train split that `read` gives anew each time."""
+    counts = count((encode_bases(ids) for ids in read()), MARKOV_ORDER)
+    return TrainSplit(TrainText(read), fit(counts), counts.bases // 2)
+
+
+def open_split(windows: DnaWindows) -> TrainSplit:
+    """What is known of the train split of a run; a large one is not searched."""
+    store = windows.store
+    counts = count_train_words(store, MARKOV_ORDER, legacy_caduceus_tiling=windows.legacy)
     bases = counts.bases // 2
-    few = bases <= MOST_SEARCHED
-    train = TrainText(lambda: find_stretches(store, "train")) if few else None
-    return train, fit(counts), bases
+    text = TrainText(lambda: find_stretches(store, "train")) if bases <= MOST_SEARCHED else None
+    return TrainSplit(text, fit(counts), bases)
 
 
 def find_stretches(store: Store, split: str) -> Iterator[Ids]:

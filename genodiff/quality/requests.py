@@ -78,8 +78,7 @@ class ScorecardRequest(Request[dict[str, Any]]):
         Option("MEME, JASPAR or TRANSFAC file of motifs to count.", is_input=True),
     ] = None
     embed: Annotated[
-        str | Path | None,
-        Option("Run whose embeddings are compared (default: that of --model)."),
+        str | Path | None, Option("Run whose embeddings are compared (default: that of --model).")
     ] = None
     split: Annotated[Literal["test", "valid"], Option("Held-out split of the run's data.")] = "test"
     fasta: Annotated[

@@ -50,7 +50,14 @@ from genodiff.quality.diversity import MOST, count_duplicates, measure_effective
 from genodiff.quality.match_index import MatchIndex
 from genodiff.quality.motif_hits import count_motif_hits, measure_background
 from genodiff.quality.real_sequence import RealSequence, choose_evenly
-from genodiff.quality.scorecard import Ids, js_distance, kmer_counts, read_bases, summary
+from genodiff.quality.scorecard import (
+    Ids,
+    js_distance,
+    kmer_counts,
+    read_bases,
+    summary,
+    turn_bases,
+)
 from genodiff.quality.train_text import TrainMatches
 from genodiff.statistics.jackknife import (
     cut_groups,
@@ -117,48 +124,38 @@ class Measures(NamedTuple):
 def measure_all(
     sequences: Sequence[Ids],
     real: RealSequence,
-    how: Measures | None = None,
+    how: Measures = Measures(),
     tick: Tick | None = None,
 ) -> dict[str, Any]:
-    """The figures of the sequences and of `measure_references`, by name, and those of each motif.
-
-    As many sequences are taken as the target has, evenly spread.
+    """The figures of the sequences, of other real sequence (the floor) and of Markov sequence, by
+    name, and those of each motif.
     """
-    how = how or Measures()
-    chosen = choose_evenly(sequences, min(len(sequences), len(real.target)))
-    sets = {"samples": chosen, "real": real.floor, **real.markov}
+    sets = {"samples": sequences, "real": real.floor, **real.markov}
     found: dict[str, Any] = {"sets": measure_sets(sets, real, how, tick)}
     if how.motifs:
+        chosen = choose_evenly(sequences, min(len(sequences), len(real.target)))
         found["motifs"] = compare_motifs(chosen, real.target, how.motifs)
     return found
 
 
-def measure_quality(
-    sequences: Sequence[Ids], real: RealSequence, how: Measures | None = None
-) -> dict[str, Any]:
-    """All figures of one set against `real.target`, as plain values."""
-    chosen = choose_evenly(sequences, min(len(sequences), len(real.target)))
-    return measure_sets({"samples": chosen}, real, how or Measures())["samples"]
-
-
-def measure_references(
-    real: RealSequence, how: Measures | None = None
-) -> dict[str, dict[str, Any]]:
-    """The figures of other real sequence (the floor) and of Markov sequence, by name."""
-    return measure_sets({"real": real.floor, **real.markov}, real, how or Measures())
-
-
 def measure_sets(
-    sets: Mapping[str, list[Ids]], real: RealSequence, how: Measures, tick: Tick | None = None
+    sets: Mapping[str, Sequence[Ids]],
+    real: RealSequence,
+    how: Measures = Measures(),
+    tick: Tick | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """The figures of each set; a training text is read once for all."""
+    """The figures of each set against `real.target`; a training text is read once for all.
+
+    As many sequences of a set are taken as the target has, evenly spread.
+    """
     tick = tick or (lambda text: None)
+    taken = [choose_evenly(one, min(len(one), len(real.target))) for one in sets.values()]
     matches: list[TrainMatches | None] = [None] * len(sets)
     if real.train is not None:
-        matches = list(real.train.search(list(sets.values()), tick))
+        matches = list(real.train.search(taken, tick))
     target = None if how.embed is None else how.embed(real.target)
     found = {}
-    for (name, chosen), match in zip(sets.items(), matches, strict=True):
+    for name, chosen, match in zip(sets, taken, matches, strict=True):
         tick(f"measuring {name}")
         found[name] = _measure(chosen, real.target, how)
         found[name]["match"] = None if match is None else _describe_matches(match)
@@ -336,8 +333,7 @@ def measure_genes(sequences: Sequence[Ids]) -> Ints:
 def _read_frames(ids: Ids) -> Iterator[Ints]:
     """The codons of the six frames as numbers, -1 where a letter is none of A, C, G, T."""
     forward = read_bases(ids)
-    backward = np.where(forward >= 0, 3 - forward, -1)[::-1]
-    for strand in (forward, backward):
+    for strand in (forward, turn_bases(forward)):
         for frame in range(3):
             bases = strand[frame:]
             codons = bases[: len(bases) // 3 * 3].reshape(-1, 3)

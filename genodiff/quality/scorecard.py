@@ -14,7 +14,7 @@ Publishes: `kmer_counts`, `kmer_spectrum`, `js_distance`, `gc_fractions`, `cpg_r
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,11 @@ class Scorecard(NamedTuple):
 def read_bases(ids: Ids) -> NDArray[np.int64]:
     """0..3 for A, C, G, T; −1 for all else. Complements add up to 3."""
     return _INDEX[np.asarray(ids) & (0xFF ^ SOFT)].astype(np.int64)
+
+
+def turn_bases(bases: NDArray[Any]) -> NDArray[Any]:
+    """The reverse complement of what `read_bases` gives."""
+    return np.where(bases >= 0, 3 - bases, -1)[::-1].astype(bases.dtype)
 
 
 def kmer_counts(sequences: Sequence[Ids], k: int, both_strands: bool = True) -> NDArray[np.float64]:
@@ -129,74 +134,24 @@ def homopolymer_shares(sequences: Sequence[Ids], longest: int = 10) -> NDArray[n
     return shares / total if total else shares
 
 
-def _fingerprints(index: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
-    """A 64-bit fingerprint of each stretch of `size` bases.
+def longest_matches(sequences: Sequence[Ids], reference: Sequence[Ids]) -> NDArray[np.int64]:
+    """The longest stretch of each sequence that stands exactly in `reference`, on either strand.
 
-    It mixes those of two overlapping stretches of 2^j bases.
+    Copied training data shows as matches far longer than those of held-out real sequence. This is
+    the definition, which looks every stretch up; the fast form is `match_index.MatchIndex`.
     """
-    value = (index + 2).astype(np.uint64)
-    whole = index >= 0
-    span = 1
-
-    def joined(step: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        left, right = value[:-step], value[step:]
-        mixed = left * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= right + np.uint64(0xD1B54A32D192ED03) + (left >> np.uint64(29))
-        mixed ^= mixed >> np.uint64(32)
-        mixed = mixed * np.uint64(0xD6E8FEB86659FD93)
-        return mixed ^ (mixed >> np.uint64(32)), whole[:-step] & whole[step:]
-
-    if len(index) < size:
-        return np.zeros(0, np.uint64)
-    while span * 2 <= size:
-        value, whole = joined(span)
-        span *= 2
-    if span < size:
-        value, whole = joined(size - span)
-    return value[whole]
-
-
-def longest_matches(
-    sequences: Sequence[Ids],
-    reference: Sequence[Ids],
-    longest: int = 256,
-) -> NDArray[np.int64]:
-    """The longest stretch of each sequence that stands exactly in `reference`.
-
-    Either strand counts; at most `longest` bases.
-
-    Copied training data shows as matches far longer than those of held-out real sequence. Stretches
-    are compared by 64-bit fingerprints: the chance of a false match is about 1e-4 for 1e7 reference
-    bases and 1e7 sampled ones. Time: about log2(longest) sorts of the samples and look-ups of the
-    reference, more where the answers differ much.
-    """
-    queries = []
-    for ids in sequences:
-        index = read_bases(ids)
-        queries.append([index, np.where(index >= 0, 3 - index, -1)[::-1]])
-    texts = [read_bases(ids) for ids in reference]
+    sides = [side for ids in reference for side in (read_bases(ids), turn_bases(read_bases(ids)))]
+    texts = [side.astype(np.int8).tobytes() for side in sides]
     found = np.zeros(len(sequences), np.int64)
-
-    def halve(low: int, high: int, group: list[int]) -> None:
-        """Every sequence of `group` matches at `low` bases and at none beyond `high`."""
-        if not group or low >= high:
-            found[group] = low
-            return
-        size = (low + high + 1) // 2
-        prints = [np.concatenate([_fingerprints(side, size) for side in queries[i]]) for i in group]
-        wanted = np.unique(np.concatenate(prints))
-        seen = np.zeros(len(wanted), bool)
-        if len(wanted):
-            for text in texts:
-                values = _fingerprints(text, size)
-                place = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
-                seen[place[wanted[place] == values]] = True
-        known = wanted[seen]
-        hits = [bool(np.isin(p, known).any()) for p in prints]
-        halve(size, high, [i for i, hit in zip(group, hits, strict=True) if hit])
-        halve(low, size - 1, [i for i, hit in zip(group, hits, strict=True) if not hit])
-
-    halve(0, longest, list(range(len(sequences))))
+    for i, ids in enumerate(sequences):
+        text = read_bases(ids).astype(np.int8).tobytes()
+        for start in range(len(text)):
+            while (
+                len(word := text[start : start + found[i] + 1]) > found[i]
+                and b"\xff" not in word
+                and any(word in other for other in texts)
+            ):
+                found[i] += 1
     return found
 
 

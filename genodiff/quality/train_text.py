@@ -32,9 +32,7 @@ class TrainText:
         self._read, self._piece = read, piece
 
     def search(
-        self,
-        sets: Sequence[Sequence[Ids]],
-        tick: Callable[[str], None] | None = None,
+        self, sets: Sequence[Sequence[Ids]], tick: Callable[[str], None] | None = None
     ) -> list[TrainMatches]:
         """What the sequences of each set have in common with the text, in one pass over it."""
         queries = [ids for part in sets for ids in part]

@@ -4,6 +4,7 @@ distance against scipy's matrix root; open frames, genes and codons against a lo
 
 from collections import Counter
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,11 @@ from genodiff.data.dna_store import build_dna_store
 from genodiff.errors import DataError
 from genodiff.quality.real_sequence import (
     RealSequence,
-    count_markov,
     cut_windows,
     draw_some,
     find_stretches,
     open_real,
+    read_train,
 )
 from genodiff.quality.sample_quality import (
     STOPS,
@@ -30,10 +31,8 @@ from genodiff.quality.sample_quality import (
     measure_frechet,
     measure_genes,
     measure_open_frames,
-    measure_quality,
-    measure_references,
+    measure_sets,
 )
-from genodiff.quality.train_text import TrainText
 from genodiff.runs.feed import find_recipe
 from genodiff.runs.resolve import resolve_config
 from tests.quality.test_scorecard import ids, random_text
@@ -43,12 +42,15 @@ WEIGHTS = (0.35, 0.15, 0.15, 0.35)
 
 
 def beside(windows: list[np.ndarray], train: np.ndarray, n: int) -> RealSequence:
-    markov, bases = count_markov([train])
-    return open_real(windows, TrainText(lambda: [train]), n, markov=markov, bases=bases)
+    return open_real(windows, n, read_train(lambda: [train]))
 
 
 def world(seed: int, n: int) -> np.ndarray:
     return ids(random_text(seed, n, WEIGHTS))
+
+
+def measure(sequences: list[np.ndarray], real: RealSequence) -> dict[str, Any]:
+    return measure_sets({"samples": sequences}, real)["samples"]
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +80,9 @@ def test_equally_many_windows_serve_target_floor_and_markov(parts):
 def test_samples_of_the_real_law_stand_at_the_floor_and_others_above(parts):
     windows, train = parts
     real = beside(windows, train, 100)
-    floor = measure_references(real)["real"]
-    good = measure_quality(list(cut_windows([world(3, 6_000)], LENGTH)), real)
-    bad = measure_quality(list(cut_windows([ids(random_text(4, 6_000))], LENGTH)), real)
+    floor = measure_sets({"real": real.floor}, real)["real"]
+    good = measure(list(cut_windows([world(3, 6_000)], LENGTH)), real)
+    bad = measure(list(cut_windows([ids(random_text(4, 6_000))], LENGTH)), real)
     for k in ("3", "4"):
         near = 4 * floor["js"][k]["se"]
         assert good["js"][k]["value"] == pytest.approx(floor["js"][k]["value"], abs=near)
@@ -96,11 +98,11 @@ def test_copies_of_train_and_of_one_another_are_seen(parts):
     real = beside(windows, train, 20)
     fresh = list(cut_windows([world(5, 1_200)], LENGTH))
     copied = [train[i * LENGTH : (i + 1) * LENGTH] for i in range(10)]
-    found = measure_quality([*copied, *fresh[:9], fresh[0]], real)
+    found = measure([*copied, *fresh[:9], fresh[0]], real)
     assert found["match"]["max"] == LENGTH
     assert found["match"]["long"] == pytest.approx(0.5, abs=0.01)
     assert found["duplicates"] == 1
-    assert measure_quality(fresh, real)["match"]["max"] < 25
+    assert measure(fresh, real)["match"]["max"] < 25
 
 
 def test_stretches_of_a_genome_in_pieces_are_its_pieces(tmp_path):
@@ -120,9 +122,9 @@ def test_stretches_of_a_genome_in_pieces_are_its_pieces(tmp_path):
 
 
 def test_without_a_train_split_there_is_neither_markov_nor_match(parts):
-    real = open_real(parts[0], None, 20)
+    real = open_real(parts[0], 20)
     assert real.markov == {}
-    assert measure_quality(parts[0][:20], real)["match"] is None
+    assert measure(parts[0][:20], real)["match"] is None
 
 
 def test_the_error_of_a_distance_is_what_repetition_shows():

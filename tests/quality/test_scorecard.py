@@ -78,25 +78,6 @@ def test_homopolymers_are_shares_of_bases_and_n_ends_a_run():
     assert card.homopolymer_shares([ids("NN"), ids("")], longest=3).tolist() == [0, 0, 0]
 
 
-@given(
-    st.lists(st.text("ACGN", max_size=12), min_size=1, max_size=4),
-    st.lists(st.text("ACGTN", max_size=30), max_size=3),
-)
-@settings(max_examples=30, deadline=None)
-def test_the_longest_match_is_what_a_slow_search_finds(samples, reference):
-    def slow(sample: str) -> int:
-        strands = reference + [DNA.decode(DNA.rc(ids(text))) for text in reference]
-        for size in range(min(len(sample), 8), 0, -1):
-            for i in range(len(sample) - size + 1):
-                word = sample[i : i + size]
-                if "N" not in word and any(word in strand for strand in strands):
-                    return size
-        return 0
-
-    found = card.longest_matches([ids(s) for s in samples], [ids(r) for r in reference], longest=8)
-    assert found.tolist() == [slow(s) for s in samples]
-
-
 def test_a_scorecard_puts_real_sequence_at_its_floor_and_another_law_above_it():
     biased = (0.35, 0.15, 0.15, 0.35)
     real = [ids(random_text(10 + i, 2000, biased)) for i in range(20)]

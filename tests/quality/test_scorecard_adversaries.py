@@ -12,13 +12,8 @@ import pytest
 
 from genodiff.alphabet import DNA
 from genodiff.io.motifs import read_motifs
-from genodiff.quality.real_sequence import open_real
-from genodiff.quality.sample_quality import (
-    Measures,
-    compare_motifs,
-    measure_quality,
-    measure_references,
-)
+from genodiff.quality.real_sequence import TrainSplit, draw_some, open_real
+from genodiff.quality.sample_quality import Measures, compare_motifs, measure_sets
 from genodiff.quality.scorecard import kmer_counts
 from genodiff.quality.scorecard_figures import list_sample_findings
 from genodiff.quality.train_text import TrainText
@@ -90,7 +85,7 @@ def train():
 
 @pytest.fixture(scope="module")
 def real(train):
-    return open_real(draw_windows(2, 2 * N), TrainText(lambda: train), N)
+    return open_real(draw_windows(2, 2 * N), N, TrainSplit(TrainText(lambda: train)))
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +110,11 @@ def embed_by_words(sequences: Sequence[np.ndarray]) -> np.ndarray:
 @pytest.fixture(scope="module")
 def judge(real, how):
     """The findings of a set, and its figures."""
-    floor = measure_references(real, how)["real"]
+    floor = measure_sets({"real": real.floor}, real, how)
 
     def find(sequences: Windows) -> tuple[set[str], dict[str, Any]]:
-        found = measure_quality(sequences, real, how)
-        findings = list_sample_findings({"samples": found, "real": floor})
-        return {one["figure"] for one in findings}, {"samples": found, "real": floor}
+        found = measure_sets({"samples": sequences}, real, how) | floor
+        return {one["figure"] for one in list_sample_findings(found)}, found
 
     return find
 
@@ -179,7 +173,7 @@ def test_the_wrong_strand_is_told_by_the_discriminator_and_the_embedding(judge):
 def test_copies_anywhere_in_the_file_are_seen(real, train):
     """A file whose first sequences are good: what is measured is spread over all of it."""
     fresh = draw_windows(15, 3 * N)
-    measured = measure_quality([*fresh, *train[: 3 * N]], real)
+    measured = measure_sets({"samples": [*fresh, *train[: 3 * N]]}, real)["samples"]
     assert measured["match"]["long"] == pytest.approx(0.5, abs=0.05)
 
 
@@ -196,7 +190,6 @@ def test_a_text_in_pieces_gives_what_it_gives_whole(train):
 
 def test_fasta_is_read_once_and_never_held_whole(tmp_path):
     from genodiff.quality.measured_scorecard import read_ids
-    from genodiff.quality.real_sequence import draw_some
 
     file = tmp_path / "many.fa"
     file.write_text("".join(f">s{i}\nACGTACGT\n" for i in range(500)))
