@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 
 from genodiff.errors import UsageError
 from genodiff.io.progress import format_duration
@@ -26,6 +26,7 @@ Plan = Annotated[
 Force = Annotated[bool, Option("Overwrite existing files.", is_general=True, decides="nothing")]
 Margin = Annotated[
     float | None,
+    Gt(0),
     Option("Call two models equivalent if their difference is shown to be within this margin."),
 ]
 Offline = Annotated[bool, Option("Never access the network.", on_line=False, decides="nothing")]

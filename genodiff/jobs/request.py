@@ -14,6 +14,7 @@ from abc import ABC
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from math import inf
 from pathlib import Path
 from textwrap import fill, indent
 from types import UnionType
@@ -116,7 +117,7 @@ class Field(NamedTuple):
                 raise UsageError(f"no {flag} '{one}'; {did_you_mean(one, words)}")
             if one is None or not self.bounds or one in words:
                 continue
-            if isinstance(one, bool) or not isinstance(one, int | float):
+            if isinstance(one, bool) or not isinstance(one, int | float) or not abs(one) < inf:
                 raise UsageError(f"{flag} {one!r} is no number", fix="give a number")
             for bound in self.bounds:
                 least: Any = bound.ge if isinstance(bound, Ge) else bound.gt

@@ -4,7 +4,7 @@
     difference     `comparisons.py`: of two models on the same units
     interval       `interval.py`: 95 %, by the jackknife over units
     seeds          `seeds.py`: the variance between seeds added
-    verdict        `margin.py`: significantly different, or equivalent
+    verdict        `comparisons.py`: significantly different, or equivalent
 
 Read `interval.py`, `comparisons.py`, `seeds.py`.
 """

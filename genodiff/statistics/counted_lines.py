@@ -74,14 +74,19 @@ def markov_line(order: int | str, *, text: bool = False) -> CountedLine:
     return CountedLine(str(order), MARKOV, f"Markov {order}", f"Markov {order}", what)
 
 
-def find_best_line(part: Mapping[str, Any]) -> tuple[CountedLine, float] | None:
+def find_best_line(
+    part: Mapping[str, Any], *, least_order: int = 0, text: bool = False
+) -> tuple[CountedLine, float] | None:
     """The lowest line of a contig, region or evaluation, and its bits; None without any.
+
+    Markov lines are those of `least_order` or more, of a `text` its n-grams.
 
     >>> line, bits = find_best_line({"markov_bits": {"0": 1.9, "8": 1.8}, "adaptive_bits": 1.4})
     >>> line.label, bits
     ('adaptive', 1.4)
     """
-    lines = [*map(markov_line, part.get(MARKOV) or {}), *LINES]
+    orders = sorted(map(int, part.get(MARKOV) or {}))
+    lines = [*(markov_line(k, text=text) for k in orders if k >= least_order), *LINES]
     known = [(bits, line) for line in lines if (bits := line.bits_of(part)) is not None]
     bits, line = min(known, key=lambda pair: pair[0], default=(0.0, None))
     return None if line is None else (line, bits)

@@ -55,10 +55,7 @@ def count_blocks(n_windows: int) -> int:
 
 
 def ratio(
-    y: Floats,
-    n: Floats,
-    n_blocks: int | None = None,
-    shared: NDArray[np.int64] | None = None,
+    y: Floats, n: Floats, n_blocks: int | None = None, shared: NDArray[np.int64] | None = None
 ) -> Interval:
     """Σ y / Σ n over windows in genome order. Windows with n = 0 say nothing and are left out.
 

@@ -17,7 +17,6 @@ from genodiff.jobs.options import Device, Force, Margin, Offline, Plan, Seed
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_input, find_domain_of_run, locate
-from genodiff.statistics.margin import check_margin
 
 _LONG, _FEW = 120, 200  # seconds, windows
 _log = logging.getLogger("genodiff")
@@ -45,18 +44,16 @@ class CompareRequest(Request[dict[str, Any]]):
 
     work: ClassVar[str] = "genodiff.studies.run_comparison:compare"
 
-    runs: Annotated[
-        Sequence[str | Path],
-        Option("Two or more run folders.", is_word=True),
-    ] = field(kw_only=False)
+    runs: Annotated[Sequence[str | Path], Option("Two or more run folders.", is_word=True)] = field(
+        kw_only=False
+    )
     fasta: Annotated[str | Path | None, Option("FASTA file instead of the first run's.")] = None
     bed: Annotated[
         str | Path | None,
         Option("BED file whose 4th column names the splits; the strand is not used."),
     ] = None
     text: Annotated[
-        str | Path | None,
-        Option("File or folder of text instead of the first run's."),
+        str | Path | None, Option("File or folder of text instead of the first run's.")
     ] = None
     split: Annotated[
         Literal["test", "valid", "train", "all"],
@@ -96,7 +93,7 @@ class CompareRequest(Request[dict[str, Any]]):
 
     @cached_property
     def names(self) -> list[str]:
-        """A name for each run: its folder's, or its path where two folders have one name.
+        """A name for each run: its folder's, with so many above it that no other has the name.
 
         Raises `UsageError` for fewer than two runs, or one that stands twice.
         """
@@ -107,11 +104,13 @@ class CompareRequest(Request[dict[str, Any]]):
         for path, place in zip(self.paths, places, strict=True):
             if places.count(place) > 1:
                 raise UsageError(f"{path} is given twice", fix="give different runs")
-        names = [place.name for place in places]
-        return [
-            printable(locate(path) if names.count(name) > 1 else name)
-            for path, name in zip(self.paths, names, strict=True)
-        ]
+        parts, names = [place.parts for place in places], []
+        for own in parts:
+            size = 1
+            while sum(other[-size:] == own[-size:] for other in parts) > 1 and size < len(own):
+                size += 1
+            names.append(printable("/".join(own[-size:])))
+        return names
 
     @property
     def folder(self) -> Path:
@@ -124,7 +123,6 @@ class CompareRequest(Request[dict[str, Any]]):
 
     def check(self) -> None:
         """Raises as the function, for all that can be told without torch."""
-        check_margin(self.margin)
         inputs: list[str | Path | None] = [self.fasta, self.bed, self.text]
         for file in inputs:
             check_input(file)

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from genodiff.errors import printable
 from genodiff.io import atomic
-from genodiff.io.identity import hide_all_folders, hide_folders
+from genodiff.io.identity import hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports.benchmark_figures import Dot, draw_dots
+from genodiff.reports.benchmark_tables import COMPARISON, list_table_lines
 from genodiff.reports.template import render_template
 from genodiff.statistics.comparisons import JudgedDifference, show_p
 from genodiff.statistics.reasons import TOO_FEW
@@ -31,7 +31,7 @@ class ComparisonFigure(NamedTuple):
     """An `<svg>` of ours with its title and caption."""
 
     title: str
-    svg: str
+    svg: Markup
     caption: str
 
 
@@ -48,15 +48,8 @@ def write_comparison(
     for note in notes:
         lines += [note, ""]
     for table in tables:
-        rows = [_line(table.head), "|---" * len(table.head) + "|", *map(_line, table.body)]
-        lines += [f"## {table.title}", "", *rows, ""]
-    context = {
-        "version": __version__,
-        "title": title,
-        "notes": notes,
-        "tables": tables,
-        "figures": [figure._replace(svg=Markup(figure.svg)) for figure in figures],
-    }
+        lines += [f"## {table.title}", "", *list_table_lines(table.head, table.body), ""]
+    context = {"title": title, "notes": notes, "tables": tables, "figures": figures}
     page = render_template("comparison.html.jinja", context)
     atomic.write_text(out / TABLE, seal_page(hide_folders("\n".join(lines))))
     atomic.write_text(out / PAGE, seal_page(page + "\n"))
@@ -80,20 +73,13 @@ def describe_correction(pairs: Sequence[dict[str, Any]]) -> str:
 
 def make_pair_table(pairs: Sequence[dict[str, Any]]) -> ComparisonTable:
     """The table of what `describe_pairs` gave."""
-    head = ["first", "second", "difference", "95 % interval", "p", "Holm p", "the first is"]
     body = [
-        [
-            pair["a"],
-            pair["b"],
-            f"{pair['bits']:+.4f}",
-            show_ends(pair["ci95"], "+.4f") if pair["ci95"] else f"none: {pair['why_none']}",
-            show_p(pair["p"]),
-            show_p(pair["p_holm"]),
-            pair["verdict"],
-        ]
+        [pair["a"], pair["b"], f"{pair['bits']:+.4f}",
+         show_ends(pair["ci95"], "+.4f") if pair["ci95"] else f"none: {pair['why_none']}",
+         show_p(pair["p"]), show_p(pair["p_holm"]), pair["verdict"]]
         for pair in pairs
-    ]
-    return ComparisonTable("Comparisons", head, body)
+    ]  # fmt: skip
+    return ComparisonTable("Comparisons", COMPARISON, body)
 
 
 def show_ends(pair: Sequence[float] | None, form: str = ".4f") -> str:
@@ -108,13 +94,8 @@ def show_difference(gap: dict[str, Any] | None) -> str:
     return f"{gap['bits']:+.4f}" + (f" [{show_ends(gap['ci95'], '+.4f')}]" if gap["ci95"] else "")
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
-
-
-def write_run_page(given: dict[str, Any], out: Path) -> None:
+def write_run_page(results: dict[str, Any], out: Path) -> None:
     """Write the results of `compare_runs` as table, page and JSON. Raises `MachineError`."""
-    results = name_for_others(given)
     unit, against = results["unit"], results["against"]
     head = ["", f"bits per {unit}", "95 % interval", f"minus {against}"]
     head += ["perplexity", "parameters", "objective", "length"]
@@ -151,37 +132,4 @@ def write_run_page(given: dict[str, Any], out: Path) -> None:
     title = ", ".join(row["name"] for row in results["rows"])
     table = ComparisonTable(f"Bits per {unit}", head, body)
     tables = [table, make_pair_table(results["pairs"])]
-    write_comparison(out, title, notes, tables, [picture], given)
-
-
-def name_for_others(results: dict[str, Any]) -> dict[str, Any]:
-    """The same results without the folders of a machine: runs have names that tell them apart."""
-    names = [row["name"] for row in results["rows"]]
-    if hide_all_folders(names) == names:
-        return results
-    short = name_runs([Path(name) for name in names])
-    pairs = sorted(zip(names, short, strict=True), key=lambda pair: -len(pair[0]))
-
-    def rename(value: Any) -> Any:
-        if isinstance(value, str):
-            for name, own in pairs:
-                value = value.replace(name, own)
-            return value
-        if isinstance(value, dict):
-            return {key: rename(inner) for key, inner in value.items()}
-        return [rename(inner) for inner in value] if isinstance(value, list) else value
-
-    found: dict[str, Any] = rename(results)
-    return found
-
-
-def name_runs(paths: Sequence[Path]) -> list[str]:
-    """A name for each run: its folder's, with as many folders above it as make it the only one."""
-    parts = [path.resolve().parts for path in paths]
-    names = [""] * len(parts)
-    for i, own in enumerate(parts):
-        for n in range(1, len(own) + 1):
-            names[i] = printable("/".join(own[-n:]))
-            if all(other[-n:] != own[-n:] for j, other in enumerate(parts) if j != i):
-                break
-    return names
+    write_comparison(out, title, notes, tables, [picture], results)

@@ -11,7 +11,6 @@ from genodiff.jobs.options import Force, Margin
 from genodiff.jobs.request import Option, Request, find_named
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import locate
-from genodiff.statistics.margin import check_margin
 from genodiff.studies.sweep_request import PAGES
 
 _log = logging.getLogger("genodiff")
@@ -32,7 +31,6 @@ class SweepReportRequest(Request[list[Path]]):
 
     def answer(self, *given: Any) -> list[Path]:
         """Their paths. Raises `DataError` for a folder that is no sweep's, `UsageError`."""
-        check_margin(self.margin)
         folder = locate(self.out, there=False)
         if not (folder / "results.jsonl").exists():
             raise DataError("holds no results.jsonl", file=folder, fix="give the folder of a sweep")

@@ -17,14 +17,7 @@ from genodiff.jobs.options import Device, Force, Margin, Offline, Plan
 from genodiff.jobs.request import Option, Request, find_named, list_fields
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_input
-from genodiff.statistics.margin import check_margin
-from genodiff.tasks.split_names import (
-    Level,
-    OwnSplit,
-    Split,
-    choose_split,
-    refuse_single_table,
-)
+from genodiff.tasks.split_names import Level, OwnSplit, Split, choose_split, refuse_single_table
 from genodiff.tasks.suite_files import describe_suites, list_suite_files
 
 _log = logging.getLogger("genodiff")
@@ -60,8 +53,7 @@ class TableFields:
         ),
     ] = None
     valid: Annotated[
-        str | Path | None,
-        Option("A validation part for every seed, instead of 10 % of train."),
+        str | Path | None, Option("A validation part for every seed, instead of 10 % of train.")
     ] = None
     sequence: Annotated[str | None, Option("Column of sequences.")] = None
     label: Annotated[
@@ -190,8 +182,7 @@ class FitFlags:
         Literal["fp32", "bf16"] | None, Option("Number format; bf16 uses autocast.")
     ] = None
     max_length: Annotated[
-        int | None,
-        Option("Read at most this many bases, or tokens of text (default: the task's)."),
+        int | None, Option("Read at most this many bases, or tokens of text (default: the task's).")
     ] = None
 
 
@@ -230,9 +221,7 @@ class SweepOptions:
     ] = None
     margin: Margin = None
     search: Annotated[
-        int,
-        Ge(0),
-        Option("Let optuna try this many settings on the first seed's validation part."),
+        int, Ge(0), Option("Let optuna try this many settings on the first seed's validation part.")
     ] = 0
     exclude_overlap: Annotated[
         Level | None,
@@ -283,10 +272,6 @@ class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str,
     work: ClassVar[str] = "genodiff.studies.sweeping:finetune"
     json_help: ClassVar[str] = ROWS_HELP
     flag_parts: ClassVar[tuple[type, ...]] = (OwnData, SweepOptions, FitFlags)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_margin(self.margin)
 
     @property
     def words(self) -> list[str]:
