@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 
 from genodiff.io import atomic
 from genodiff.io.identity import hide_folders
@@ -28,7 +27,6 @@ from genodiff.reports.benchmark_tables import (
 from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sessions, read_sweep
 from genodiff.reports.template import render_template
 from genodiff.tasks import metrics
-from genodiff.version import __version__
 
 RESULTS, PAGE = "RESULTS.md", "report.html"
 _DRAWN = 5  # models in a figure of one task
@@ -62,7 +60,6 @@ def render_page(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]
     return render_template(
         "benchmark.html.jinja",
         {
-            "version": __version__,
             "name": name,
             "panels": [_shown(p, i) for i, p in enumerate(panels)],
             "sessions": list(sessions),
@@ -85,22 +82,23 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
         "compared": describe_comparisons(panel),
         "audit": audit_text(panel), "cuts": cut_notes(panel),
         "choices": choice_notes(panel),
-        "figures": {k: Markup(v) for k, v in _figures(panel, networks, drawn).items()},
+        "figures": _figures(panel, networks, drawn),
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),
         "classes": panel.about["classes"], "official": panel.split == "official",
     }  # fmt: skip
 
 
-def _make_dot(line: ModelResult, metric: str) -> figures.Dot:
-    drawn = None if line.ci95 is None else clip_interval(line.ci95, metric)
-    seeds = [row["value"] for row in line.rows if row["value"] is not None]
-    return figures.Dot(line.name, line.mean, drawn, seeds, line.role)
-
-
 def _figures(panel: TaskResult, networks: list[ModelResult], drawn: list[str]) -> dict[str, str]:
     metric, kind = panel.about["metric"], panel.about["kind"]
     found = dict.fromkeys(("dots", "learning", "calibration", "length"), "")
-    dots = [_make_dot(x, metric) for x in panel.lines if np.isfinite(x.mean)]
+    dots = [
+        figures.Dot(
+            x.name, x.mean, x.ci95 and clip_interval(x.ci95, metric),
+            [row["value"] for row in x.rows if row["value"] is not None], x.role,
+        )
+        for x in panel.lines
+        if np.isfinite(x.mean)
+    ]  # fmt: skip
     if dots:
         dots += [
             figures.Dot(v.name, v.mean, None, [v.mean], "published")
@@ -141,15 +139,9 @@ def _confusions(panel: TaskResult, names: Sequence[str]) -> list[dict[str, Any]]
         predicted, truth, _ = panel.predictions[name]
         counts = metrics.count_confusions(truth, predicted.argmax(1), predicted.shape[1])
         shares = counts / np.maximum(1, counts.sum(1, keepdims=True))
-        rows = [
-            {
-                "name": c,
-                "cells": [
-                    {"n": f"{n:,}", "share": f"{100 * s:.0f}"}
-                    for n, s in zip(row, part, strict=True)
-                ],
-            }
-            for c, row, part in zip(panel.about["classes"], counts, shares, strict=True)
+        cells = [
+            [(f"{n:,}", f"{100 * s:.0f}") for n, s in zip(row, part, strict=True)]
+            for row, part in zip(counts, shares, strict=True)
         ]
-        found.append({"name": name, "rows": rows})
+        found.append({"name": name, "rows": list(zip(panel.about["classes"], cells, strict=True))})
     return found

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from genodiff.reports.chart import (
     TALL,
@@ -32,7 +33,7 @@ class Dot(NamedTuple):
     role: str
 
 
-def draw_dots(metric: str, rows: Sequence[Dot]) -> str:
+def draw_dots(metric: str, rows: Sequence[Dot]) -> Markup:
     """One line per model, the last on top: its seeds as ticks, the mean with its interval.
 
     Published means are open diamonds.
@@ -52,7 +53,9 @@ def draw_dots(metric: str, rows: Sequence[Dot]) -> str:
     return draw_both_widths(title, lambda w: draw_chart(traces, Axis(metric), names, w, height))
 
 
-def draw_learning(metric: str, models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> str:
+def draw_learning(
+    metric: str, models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]
+) -> Markup:
     """Losses (training dashed) and the validation metric by epoch, a line for each seed."""
     losses, metrics = list[Trace](), list[Trace]()
     for i, (model, seeds) in enumerate(models.items()):
@@ -85,7 +88,7 @@ def _plot_model(i: int, label: str, x: Sequence[float], y: Sequence[float]) -> T
     return Trace(x, y, colour, label, dash=dash, mark="o", radius=1.7)
 
 
-def draw_reliability(models: Mapping[str, Mapping[str, Any]]) -> str:
+def draw_reliability(models: Mapping[str, Mapping[str, Any]]) -> Markup:
     """Share of right decisions by confidence; a calibrated model lies on the diagonal."""
     low = min((min(found["confidence"], default=0.5) for found in models.values()), default=0.5)
     low = max(0.0, low - 0.05)
@@ -99,7 +102,7 @@ def draw_reliability(models: Mapping[str, Mapping[str, Any]]) -> str:
 
 def draw_by_length(
     metric: str, models: Mapping[str, Sequence[Mapping[str, Any]]], unit: str = "bases"
-) -> str:
+) -> Markup:
     """The metric in groups of sequences of like length, which is in `unit`."""
     traces = [
         _plot_model(i, model, [(g["from"] + g["to"]) / 2 for g in groups],

@@ -5,7 +5,7 @@ table.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,11 @@ from genodiff.reports.sweep_results import ModelResult, TaskResult
 from genodiff.statistics.comparisons import show_p
 from genodiff.statistics.seeds import JointEstimate
 from genodiff.tasks.audit import audit_lines
-from genodiff.tasks.metrics import HIGHER, RANGES
+from genodiff.tasks.metrics import RANGES
+
+COMPARISON = ("first", "second", "difference", "95 % interval", "p", "Holm p", "the first is")
+"""The columns of a table of comparisons; the last is all that may be said of the first."""
+_CELLS = ("value", "interval", "seeds", "valid", "others", "setting", "seconds")
 
 
 def format_cell(line: ModelResult) -> str:
@@ -48,37 +52,25 @@ def clip_interval(interval: tuple[float, float], metric: str) -> tuple[float, fl
     return max(interval[0], least), min(interval[1], most)
 
 
-def make_comparison_rows(panel: TaskResult) -> list[dict[str, str]]:
-    """A task's comparisons as cells; `verdict` is all that may be said of the first."""
-    better = HIGHER.get(panel.about["metric"], True)
+def make_comparison_rows(panel: TaskResult) -> list[list[str]]:
+    """A task's comparisons as the cells of `COMPARISON`."""
     return [
-        {
-            "a": gap.a,
-            "b": gap.b,
-            "difference": f"{gap.estimate.value:+.4f}",
-            "interval": show_interval(gap.estimate, "+"),
-            "p": show_p(gap.estimate.p),
-            "holm": show_p(gap.p_holm),
-            "verdict": gap.describe(higher_is_better=better),
-        }
+        [gap.a, gap.b, f"{gap.estimate.value:+.4f}", show_interval(gap.estimate, "+"),
+         show_p(gap.estimate.p), show_p(gap.p_holm), panel.judge(gap)]
         for gap in panel.comparisons
-    ]
+    ]  # fmt: skip
 
 
 def list_comparisons(panels: Sequence[TaskResult]) -> list[dict[str, Any]]:
     """All comparisons as plain values: suite, task, split, metric, the statistics and `verdict`."""
     return [
         {
-            "suite": panel.suite,
-            "task": panel.task,
-            "split": panel.split,
-            "metric": panel.about["metric"],
-            **gap.to_json(),
-            "verdict": row["verdict"],
+            "suite": panel.suite, "task": panel.task, "split": panel.split,
+            "metric": panel.about["metric"], **gap.to_json(), "verdict": panel.judge(gap),
         }
         for panel in panels
-        for gap, row in zip(panel.comparisons, make_comparison_rows(panel), strict=True)
-    ]
+        for gap in panel.comparisons
+    ]  # fmt: skip
 
 
 def list_ensembles(panels: Sequence[TaskResult]) -> list[dict[str, Any]]:
@@ -220,34 +212,24 @@ def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, A
     for split in dict.fromkeys((p.suite, p.split) for p in panels):
         some = [p for p in panels if (p.suite, p.split) == split]
         names = list(dict.fromkeys(line.name for p in some for line in p.lines))
-        out += [
-            "",
-            f"## {split[0]}, split {split[1]}",
-            "",
-            f"| task | metric | {' | '.join(names)} |",
-            f"|---|---|{'---|' * len(names)}",
-        ]
+        body = []
         for p in some:
             cells = {line.name: format_cell(line) for line in p.lines}
-            out.append(
-                f"| {p.task} | {p.about['metric']} | "
-                f"{' | '.join(cells.get(name, '') for name in names)} |"
-            )
+            body.append([p.task, p.about["metric"], *(cells.get(name, "") for name in names)])
+        table = list_table_lines(["task", "metric", *names], body)
+        out += ["", f"## {split[0]}, split {split[1]}", "", *table]
     for p in panels:
-        out += ["", f"### {p.suite} · {p.task} · split {p.split}", ""]
-        out.append(
-            f"| model | {p.about['metric']} | 95 % interval | seeds | validation | other "
-            f"metrics | setting or source | time |"
-        )
-        out.append("|---|---|---|---|---|---|---|---|")
-        out += [
-            f"| {r['name']}{' (published)' if r['role'] == 'published' else ''} | {r['value']} "
-            f"| {r['interval']} | {r['seeds']} "
-            f"| {r['valid']} | {r['others']} | {r['setting']} | {r['seconds']} |"
+        head = ["model", p.about["metric"], "95 % interval", "seeds", "validation"]
+        head += ["other metrics", "setting or source", "time"]
+        body = [
+            [r["name"] + " (published)" * (r["role"] == "published"), *(r[key] for key in _CELLS)]
             for r in make_table_rows(p)
         ]
+        title = f"### {p.suite} · {p.task} · split {p.split}"
+        out += ["", title, "", *list_table_lines(head, body)]
         out += ["", *(f"- {sentence}" for sentence in p.list_seen_tests())]
-        out += _format_comparisons(p)
+        if rows := make_comparison_rows(p):
+            out += ["", describe_comparisons(p), "", *list_table_lines(COMPARISON, rows)]
         if choices := choice_notes(p):
             out += ["", "Chosen by validation, before the test part was opened:", ""]
             out += [f"- {text}" for text in choices]
@@ -263,17 +245,9 @@ def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, A
     return out
 
 
-def _format_comparisons(panel: TaskResult) -> list[str]:
-    rows = make_comparison_rows(panel)
-    if not rows:
-        return []
-    head = ["first", "second", "difference", "95 % interval", "p", "Holm p", "the first is"]
-    cells = ("a", "b", "difference", "interval", "p", "holm", "verdict")
-    return [
-        "",
-        describe_comparisons(panel),
-        "",
-        f"| {' | '.join(head)} |",
-        "|---" * len(head) + "|",
-        *(f"| {' | '.join(row[cell] for cell in cells)} |" for row in rows),
+def list_table_lines(head: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
+    """A table as lines of Markdown."""
+    lines = [
+        f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |" for cells in (head, *body)
     ]
+    return [lines[0], "|---" * len(head) + "|", *lines[1:]]

@@ -4,7 +4,7 @@ import math
 import shlex
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from genodiff import domain
 from genodiff.alphabet import DNA
@@ -65,17 +65,12 @@ def subtitle(folder: RunParts) -> str:
         network = folder.settings.backbone
         shape = f"{network.kind} {network.d_model} × {network.n_layer}"
         parts.append(folder.settings.preset or shape)
-        parts.append(f"{network.n_parameters(_rows(folder)):,} parameters")
+        size = ((folder.model or {}).get("alphabet") or {}).get("padded_size")
+        size = size if isinstance(size, int) else BYTES.padded_size
+        rows = DNA.padded_size if folder.domain is domain.DNA else size
+        parts.append(f"{network.n_parameters(rows):,} parameters")
         parts.append(f"windows of {folder.settings.data.seq_len:,} {folder.settings.unit}s")
     return " · ".join(p for p in parts if p)
-
-
-def _rows(folder: RunParts) -> int:
-    """Rows of the vocabulary: DNA's, or as the model's own description has them."""
-    if folder.domain is domain.DNA:
-        return DNA.padded_size
-    found = ((folder.model or {}).get("alphabet") or {}).get("padded_size")
-    return found if isinstance(found, int) else BYTES.padded_size
 
 
 def format_interval(pair: tuple[float, float] | None, digits: int = 3) -> str:
@@ -121,14 +116,16 @@ def make_headline(e: Evaluation, with_memory: Evaluation | None = None) -> dict[
     """The first thing a reader sees: of the network, and of the network with its memory."""
     size = f"{e.tokens:,} {e.unit}s"
     size += "" if e.windows is None else f" in {e.windows:,} windows"
-    markov = e.markov()
-    share = measure_gap_closed(e)
-    said = f"Measured on {size} of the held-out {e.split} split; {_perplexity(e)}."
+    markov, share = e.markov(), measure_gap_closed(e)
+    at_most = "" if e.figure == "exact" else "at most "
+    perplexity = f"perplexity {at_most}{e.perplexity:.3f}"
+    if e.token_perplexity is not None:
+        perplexity = f"perplexity per token {at_most}{e.token_perplexity:.2f}"
+    said = f"Measured on {size} of the held-out {e.split} split; {perplexity}."
     if share is not None and e.source_bits is not None:
         said += (
-            f" That is {share:.0%} of the way from composition alone ({markov[0]:.3f} bits) to "
-            f"the source itself"
-            f" ({e.source_bits:.3f} bits), which no model can beat on average."
+            f" That is {share:.0%} of the way from composition alone ({markov[0]:.3f} bits) to the "
+            f"source itself ({e.source_bits:.3f} bits), which no model can beat on average."
         )
     elif (best := e.best_line()) is not None:
         said += f" {_beside(e, best)}"
@@ -147,13 +144,6 @@ def make_headline(e: Evaluation, with_memory: Evaluation | None = None) -> dict[
         "sentence": said, "line_caption": caption,
         "split": e.split, "size": size, "sign": "" if e.figure == "exact" else ", at most",
     }  # fmt: skip
-
-
-def _perplexity(e: Evaluation) -> str:
-    at_most = "" if e.figure == "exact" else "at most "
-    if e.token_perplexity is not None:
-        return f"perplexity per token {at_most}{e.token_perplexity:.2f}"
-    return f"perplexity {at_most}{e.perplexity:.3f}"
 
 
 def _tell_memory(e: Evaluation) -> str:
@@ -185,11 +175,9 @@ def _beside(e: Evaluation, line: BestLine) -> str:
 def read_validations(folder: RunParts) -> list[tuple[float, float, float]]:
     """(step, bits, half-width of the interval) of each validation."""
     m = folder.metrics or {}
-    nothing = [math.nan] * len(m.get("step", []))
-    rows = zip(
-        m.get("step", []), m.get("valid_bits", nothing), m.get("valid_ci", nothing), strict=True
-    )
-    return [row for row in rows if math.isfinite(row[1])]
+    steps = m.get("step", [])
+    bits, half = (m.get(name, [math.nan] * len(steps)) for name in ("valid_bits", "valid_ci"))
+    return [row for row in zip(steps, bits, half, strict=True) if math.isfinite(row[1])]
 
 
 def describe_training(folder: RunParts) -> str:
@@ -289,24 +277,28 @@ def sample(s: SampleRecord, kind: domain.Domain = domain.DNA) -> dict[str, Any]:
 
 def make_series(comparison: Comparison, what: Literal["gc", "homopolymers"]) -> list[Series]:
     """One figure of each set: real first, so that the others are drawn over it."""
-    found = [Series("real", "real", getattr(comparison.card.real, what))]
-    if comparison.card.markov is not None:
-        found.append(
-            Series("markov", comparison.markov_name, getattr(comparison.card.markov, what))
-        )
-    return [*found, Series("samples", "samples", getattr(comparison.card.samples, what))]
+    card, named = comparison.card, {"markov": comparison.markov_name}
+    sets: dict[Any, Summary | None] = {
+        "real": card.real, "markov": card.markov, "samples": card.samples,
+    }  # fmt: skip
+    return [
+        Series(role, named.get(role, role), getattr(one, what))
+        for role, one in sets.items()
+        if one is not None
+    ]
 
 
 def make_card(comparison: Comparison) -> dict[str, Any]:
     """The scorecard as a sentence and two tables."""
-    c = comparison.card
-    sets: list[Summary] = [c.samples, *([c.markov] if c.markov is not None else []), c.real]
+    c, name = comparison.card, comparison.markov_name
+    sets = {"samples": c.samples, **({name: c.markov} if c.markov is not None else {})}
+    sets["real"] = c.real
     rows = [
-        ("sequences", [f"{s.n:,}" for s in sets]),
-        ("bases", [f"{s.bases:,}" for s in sets]),
-        ("length", [_lengths(s.lengths) for s in sets]),
-        ("GC", [f"{s.gc_mean:.2%}" for s in sets]),
-        ("CpG observed / expected", [f"{s.cpg:.3f}" for s in sets]),
+        ("sequences", [f"{s.n:,}" for s in sets.values()]),
+        ("bases", [f"{s.bases:,}" for s in sets.values()]),
+        ("length", [_lengths(s.lengths) for s in sets.values()]),
+        ("GC", [f"{s.gc_mean:.2%}" for s in sets.values()]),
+        ("CpG observed / expected", [f"{s.cpg:.3f}" for s in sets.values()]),
         *comparison.extra,
     ]
     markov = c.js_markov or [math.nan] * len(c.kmer_sizes)
@@ -316,8 +308,7 @@ def make_card(comparison: Comparison) -> dict[str, Any]:
     ]
     return {
         "sentence": comparison.sentence, "has_markov": c.markov is not None,
-        "distances": distances, "rows": rows,
-        "columns": ["samples", *([comparison.markov_name] if c.markov is not None else []), "real"],
+        "distances": distances, "rows": rows, "columns": list(sets),
     }  # fmt: skip
 
 
@@ -328,11 +319,8 @@ def _lengths(lengths: list[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-class FactTable(NamedTuple):
-    """A table of facts."""
-
-    name: str
-    rows: list[tuple[str, str]]
+FactTable = tuple[str, list[tuple[str, str]]]
+"""The name of a table of facts, and its rows."""
 
 
 def list_provenance(
@@ -345,21 +333,23 @@ def list_provenance(
     found = found or {}
     plain = [(_name(k), dump(v)) for k, v in found.items() if not _tables(k, v)]
     parts = [block for k, v in found.items() for block in _tables(k, v)]
-    left = [FactTable("windows", windows)] if windows else []
-    return [*([FactTable("run", plain)] if plain else []), *parts, *left]
+    return [one for one in (("run", plain), *parts, ("windows", windows)) if one[1]]
 
 
 def _tables(key: str, value: object) -> list[FactTable]:
     """An object as one table, a list of objects as one each; any other value as none."""
     if isinstance(value, dict):
         rows = [(_name(k), _cell(k, v)) for k, v in value.items()]
-        return [FactTable(_name(key), rows)] if rows else []
+        return [(_name(key), rows)] if rows else []
     if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
-        name, found = _name(key).removesuffix("s"), []
-        for i, v in list(enumerate(value, 1))[-MOST_SESSIONS:]:
-            rows = [(_name(k), _cell(k, x)) for k, x in v.items() if k != "host"]
-            found.append(FactTable(f"{name} {i}" if len(value) > 1 else name, rows))
-        return found
+        name = _name(key).removesuffix("s")
+        return [
+            (
+                f"{name} {i}" if len(value) > 1 else name,
+                [(_name(k), _cell(k, x)) for k, x in v.items() if k != "host"],
+            )
+            for i, v in list(enumerate(value, 1))[-MOST_SESSIONS:]
+        ]
     return []
 
 

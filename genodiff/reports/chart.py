@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff.reports.shapes import Box, Disc, Line, PlacedText, Shape, measure_text, write_svg
@@ -86,15 +86,15 @@ class Reference(NamedTuple):
     dash: tuple[float, ...] = ()
 
 
-def draw_both_widths(title: str, draw: Callable[[float], Sequence[Shape]]) -> str:
+def draw_both_widths(title: str, draw: Callable[[float], Sequence[Shape]]) -> Markup:
     """A chart drawn twice, for wide pages and for phones; the page's style shows one of the two."""
     wide, narrow = (show(title, draw(width)) for width in (WIDE, NARROW))
-    return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
+    return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
 
 
-def show(title: str, shapes: Sequence[Shape]) -> str:
+def show(title: str, shapes: Sequence[Shape]) -> Markup:
     """A chart as an element of a page."""
-    return write_svg(shapes, "", title, scales=True)
+    return Markup(write_svg(shapes, "", title, scales=True))
 
 
 def make_rows(names: Iterable[str]) -> Axis:
@@ -265,13 +265,8 @@ def _draw_legend(named: Sequence[Trace], across: float) -> list[Shape]:
     return shapes
 
 
-def spread_labels(
-    places: Sequence[float], sizes: Sequence[float], low: float = -np.inf, high: float = np.inf
-) -> list[float]:
-    """The `places`, in their order, moved until labels of these `sizes` do not overlap.
-
-    They stay inside low..high if they fit.
-    """
+def spread_labels(places: Sequence[float], sizes: Sequence[float]) -> list[float]:
+    """The `places`, in their order, moved until labels of these `sizes` do not overlap."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = [places[i] for i in order]
     half = [sizes[i] / 2 for i in order]
@@ -281,8 +276,6 @@ def spread_labels(
             if lack > 1e-9:
                 moved[a] -= lack / 2
                 moved[a + 1] += lack / 2
-        for a in range(len(moved)):
-            moved[a] = min(max(moved[a], low + half[a]), high - half[a])
     found = [0.0] * len(places)
     for place, i in zip(moved, order, strict=True):
         found[i] = place

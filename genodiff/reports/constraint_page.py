@@ -13,7 +13,6 @@ from genodiff.maps.track_values import BaseTracks
 from genodiff.reports.chart import Axis, Trace, draw_both_widths, draw_chart, make_rows
 from genodiff.reports.shapes import Shape, move
 from genodiff.reports.template import render_template
-from genodiff.version import __version__
 
 MOST_ELEMENTS = 12
 _SMOOTH = 15  # bases that a track is averaged over in the figure
@@ -30,7 +29,6 @@ def render_constraint_page(
     return render_template(
         "constraint.html.jinja",
         {
-            "version": __version__,
             "name": assembly,
             "share": f"{scored / known:.1%}",
             "scored": f"{scored:,}",
@@ -50,8 +48,8 @@ def render_constraint_page(
                 for one in strongest[:MOST_ELEMENTS]
             ],
             "place": "" if around is None else _name_place(around),
-            "profile": Markup(draw_profile(around, strongest) if around is not None else ""),
-            "by_class": Markup(draw_classes(classes)) if classes else "",
+            "profile": draw_profile(around, strongest) if around is not None else "",
+            "by_class": draw_classes(classes) if classes else "",
             "classes": [_describe_class(one) for one in classes],
             "facts": _list_facts(told),
         },
@@ -95,7 +93,7 @@ def _name_place(one: BaseTracks) -> str:
     return f"{one.contig}:{one.start + 1:,}-{one.start + len(one.letters):,}"
 
 
-def draw_profile(around: BaseTracks, elements: Sequence[Element]) -> str:
+def draw_profile(around: BaseTracks, elements: Sequence[Element]) -> Markup:
     """The probability of the slow classes and `rs` around an element, elements as bars below."""
     at = around.start + 1 + np.arange(len(around.letters))
     conserved, rs = (
@@ -127,7 +125,7 @@ def _smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(there, sums / np.maximum(counts, 1), np.nan)
 
 
-def draw_classes(classes: Sequence[Mapping[str, Any]]) -> str:
+def draw_classes(classes: Sequence[Mapping[str, Any]]) -> Markup:
     """The mean rate of each class of bases."""
     rows = [one for one in classes if one["scored"]]
     names = make_rows(one["class"].replace("_", " ") for one in rows)

@@ -8,11 +8,11 @@ import numpy as np
 from genodiff.io.genes import Gene
 from genodiff.maps.map_files import PairMap
 from genodiff.reports.gene_rows import draw_region_genes
-from genodiff.reports.heat_map import draw_scale, find_limit, place_map
+from genodiff.reports.heat_map import colour_cells, draw_scale, find_limit
 from genodiff.reports.ism_page import weigh_by_information
 from genodiff.reports.logo import draw_numbers, list_logo_shapes, list_ticks
 from genodiff.reports.map_page import MapDrawer, encode_numbers
-from genodiff.reports.shapes import Box, PlacedText, Shape, find_frame, measure_text, move
+from genodiff.reports.shapes import Box, Cells, PlacedText, Shape, find_frame, measure_text, move
 
 _SIDE = 840.0  # pixels of a map, about
 _LARGEST_CELL = 12.0
@@ -58,7 +58,7 @@ def _list_square(one: PairMap, cell: float, unit: str) -> list[Shape]:
     widest = max((measure_text(text, 9.0) for text, _ in ticks), default=0.0)
     return [
         Box(0, 0, side, side, edge="grid"),
-        place_map(values, limit, 0, 0, side, side),
+        Cells(colour_cells(values, limit), 0, 0, side, side, "cells"),
         *draw_numbers(first, n, cell, side + 13),
         *(PlacedText(-5, middle + 3, text, anchor="end") for text, middle in ticks),
         PlacedText(side / 2, side + 25, "target"),

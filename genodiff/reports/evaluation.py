@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from genodiff.domain import TEXT
 from genodiff.errors import printable
 from genodiff.evaluation.evaluation_file import rank_evaluation
-from genodiff.statistics.counted_lines import LINES, CountedLine, markov_line
+from genodiff.statistics.counted_lines import MARKOV, CountedLine, find_best_line
 
 
 class _Lenient(BaseModel):
@@ -149,17 +149,13 @@ class Evaluation(_Lenient):
 
     def best_line(self) -> BestLine | None:
         """The lowest counted line; the Markov line of order 0 is none."""
-        text = self.unit == "byte"
-        lines = [
-            BestLine(markov_line(order, text=text), bits, self.markov_gap(order))
-            for order, bits in self.markov().items()
-            if order > 0
-        ]
-        for kind in LINES:
-            line: LineFigure | None = getattr(self, kind.key)
-            if line is not None:
-                lines.append(BestLine(kind, line.bits, line.minus_model_bits))
-        return min(lines, default=None, key=lambda line: line.bits)
+        found = find_best_line(self.model_dump(), least_order=1, text=self.unit == "byte")
+        if found is None:
+            return None
+        kind, bits = found
+        if kind.key == MARKOV:
+            return BestLine(kind, bits, self.markov_gap(int(kind.name)))
+        return BestLine(kind, bits, getattr(self, kind.key).minus_model_bits)
 
     def rank(self, weights: str) -> tuple[Any, ...]:
         """Higher for what says more of a run with these weights: windows before whole contigs, the

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff.reports.chart import (
@@ -49,7 +50,7 @@ class Series(NamedTuple):
     values: Sequence[float]
 
 
-def draw_number_line(lines: Sequence[BitsLine], closed: float | None, unit: str) -> str:
+def draw_number_line(lines: Sequence[BitsLine], closed: float | None, unit: str) -> Markup:
     """All lines on one axis of bits per base, a row each, the model with its interval.
 
     `closed` is the model's share of the gap between composition and source.
@@ -88,7 +89,7 @@ def draw_curves(
     lines: Sequence[BitsLine],
     accent: BitsLine | None = None,
     unit: str = "base",
-) -> str:
+) -> Markup:
     """Training loss and validation bounds (step, bits, half-width) by step.
 
     Each step's loss is faint, its running mean strong.
@@ -130,7 +131,7 @@ def draw_mask_rate_curve(
     bound: float,
     lines: Sequence[BitsLine],
     unit: str = "base",
-) -> str:
+) -> Markup:
     """C_k/k against the masked share k/n: bits per masked base, by the share that is masked."""
     low, high = find_bits_limits([one.bits for one in lines] + [bound], np.asarray(bits, float))
     traces = [
@@ -193,7 +194,7 @@ _SETS: dict[str, dict[str, Any]] = {
 """How a trace of a set of sequences looks."""
 
 
-def draw_trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
+def draw_trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> Markup:
     """Bars of 3-mer frequencies in each set, both strands pooled, sorted by the real set.
 
     Values are shares in [0, 1], in the order of `names`. Narrow, the bars lie on their sides.
@@ -225,7 +226,7 @@ def draw_trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
     return draw_both_widths("3-mer frequencies of " + ", ".join(s.name for s in sets), draw)
 
 
-def draw_distances(sizes: Sequence[int], sets: Sequence[Series]) -> str:
+def draw_distances(sizes: Sequence[int], sets: Sequence[Series]) -> Markup:
     """Jensen-Shannon distance to real sequences by word size, one labelled line per set."""
     traces = [Trace(sizes, s.values, name=s.name, **_SETS[s.role]) for s in sets]
     x = Axis("word size k", ticks=[AxisTick(k, str(k)) for k in sizes])
@@ -234,7 +235,7 @@ def draw_distances(sizes: Sequence[int], sets: Sequence[Series]) -> str:
     return show(title, draw_chart(traces, x, y, WIDE / 2))
 
 
-def gc_histogram(sets: Sequence[Series]) -> str:
+def gc_histogram(sets: Sequence[Series]) -> Markup:
     """Histogram of the GC content per sequence in each set.
 
     Values are GC shares in [0, 1]; those that are not finite are left out.
@@ -257,7 +258,7 @@ def gc_histogram(sets: Sequence[Series]) -> str:
     return show(title, draw_chart(traces, x_axis, y_axis, WIDE / 2))
 
 
-def draw_homopolymers(sets: Sequence[Series]) -> str:
+def draw_homopolymers(sets: Sequence[Series]) -> Markup:
     """Share of bases in homopolymer runs, by run length.
 
     Values are shares in [0, 1] for lengths 1, 2 and so on. The last one includes all longer runs.

@@ -5,6 +5,7 @@ needs care.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from genodiff.reports.evaluation import Difference, Evaluation
@@ -51,44 +52,42 @@ def list_findings(folder: RunParts) -> list[Finding]:
     ]
     if folder.evaluation is not None:
         found += list_evaluation_findings(folder.evaluation)
-    found += _of_training(folder) + _of_samples(folder) + _of_match(folder)
+    found += _judge_training(folder)
+    found += [Finding("warn", text) for text in (*_judge_samples(folder), *_judge_match(folder))]
     return sorted(found, key=lambda f: f.level != "bad")
 
 
 def list_evaluation_findings(e: Evaluation) -> list[Finding]:
     """Warnings about one evaluation; only those of the headline's stand at the top of the page."""
-    said: list[str] = []
-    bad: list[Finding] = []
-    markov = e.markov()
-    best = e.best_line()
+    found = [Finding("warn", text) for text in _judge_evaluation(e)]
     if is_below_source(e):
         text = (
             f"The bound on {e.split} ({e.bits_per_base:.4f} bits) is below the source's own "
-            f"({e.source_bits:.4f}) by"
-            " more than its interval. No model can do that on average: something leaks (split, "
-            "mask or score)."
+            f"({e.source_bits:.4f}) by more than its interval. No model can do that on average: "
+            "something leaks (split, mask or score)."
         )
-        bad.append(Finding("bad", text))
+        found.insert(0, Finding("bad", text))
+    return found
+
+
+def _judge_evaluation(e: Evaluation) -> Iterator[str]:
+    markov, best = e.markov(), e.best_line()
     against = None if 0 not in markov else _judge_line(e, markov[0], e.markov_gap(0))
     if against is not None:
-        said.append(
-            f"On {e.split} composition alone {against} the model (order 0: {markov[0]:.3f} bits)."
-        )
+        yield f"On {e.split} composition alone {against} the model (order 0: {markov[0]:.3f} bits)."
     elif best is not None and (against := _judge_line(e, best.bits, best.gap)):
-        said.append(f"On {e.split} {best.kind.named} {against} the model ({best.bits:.3f} bits).")
+        yield f"On {e.split} {best.kind.named} {against} the model ({best.bits:.3f} bits)."
     if e.seen_in_training is not None and e.seen_in_training.note:
-        said.append(e.seen_in_training.note[:1].upper() + e.seen_in_training.note[1:] + ".")
+        yield e.seen_in_training.note[:1].upper() + e.seen_in_training.note[1:] + "."
     if e.ci95_bits is None:
-        said.append(f"The figure on {e.split} has no interval: too few windows were scored.")
+        yield f"The figure on {e.split} has no interval: too few windows were scored."
     if e.windows is not None and e.windows_total is not None and e.windows < e.windows_total:
-        said.append(f"Only {e.windows:,} of {e.windows_total:,} windows of {e.split} were scored.")
+        yield f"Only {e.windows:,} of {e.windows_total:,} windows of {e.split} were scored."
     if e.repeat_share is not None and e.repeat_share > 0.05:
-        said.append(
-            f"{e.repeat_share:.0%} of the windows of {e.split} share a "
-            f"{e.repeat_kmer or 24}-mer with the train split:"
-            " see the line “unique” below for the rest."
+        yield (
+            f"{e.repeat_share:.0%} of the windows of {e.split} share a {e.repeat_kmer or 24}-mer "
+            "with the train split: see the line “unique” below for the rest."
         )
-    return bad + [Finding("warn", text) for text in said]
 
 
 def _judge_line(e: Evaluation, bits: float, gap: Difference | None) -> str | None:
@@ -103,63 +102,44 @@ def _judge_line(e: Evaluation, bits: float, gap: Difference | None) -> str | Non
     return "cannot be told apart from" if gap.ci95[0] <= 0 else None
 
 
-def _of_training(folder: RunParts) -> list[Finding]:
-    found = []
+def _judge_training(folder: RunParts) -> Iterator[Finding]:
     metrics = folder.metrics or {}
-    loss = metrics.get("loss_bits", [])
-    broken = sum(1 for x in loss if math.isinf(x))
-    if broken:
-        found.append(Finding("bad", f"{broken:,} training steps have a loss that is not finite."))
-    valid = [x for x in metrics.get("valid_bits", []) if math.isfinite(x)]
-    if len(valid) >= 2 and valid[-1] > min(valid):
-        interval = [x for x in metrics.get("valid_ci", []) if math.isfinite(x)]
-        if valid[-1] - min(valid) > max(interval[-1] if interval else 0.0, 0.005):
-            ends, best = f"{valid[-1]:.3f}", f"{min(valid):.3f}"
-            text = (
-                f"The validation bound ends at {ends} after a best of {best}: the model "
-                f"may overfit."
-            )
-            found.append(Finding("warn", text))
+    if broken := sum(map(math.isinf, metrics.get("loss_bits", []))):
+        yield Finding("bad", f"{broken:,} training steps have a loss that is not finite.")
+    steps, valid, half = (
+        list(filter(math.isfinite, metrics.get(name, [])))
+        for name in ("step", "valid_bits", "valid_ci")
+    )
+    if valid and valid[-1] - min(valid) > max(half[-1] if half else 0.0, 0.005):
+        text = f"ends at {valid[-1]:.3f} after a best of {min(valid):.3f}: the model may overfit."
+        yield Finding("warn", f"The validation bound {text}")
     train = folder.config.get("train")
     limits = train if isinstance(train, dict) else {}
     asked = limits.get("max_steps")
-    steps = [x for x in metrics.get("step", []) if math.isfinite(x)]
     if isinstance(asked, int) and steps and steps[-1] < asked:
-        why = (
-            "a limit of time may have ended it"
-            if limits.get("max_minutes")
-            else "the same command resumes it"
-        )
-        found.append(Finding("warn", f"Training is at step {steps[-1]:,.0f} of {asked:,}: {why}."))
-    return found
+        why = "a limit of time may have ended it"
+        why = why if limits.get("max_minutes") else "the same command resumes it"
+        yield Finding("warn", f"Training is at step {steps[-1]:,.0f} of {asked:,}: {why}.")
 
 
-def _of_samples(folder: RunParts) -> list[Finding]:
-    if not folder.samples:
-        return []
-    found = []
-    letters = folder.domain.letters
-    strange = sum(1 for s in folder.samples if letters and set(s.sequence.upper()) - letters)
-    if strange:
-        found.append(Finding("warn", f"{strange:,} samples hold letters other than A, C, G and T."))
-    twice = len(folder.samples) - len({s.sequence for s in folder.samples})
-    if twice:
-        found.append(Finding("warn", f"{twice:,} samples are copies of others."))
-    return found
+def _judge_samples(folder: RunParts) -> Iterator[str]:
+    samples, letters = folder.samples or [], folder.domain.letters
+    if strange := sum(1 for s in samples if letters and set(s.sequence.upper()) - letters):
+        yield f"{strange:,} samples hold letters other than A, C, G and T."
+    if twice := len(samples) - len({s.sequence for s in samples}):
+        yield f"{twice:,} samples are copies of others."
 
 
-def _of_match(folder: RunParts) -> list[Finding]:
+def _judge_match(folder: RunParts) -> Iterator[str]:
     """Parts made from other weights than the folder now holds."""
     shown = folder.evaluation
     made = {} if shown is None else {f"the evaluation of {shown.split}": shown.checkpoint}
     if folder.sidecar is not None:
-        made["samples.fa"] = str(folder.sidecar.get("checkpoint") or "") or None
-    digests = {d for d in made.values() if d}
+        made["samples.fa"] = str(folder.sidecar.get("checkpoint") or "")
+    digests = {name: digest for name, digest in made.items() if digest}
     if now := folder.weights:
-        stale = [name for name, digest in made.items() if digest and digest != now[: len(digest)]]
-        text = "was made from other weights than model.safetensors: repeat it."
-        return [Finding("warn", f"{name} {text}") for name in stale]
-    if len(digests) > 1:
-        text = "The evaluation and the samples were made from different weights: repeat them."
-        return [Finding("warn", text)]
-    return []
+        for name, digest in digests.items():
+            if not now.startswith(digest):
+                yield f"{name} was made from other weights than model.safetensors: repeat it."
+    elif len(set(digests.values())) > 1:
+        yield "The evaluation and the samples were made from different weights: repeat them."

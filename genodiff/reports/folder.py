@@ -6,7 +6,6 @@ line of `troubles`. Nothing is computed here.
 
 import csv
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -105,33 +104,25 @@ def read_folder(path: Path, samples: Path | None = None) -> RunParts:
         raise CheckpointError("holds no config.yaml", file=path, fix=fix)
     config = read_yaml(path / "config.yaml", error=CheckpointError)
     troubles: list[str] = []
-
-    def json_part(name: str) -> dict[str, Any] | None:
-        return _read_json(path / name, troubles)
-
-    domain = _domain_of(config)
+    domain, understood = _domain_of(config), None
+    try:
+        understood = RunConfig.parse(config)
+    except GenodiffError as fault:
+        troubles.append(f"config.yaml is not a configuration of this genodiff: {fault.what}")
     drawn = path / domain.samples if samples is None else samples
     return RunParts(
         path=path,
         config_text=(path / "config.yaml").read_text(encoding="utf-8-sig"),
         config=config if isinstance(config, dict) else {},
-        settings=_settings(config, troubles),
+        settings=understood,
         metrics=_read_part(path / "metrics.csv", _read_metrics, troubles),
-        evaluations=parse_evaluations(json_part("eval.json"), troubles),
+        evaluations=parse_evaluations(_read_json(path / "eval.json", troubles), troubles),
         samples=_read_part(drawn, _READ_SAMPLES[domain.name], troubles),
         sidecar=_read_json(drawn.with_name(f"{drawn.name}.json"), troubles),
-        provenance=json_part("provenance.json"),
-        model=json_part("model.json"),
+        provenance=_read_json(path / "provenance.json", troubles),
+        model=_read_json(path / "model.json", troubles),
         troubles=troubles,
     )
-
-
-def _settings(config: Any, troubles: list[str]) -> RunConfig | None:
-    try:
-        return RunConfig.parse(config)
-    except GenodiffError as fault:
-        troubles.append(f"config.yaml is not a configuration of this genodiff: {fault.what}")
-        return None
 
 
 def _read_part(path: Path, read: Callable[[Path], Any], troubles: list[str]) -> Any:
@@ -167,11 +158,7 @@ def _read_metrics(path: Path) -> dict[str, list[float]] | None:
     with path.open(newline="", encoding="utf-8") as stream:
         rows = [r for r in csv.DictReader(stream) if r.get("step")]
     names = [n for n in (rows[0] if rows else {}) if n is not None and n != "loss_hex"]
-    return {n: [_number(r.get(n)) for r in rows] for n in names} or None
-
-
-def _number(cell: str | None) -> float:
-    return float(cell) if cell and cell.strip() else math.nan
+    return {n: [float((r.get(n) or "").strip() or "nan") for r in rows] for n in names} or None
 
 
 def _read_samples(path: Path) -> list[SampleRecord]:

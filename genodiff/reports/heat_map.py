@@ -38,13 +38,6 @@ def colour_cells(values: NDArray[Any], limit: float) -> NDArray[np.uint8]:
     return shown
 
 
-def place_map(
-    values: NDArray[Any], limit: float, x: float, y: float, width: float, height: float
-) -> Cells:
-    """The cells of a map at a place, as a page's script finds them."""
-    return Cells(colour_cells(values, limit), x, y, width, height, "cells")
-
-
 def draw_scale(
     limit: float, x: float, y: float, width: float, *, signed: bool, unit: str
 ) -> list[Shape]:

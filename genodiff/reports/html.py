@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
@@ -44,7 +43,6 @@ from genodiff.reports.template import render_template
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_recipe
 from genodiff.statistics.reasons import TOO_FEW
-from genodiff.version import __version__
 
 _OWN = "Other evaluations of the run's own data"
 _FOREIGN = "On other data"
@@ -88,7 +86,6 @@ def render_page(
     context = {
         "unit": unit,
         "is_text": folder.domain is TEXT,
-        "version": __version__,
         "name": folder.path.resolve().name,
         "subtitle": blocks.subtitle(folder),
         "contents": [
@@ -106,7 +103,7 @@ def render_page(
         else None,
         "others": list_other_tables(folder),
         "findings": list_findings(folder),
-        "figures": {name: Markup(svg) for name, svg in _figures(folder, comparison, lines).items()},
+        "figures": _figures(folder, comparison, lines),
         "lines": blocks.list_line_rows(evaluation, lines) if evaluation is not None else [],
         "training": blocks.describe_training(folder),
         "regions": blocks.list_region_rows(evaluation) if evaluation is not None else [],
@@ -171,23 +168,19 @@ def list_other_tables(folder: RunParts) -> list[dict[str, Any]]:
 
 
 def _other_row(name: str, e: Evaluation, weights: str) -> dict[str, Any]:
-    best = e.best_line()
+    best, windows = e.best_line(), ""
+    if e.windows is not None and e.windows_total is not None:
+        again = f", {e.repeats} masks each" if e.repeats and e.repeats > 1 else ""
+        windows = f"{e.windows:,} of {e.windows_total:,}{again}"
     return {
         "name": name,
         "scored": f"{e.tokens:,}",
-        "windows": _windows(e),
+        "windows": windows,
         "bits": f"{'=' if e.figure == 'exact' else '≤'} {e.bits_per_base:.3f}",
         "interval": blocks.format_interval(e.ci95_bits) or TOO_FEW,
         "best": "" if best is None else f"{best.bits:.3f} ({best.kind.title})",
         "notes": " ".join(_notes(e, weights)),
     }
-
-
-def _windows(e: Evaluation) -> str:
-    if e.windows is None or e.windows_total is None:
-        return ""
-    again = f", {e.repeats} masks each" if e.repeats and e.repeats > 1 else ""
-    return f"{e.windows:,} of {e.windows_total:,}{again}"
 
 
 def _notes(e: Evaluation, weights: str) -> list[str]:

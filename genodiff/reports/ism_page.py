@@ -8,31 +8,15 @@ from numpy.typing import NDArray
 
 from genodiff.io.genes import Gene
 from genodiff.maps.map_files import SaturationMap
-from genodiff.maps.map_regions import BASES, MapRegion
+from genodiff.maps.map_regions import BASES
 from genodiff.reports.gene_rows import draw_region_genes
-from genodiff.reports.heat_map import draw_scale, find_limit, place_map
+from genodiff.reports.heat_map import colour_cells, draw_scale, find_limit
 from genodiff.reports.logo import list_logo_shapes
 from genodiff.reports.map_page import MapDrawer, encode_numbers
-from genodiff.reports.shapes import Disc, PlacedText, Shape, find_frame, move
+from genodiff.reports.shapes import Cells, Disc, PlacedText, Shape, find_frame, move
 
 _CELL, _ROW = 12.0, 16.0  # of a column, of a row
 _LOGO_HEIGHT, _LOGO_EDGES = 80.0, 26.0
-
-
-def find_heights(one: SaturationMap, is_oracle: bool) -> NDArray[np.float64]:
-    """Heights (L, 4) of the logo.
-
-    Of a run: chances times information in bits. Of an oracle: at the reference, by how much the
-    other bases lower the prediction in the mean.
-    """
-    score = one.score.T
-    if is_oracle:
-        columns = one.region.columns
-        known = np.flatnonzero(columns >= 0)
-        heights = np.zeros_like(score)
-        heights[known, columns[known]] = -score[known].sum(1) / 3
-        return heights
-    return weigh_by_information(score)
 
 
 def weigh_by_information(logs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -45,47 +29,41 @@ def weigh_by_information(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _list_shapes(one: SaturationMap, told: Mapping[str, Any], genes: Sequence[Gene]) -> list[Shape]:
-    """The logo, the cells, and the genes below."""
-    shapes = _list_letters(one, told)
+    """The logo, the cells, and the genes below.
+
+    Heights of the logo are of a run the chances times information in bits. Of an oracle they are at
+    the reference, by how much the other bases lower the prediction in the mean.
+    """
+    if is_oracle := told["context"] is None:
+        columns = one.region.columns
+        known = np.flatnonzero(columns >= 0)
+        heights = np.zeros_like(one.score.T)
+        heights[known, columns[known]] = -one.score.T[known].sum(1) / 3
+    else:
+        scale = np.log(2) if told["unit"] == "bits" else 1.0
+        heights = weigh_by_information(one.score.T * scale)
+    unit = "mean effect" if is_oracle else "bits"
+    shapes = list_logo_shapes(
+        heights, first=one.region.first, unit=unit, column=_CELL, height=_LOGO_HEIGHT
+    )
     shapes += move(_list_cells(one, told["unit"]), 0, _LOGO_HEIGHT + _LOGO_EDGES)
     below = find_frame(shapes)
     return shapes + draw_region_genes(genes, one.region, _CELL, below.top + below.height + 4)
 
 
-def _list_letters(one: SaturationMap, told: Mapping[str, Any]) -> list[Shape]:
-    scale = np.log(2) if told["unit"] == "bits" else 1.0
-    is_oracle = told["context"] is None
-    natural = one if is_oracle else SaturationMap(one.region, one.score * scale)
-    return list_logo_shapes(
-        find_heights(natural, is_oracle),
-        first=one.region.first,
-        unit="mean effect" if is_oracle else "bits",
-        column=_CELL,
-        height=_LOGO_HEIGHT,
-    )
-
-
 def _list_cells(one: SaturationMap, unit: str) -> list[Shape]:
     """The reference, and a row for each base that is put in its place."""
-    n, limit = len(one.region.letters), find_limit(one.score)
-    shapes = _list_reference(one.region)
+    n, limit, shapes = len(one.region.letters), find_limit(one.score), list[Shape]()
+    for place, letter in enumerate(one.region.letters):
+        colour = letter.lower() if letter in BASES else "muted"
+        shapes.append(PlacedText(_CELL * (place + 0.5), _ROW * 0.75, letter, 10, colour))
     for row, base in enumerate(BASES):
         shapes.append(PlacedText(-8, _ROW * (row + 1.75), base, 11, base.lower()))
-    shapes.append(place_map(one.score, limit, 0, _ROW, _CELL * n, 4 * _ROW))
+    shapes.append(Cells(colour_cells(one.score, limit), 0, _ROW, _CELL * n, 4 * _ROW, "cells"))
     for place, column in enumerate(one.region.columns):
         if column >= 0:  # a dot is the base as it stands
             shapes.append(Disc(_CELL * (place + 0.5), _ROW * (column + 1.5), 1.6))
     return shapes + draw_scale(limit, 0, 5.4 * _ROW, 200, signed=True, unit=unit)
-
-
-def _list_reference(region: MapRegion) -> list[Shape]:
-    return [
-        PlacedText(
-            _CELL * (place + 0.5), _ROW * 0.75, letter, 10,
-            letter.lower() if letter in BASES else "muted",
-        )
-        for place, letter in enumerate(region.letters)
-    ]  # fmt: skip
 
 
 def _explain(told: Mapping[str, Any]) -> str:

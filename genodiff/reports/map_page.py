@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from genodiff.io.genes import Gene
 from genodiff.reports.shapes import PlacedText, Shape, find_frame, write_svg
 from genodiff.reports.template import render_template
-from genodiff.version import __version__
 
 _TURNED = " The region is read on the - strand: as its reverse complement, from right to left."
 Told = Mapping[str, Any]
@@ -67,12 +66,23 @@ class MapDrawer(NamedTuple):
                     "caption": self.explain(told) + _TURNED * (region.strand == "-"),
                 }
             )  # fmt: skip
-        return _render_page(self, told, sections, numbers)
+        # "<" would end the script early
+        data = json.dumps({"unit": told["unit"], "maps": numbers}).replace("<", "\\u003c")
+        alone = sections[0]["region"].title
+        return render_template(
+            "map.html.jinja",
+            {
+                "verb": self.verb,
+                "title": self.title.lower(),
+                "name": alone if len(sections) == 1 else f"{len(sections)} regions",
+                "facts": _list_facts(told),
+                "sections": sections,
+                "data": Markup(data),
+            },
+        )
 
 
-def _render_page(
-    drawer: MapDrawer, told: Told, sections: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]
-) -> str:
+def _list_facts(told: Told) -> list[tuple[str, str]]:
     facts = [
         ("model", f"{Path(told['model']).name} ({told['checkpoint']})"),
         ("score", f"{told['score']}, in {told['unit']}"),
@@ -94,19 +104,4 @@ def _render_page(
         facts.append(("effect of masking targets together", text))
     if told.get("genes"):
         facts.append(("genes", Path(told["genes"]).name))
-    # "<" would end the script early
-    data = json.dumps({"unit": told["unit"], "maps": numbers}).replace("<", "\\u003c")
-    return render_template(
-        "map.html.jinja",
-        {
-            "version": __version__,
-            "verb": drawer.verb,
-            "title": drawer.title.lower(),
-            "name": sections[0]["region"].title
-            if len(sections) == 1
-            else f"{len(sections)} regions",
-            "facts": facts,
-            "sections": sections,
-            "data": Markup(data),
-        },
-    )
+    return facts

@@ -13,14 +13,13 @@ from genodiff.quality.scorecard_figures import list_scorecard_rows
 from genodiff.reports.chart import Axis, AxisTick, Trace, draw_both_widths, draw_chart, make_rows
 from genodiff.reports.figures import list_ends
 from genodiff.reports.template import render_template
-from genodiff.version import __version__
 
 _COLOURS = {"samples": "model", "real": "real"}
 _MARKS = ("o", "s", "^", "v", "D")
 MOST_MOTIFS = 16
 
 
-def draw_word_distances(sets: Mapping[str, Any]) -> str:
+def draw_word_distances(sets: Mapping[str, Any]) -> Markup:
     """Distance to real sequence by k-mer length, with 95 % intervals; one line for each set."""
     sizes = [int(k) for k in next(iter(sets.values()))["js"]]
     traces = []
@@ -38,7 +37,7 @@ def draw_word_distances(sets: Mapping[str, Any]) -> str:
     return draw_both_widths(title, lambda width: draw_chart(traces, x, y, width))
 
 
-def draw_shares(sets: Mapping[str, Any]) -> str:
+def draw_shares(sets: Mapping[str, Any]) -> Markup:
     """Shares of sequences that copy: a row for each kind, a mark with its interval for each set."""
     kinds = [("near copies within the set", "within", "near")]
     if next(iter(sets.values()))["match"] is not None:
@@ -63,7 +62,7 @@ def draw_shares(sets: Mapping[str, Any]) -> str:
     )
 
 
-def draw_motif_ratios(motifs: Sequence[Mapping[str, Any]]) -> str:
+def draw_motif_ratios(motifs: Sequence[Mapping[str, Any]]) -> Markup:
     """The motifs that differ most surely: log2 of samples over real, with 95 % intervals."""
     chosen = sorted(motifs[:MOST_MOTIFS], key=lambda one: -one["log2_ratio"])
     rows, traces = len(chosen), []
@@ -101,7 +100,6 @@ def render_scorecard(name: str, found: Mapping[str, Any]) -> str:
     return render_template(
         "scorecard.html.jinja",
         {
-            "version": __version__,
             "name": name,
             "findings": found["findings"],
             "total": f"{found['samples']:,}",
@@ -113,9 +111,9 @@ def render_scorecard(name: str, found: Mapping[str, Any]) -> str:
                 {"title": _TITLES[group], "rows": list(some)}
                 for group, some in groupby(rows, key=lambda row: row.group)
             ],
-            "words": Markup(draw_word_distances(sets)),
-            "shares": Markup(draw_shares(sets)),
-            "ratios": Markup(draw_motif_ratios(motifs)) if motifs else "",
+            "words": draw_word_distances(sets),
+            "shares": draw_shares(sets),
+            "ratios": draw_motif_ratios(motifs) if motifs else "",
             "motifs": [_show_motif(one) for one in motifs[:_MOST_MOTIFS]],
             "more_motifs": f"{max(0, len(motifs) - _MOST_MOTIFS):,}",
         },

@@ -32,6 +32,7 @@ from genodiff.finetuning.scored_unit import read_predictions
 from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.finetuning.sweep import SESSIONS, read_tasks
 from genodiff.finetuning.unit import RESULT, UNITS
+from genodiff.io.target import read_json_object
 from genodiff.runs.sealed_files import read_json
 from genodiff.statistics.comparisons import JudgedDifference, judge_differences, show_p
 from genodiff.statistics.seeds import ONE_SEED, JointEstimate
@@ -66,17 +67,6 @@ def resample_task(
     known = about.get("test_clusters")
     clusters = None if known is None else number_clusters(known, len(truth))
     return resample_scores(metric, about["kind"], truth, models, clusters=clusters)
-
-
-def estimate_line(found: ResampledScores | None, name: str) -> JointEstimate | None:
-    """The mean of a line over seeds and examples; of one seed, over examples alone.
-
-    None where its predictions are not kept.
-    """
-    if found is None or name not in found.models:
-        return None
-    joint = found.estimate(name)
-    return found.estimate_fixed(name) if joint.why_none == ONE_SEED else joint
 
 
 def average_seeds(
@@ -153,6 +143,10 @@ class TaskResult(NamedTuple):
     def domain(self) -> Domain:
         """DNA or text."""
         return DOMAINS[self.about.get("domain", DNA.name)]
+
+    def judge(self, gap: JudgedDifference) -> str:
+        """All that may be said of the first model of a comparison, in words."""
+        return gap.describe(higher_is_better=metrics.HIGHER.get(self.about["metric"], True))
 
     def list_seen_tests(self) -> list[str]:
         """What pretraining saw of the test part, and what was left out: a sentence each."""
@@ -309,7 +303,12 @@ def read_sweep(out: Path, margin: float | None = None) -> list[TaskResult]:
                 lines.append(ModelResult(title, role, [row], None, []))
         lines.sort(key=lambda line: (ROLES.index(line.role), line.mean))
         found = resample_task(about, lines[0].rows[0]["metric"], seen, scored)
-        lines = [line._replace(estimate=estimate_line(found, line.name)) for line in lines]
+        for i, line in enumerate(lines):
+            if found is not None and line.name in found.models:
+                joint = found.estimate(line.name)
+                if joint.why_none == ONE_SEED:  # over examples alone
+                    joint = found.estimate_fixed(line.name)
+                lines[i] = line._replace(estimate=joint)
         better = metrics.HIGHER.get(lines[0].rows[0]["metric"], True)
         pairs.append(compare_lines(found, lines, higher=better))
         published = find_published(suite, task, split)
@@ -336,8 +335,5 @@ def _judge_panels(
 
 def read_sessions(out: Path) -> list[dict[str, Any]]:
     """The commands that wrote into the folder, oldest first."""
-    try:
-        found = json.loads((out / SESSIONS).read_text(encoding="utf-8"))["sessions"]
-        return [s for s in found if isinstance(s, dict)]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+    found = read_json_object(out / SESSIONS).get("sessions")
+    return [s for s in found if isinstance(s, dict)] if isinstance(found, list) else []

@@ -6,6 +6,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from genodiff.io.identity import hide_folders
+from genodiff.version import __version__
 
 
 def render_template(name: str, context: dict[str, Any]) -> str:
@@ -21,7 +22,7 @@ def render_template(name: str, context: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(name).render(context)
+    return environment.get_template(name).render(version=__version__, **context)
 
 
 def _finish(value: Any) -> Any:

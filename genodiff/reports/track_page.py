@@ -17,7 +17,6 @@ from genodiff.maps.track_values import BaseTracks, list_drawn
 from genodiff.reports.map_page import encode_numbers
 from genodiff.reports.shapes import GLYPHS
 from genodiff.reports.template import render_template
-from genodiff.version import __version__
 
 
 def render_track_page(
@@ -43,7 +42,7 @@ def render_track_page(
                     encode_numbers(np.ascontiguousarray(one.related[track.name], "<f4"))
                     for track in drawn
                 ],
-                "genes": [shift_gene(gene, one.start) for gene in some],
+                "genes": [_shift_gene(gene, one.start) for gene in some],
             }
             for one, some in zip(regions, genes or [[]] * len(regions), strict=True)
         ],
@@ -53,7 +52,6 @@ def render_track_page(
     return render_template(
         "tracks.html.jinja",
         {
-            "version": __version__,
             "name": _label(regions[0]) if len(regions) == 1 else f"{len(regions):,} regions",
             "has_genes": any(genes),
             "has_related": bool(told.get("relatives")),
@@ -65,7 +63,7 @@ def render_track_page(
     )
 
 
-def shift_gene(one: Gene, start: int) -> dict[str, Any]:
+def _shift_gene(one: Gene, start: int) -> dict[str, Any]:
     """A gene as the page's script reads it: places from the first base of the region, 0-based."""
     parts = {"exons": one.exons, "coding": one.coding}
     return {

@@ -30,22 +30,15 @@ SETS = [
 
 
 def drawn() -> dict[str, str]:
-    steps = list(range(1, 50))
+    steps, valid = list(range(1, 50)), [(20, 1.8, 0.02), (40, 1.6, math.nan)]
+    loss = [2.0 - s / 100 for s in steps]
     runs = [Series(s.role, s.name, [0.5, 0.3, 0.2, 0.0]) for s in SETS]
     js = [Series(s.role, s.name, [0.1, 0.2]) for s in SETS]
     words = [Series(s.role, s.name, [0.6, 0.4]) for s in SETS]
     return {
         "number_line": figures.draw_number_line([*LINES, MODEL], 0.75, "base"),
-        "curves": figures.draw_curves(
-            steps,
-            [2.0 - s / 100 for s in steps],
-            [(20, 1.8, 0.02), (40, 1.6, math.nan)],
-            LINES,
-            MODEL,
-        ),
-        "mask_rate": figures.draw_mask_rate_curve(
-            [0.25, 0.75], [1.0, 1.8], [0.01, 0.02], 1.4, LINES
-        ),
+        "curves": figures.draw_curves(steps, loss, valid, LINES, MODEL),
+        "mask_rate": figures.draw_mask_rate_curve([0.25, 0.75], [1, 1.8], [0.01, 0.02], 1.4, LINES),
         "trinucleotides": figures.draw_trinucleotides(["AAA", "AAC"], words),
         "distances": figures.draw_distances([1, 2], js),
         "gc": figures.gc_histogram(SETS),
@@ -119,11 +112,6 @@ def test_labels_that_are_spread_stand_apart_in_their_order(labels):
     needed = np.array([(sizes[a] + sizes[b]) / 2 for a, b in pairwise(order)])
     moved = spread_labels(places, sizes)
     assert (np.diff([moved[i] for i in order]) >= needed * 0.98).all()
-    inside = spread_labels(places, sizes, -1, 5)
-    assert all(
-        p - s / 2 + 1e-9 >= -1 and p + s / 2 - 1e-9 <= 5 for p, s in zip(inside, sizes, strict=True)
-    )
-    assert (np.diff([inside[i] for i in order]) >= needed * 0.9).all()
     if (np.diff([places[i] for i in order]) >= needed).all():
         assert moved == pytest.approx(places)
 

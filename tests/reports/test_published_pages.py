@@ -15,7 +15,7 @@ from genodiff.reports import html
 from genodiff.reports.benchmark import RESULTS, write_benchmark
 from genodiff.reports.folder import read_folder
 from genodiff.reports.template import render_template
-from genodiff.studies.comparison_page import name_for_others
+from genodiff.studies.compare_request import CompareRequest
 
 SECRET = "dr-strange"
 
@@ -76,20 +76,16 @@ def sweep(folder: Path) -> str:
     return text
 
 
-def comparison(_: Path) -> str:
-    names = [f"/home/{SECRET}/a/run", f"/home/{SECRET}/b/run"]
-    given = {"rows": [{"name": name} for name in names], "notes": [f"{names[0]} is new"]}
-    told = name_for_others(given)
-    assert [row["name"] for row in told["rows"]] == ["a/run", "b/run"]
-    assert told["notes"] == ["a/run is new"]
-    relative = {"rows": [{"name": "runs/a"}, {"name": "runs/b"}]}
-    assert name_for_others(relative) is relative
-    return json.dumps(told)
+def comparison(folder: Path) -> str:
+    runs = [make_run(folder / SECRET / name) for name in ("run", "a/run", "b/c")]
+    names = CompareRequest(runs).names
+    assert names == [f"{SECRET}/run", "a/run", "c"]
+    return ", ".join(names[1:])
 
 
 def any_other(_: Path) -> str:
     """Every other page is rendered by the same function."""
-    context = {"version": "0", "title": "t", "notes": [f"of /home/{SECRET}/g.fa"], "tables": [],
+    context = {"title": "t", "notes": [f"of /home/{SECRET}/g.fa"], "tables": [],
                "figures": []}  # fmt: skip
     return render_template("comparison.html.jinja", context)
 

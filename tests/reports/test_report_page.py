@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,7 +87,21 @@ def whole(tmp_path_factory, comparison):
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     """The same without a comparison."""
-    return html.render_page(read_folder(make_run(tmp_path_factory.mktemp("plain") / "run")))
+    return draw(tmp_path_factory.mktemp("plain") / "run")
+
+
+def draw(folder: Path, **changed: str | None) -> str:
+    """The page of a run folder of which some parts are others."""
+    return html.render_page(read_folder(make_run(folder, **changed)))
+
+
+def read(folder: Path, **changed: str | None) -> str:
+    """The text of such a page, which must be well-formed."""
+    return Page(draw(folder, **changed)).text
+
+
+def scores(**named: dict[str, object]) -> str:
+    return json.dumps({name.replace("_", " "): one for name, one in named.items()})
 
 
 def test_the_whole_page_is_well_formed_and_points_only_into_itself(whole):
@@ -105,28 +120,15 @@ def test_nothing_in_the_page_could_be_fetched(whole):
 
 
 def test_the_headline_says_the_bound_its_interval_and_the_three_lines(plain):
-    page = Page(plain)
-    for said in (
-        "1.372",
-        "1.352 to 1.392",
-        "80%",
-        "1.993",
-        "1.618",
-        "1.214",
-        "perplexity at most 2.588",
-    ):
-        assert said in page.text, said
+    text, lines = Page(plain).text, ("1.993", "1.618", "1.214")
+    for said in ("1.372", "1.352 to 1.392", "80%", *lines, "perplexity at most 2.588"):
+        assert said in text, said
 
 
-def other(**changes: object) -> dict[str, object]:
+def other() -> dict[str, object]:
     """An evaluation of another genome."""
-    return evaluation(2.037, source=None) | {
-        "fasta": "/data/ecoli.fa",
-        "fingerprint": "e" * 64,
-        "windows": 50,
-        "windows_total": 974,
-        **changes,
-    }
+    own = {"fasta": "/data/ecoli.fa", "fingerprint": "e" * 64, "windows": 50, "windows_total": 974}
+    return evaluation(2.037, source=None) | own
 
 
 OWN = json.dumps({"data": {"fingerprint": "a" * 64}})
@@ -134,14 +136,12 @@ OWN = json.dumps({"data": {"fingerprint": "a" * 64}})
 
 def test_the_figure_of_another_genome_is_never_the_headline(tmp_path):
     scored = json.dumps({"test of ecoli.fa": other()})
-    text = html.render_page(
-        read_folder(make_run(tmp_path / "run", eval_json=scored, provenance_json=OWN))
-    )
-    page = Page(text)
-    assert "The run's own test split has not been evaluated" in page.text
-    assert "genodiff eval run" in page.text
-    assert 'class="headline"' not in text
-    table = page.text.split("On other data", 1)[1]
+    page = draw(tmp_path / "run", eval_json=scored, provenance_json=OWN)
+    text = Page(page).text
+    assert "The run's own test split has not been evaluated" in text
+    assert "genodiff eval run" in text
+    assert 'class="headline"' not in page
+    table = text.split("On other data", 1)[1]
     assert "test of ecoli.fa" in table
     assert "≤ 2.037" in table
 
@@ -152,8 +152,7 @@ def test_a_note_stands_with_the_evaluation_that_it_is_of(tmp_path):
     )
     folder = read_folder(make_run(tmp_path / "run", eval_json=scored, provenance_json=OWN))
     assert folder.headline == "test"
-    text = html.render_page(folder)
-    head, table = Page(text).text.split("On other data", 1)
+    head, table = Page(html.render_page(folder)).text.split("On other data", 1)
     assert "Only 50 of 974" not in head
     assert "Only 50 of 974" in table
     assert "1.900" in head
@@ -161,29 +160,27 @@ def test_a_note_stands_with_the_evaluation_that_it_is_of(tmp_path):
 
 def test_the_fullest_evaluation_of_the_own_test_is_the_headline(tmp_path):
     look = evaluation(1.930) | {"windows": 20, "windows_total": 391, "markov_bits": {}}
-    scored = json.dumps({"valid": evaluation() | {"split": "valid"}, "look": look, "test": look})
+    scored = scores(valid=evaluation() | {"split": "valid"}, look=look, test=look)
     assert read_folder(make_run(tmp_path / "a", eval_json=scored)).evaluation is not None
     whole = json.dumps({"test, 20 of 391 windows": look, "test": evaluation()})
     folder = read_folder(make_run(tmp_path / "b", eval_json=whole))
     assert folder.headline == "test"
-    page = Page(html.render_page(folder))
-    assert "1.372" in page.text.split("Other evaluations", 1)[0]
-    assert "20 of 391" in page.text.split("Other evaluations", 1)[1]
+    head, table = Page(html.render_page(folder)).text.split("Other evaluations", 1)
+    assert "1.372" in head
+    assert "20 of 391" in table
 
 
 def test_an_exact_figure_is_not_called_a_bound(tmp_path):
-    scored = json.dumps({"test": evaluation() | {"figure": "exact"}})
-    page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=scored))))
-    assert "at most" not in page.text.split("Training", 2)[1]
-    assert "perplexity 2.588" in page.text
+    text = read(tmp_path / "run", eval_json=scores(test=evaluation() | {"figure": "exact"}))
+    assert "at most" not in text.split("Training", 2)[1]
+    assert "perplexity 2.588" in text
 
 
 def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path):
-    run = make_run(tmp_path / "run", eval_json=json.dumps({"test": evaluation(1.6, source=None)}))
-    page = Page(html.render_page(read_folder(run)))
+    text = read(tmp_path / "run", eval_json=scores(test=evaluation(1.6, source=None)))
     said = "0.018 bits below Markov 7 (1.618 bits): k-mer counts of the train split, both strands"
-    assert said in page.text
-    assert "gap closed" not in page.text
+    assert said in text
+    assert "gap closed" not in text
 
 
 def test_each_counted_line_is_called_what_it_is_and_the_interval_has_the_sign_of_its_figure(
@@ -192,13 +189,12 @@ def test_each_counted_line_is_called_what_it_is_and_the_interval_has_the_sign_of
     """The model has 1.6 bits and the line 1.1: 0.5 above it; the gap is of line minus model."""
     gap = {"bits": -0.5, "ci95": [-0.7, -0.3]}
     ahead = {"adaptive_mixture": {"bits": 1.1, "minus_model_bits": gap}}
-    scored = json.dumps({"test": evaluation(1.6, source=None) | ahead})
-    page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=scored))))
+    text = read(tmp_path / "run", eval_json=scores(test=evaluation(1.6, source=None) | ahead))
     assert (
         "It is 0.500 bits above the adaptive mixture (1.100 bits; paired 95 % interval 0.300 to "
         "0.700): contexts and copies of the train split, and of the split that is scored"
-    ) in page.text
-    assert "k-mer counts of the train split" not in page.text
+    ) in text
+    assert "k-mer counts of the train split" not in text
 
 
 def test_the_headline_names_the_figure_with_a_memory(tmp_path):
@@ -206,20 +202,18 @@ def test_the_headline_names_the_figure_with_a_memory(tmp_path):
     gap = {"bits": 0.4, "ci95": [0.3, 0.5]}
     recalled = evaluation(1.2, source=None) | {"memory": {"fingerprint": "f"}, "windows": 64}
     recalled |= {"without_memory": {"bits": 1.6, "minus_model_bits": gap}}
-    both = json.dumps({"test": alone, "test with memory": recalled})
-    page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=both))))
+    text = read(tmp_path / "run", eval_json=scores(test=alone, test_with_memory=recalled))
     assert (
         "With retrieval from its training genome it has at most 1.200 bits, alone 1.600 on the "
         "same masks (64 windows): retrieval gains 0.400, 95 % interval 0.300 to 0.500."
-    ) in page.text.split("Training", 2)[1]
+    ) in text.split("Training", 2)[1]
 
 
 def test_every_figure_has_a_caption_and_words_for_a_screen_reader(whole):
     page = Page(whole)
     assert page.tags.count("figure") == page.tags.count("figcaption") == 7
-    assert [value for key, value in page.attributes if key == "role"].count(
-        "img"
-    ) == page.tags.count("svg")
+    roles = [value for key, value in page.attributes if key == "role"]
+    assert roles.count("img") == page.tags.count("svg")
     labels = [value for key, value in page.attributes if key == "aria-label"]
     assert (
         "Bits per base: uniform 2.000, order 0 1.993, Markov 7 1.618, this model 1.372, "
@@ -233,30 +227,18 @@ def test_the_same_run_gives_the_same_bytes(tmp_path, comparison, whole):
 
 @pytest.mark.parametrize("missing", PART_FILES)
 def test_a_run_without_one_part_still_has_its_page(tmp_path, missing):
-    page = Page(
-        html.render_page(
-            read_folder(make_run(tmp_path / "run", **{missing.replace(".", "_"): None}))
-        )
-    )
-    told = {
-        "eval.json": "genodiff eval",
-        "samples.fa": "genodiff sample",
-        "metrics.csv": "genodiff train toy",
-    }
-    assert told.get(missing, "Configuration") in page.text
+    told = {"eval.json": "genodiff eval", "samples.fa": "genodiff sample"}
+    told["metrics.csv"] = "genodiff train toy"
+    text = read(tmp_path / "run", **{missing.replace(".", "_"): None})
+    assert told.get(missing, "Configuration") in text
 
 
 def test_a_run_that_has_only_begun_names_every_command_that_goes_on(tmp_path):
     nothing: dict[str, str | None] = {name.replace(".", "_"): None for name in PART_FILES}
-    page = Page(html.render_page(read_folder(make_run(tmp_path / "a run", **nothing))))
-    for command in (
-        "genodiff train toy --out",
-        "genodiff eval",
-        "genodiff sample --checkpoint",
-        "genodiff report",
-    ):
-        assert command in page.text
-    assert "genodiff eval 'a run'" in page.text, "a path with a space is quoted as a shell takes it"
+    text = read(tmp_path / "a run", **nothing)
+    for command in ("train toy --out", "eval", "sample --checkpoint", "report"):
+        assert f"genodiff {command}" in text
+    assert "genodiff eval 'a run'" in text, "a path with a space is quoted as a shell takes it"
 
 
 BROKEN = ["", "{", "[]", "null", '{"test": 3}', '{"test": {"split": "test"}}', "\x00\xff" * 9,
@@ -265,10 +247,9 @@ BROKEN = ["", "{", "[]", "null", '{"test": 3}', '{"test": {"split": "test"}}', "
 
 @pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
 def test_broken_parts_are_told_and_not_fatal(tmp_path, broken):
-    parts: dict[str, str | None] = {name.replace(".", "_"): broken for name in PART_FILES}
-    page = Page(html.render_page(read_folder(make_run(tmp_path / "run", **parts))))
-    assert "genodiff eval" in page.text
-    assert "could not be read" in page.text
+    text = read(tmp_path / "run", **{name.replace(".", "_"): broken for name in PART_FILES})
+    assert "genodiff eval" in text
+    assert "could not be read" in text
 
 
 @pytest.mark.parametrize("name", PART_FILES)
@@ -281,31 +262,22 @@ def test_one_broken_part_takes_no_other_with_it(tmp_path, name):
 
 
 def test_a_figure_that_is_no_number_is_told(tmp_path):
-    wrong = json.dumps(
-        {
-            "test": evaluation() | {"bits_per_base": "NaN"},
-            "valid": evaluation() | {"curve": [{"rate_lo": EVIL}]},
-        }
+    curve = [{"rate_lo": EVIL}]
+    wrong = scores(
+        test=evaluation() | {"bits_per_base": "NaN"}, valid=evaluation() | {"curve": curve}
     )
     folder = read_folder(make_run(tmp_path / "run", eval_json=wrong))
     assert not folder.evaluations
-    assert [t.split(":")[0] for t in folder.troubles] == [
-        "eval.json, split test",
-        "eval.json, split valid",
-    ]
+    told = [t.split(":")[0] for t in folder.troubles]
+    assert told == ["eval.json, split test", "eval.json, split valid"]
 
 
 def test_hostile_names_are_shown_and_never_run(tmp_path):
-    loud = json.dumps(
-        {
-            "test": evaluation()
-            | {"contigs": {EVIL: {"tokens": 5}}, "regions": {EVIL: {"tokens": 5}}, "split": EVIL}
-        }
-    )
+    loud = {"contigs": {EVIL: {"tokens": 5}}, "regions": {EVIL: {"tokens": 5}}, "split": EVIL}
     run = make_run(
         tmp_path / EVIL.replace("/", "\u2215"),
         config_yaml=CONFIG.replace("recipe: toy", f"recipe: '{EVIL}'"),
-        eval_json=loud,
+        eval_json=scores(test=evaluation() | loud),
         samples_fa=fasta(header=EVIL).replace("genodiff_000002", "<img/src=x/onerror=alert(1)>"),
         provenance_json=json.dumps({EVIL: {EVIL: EVIL}, "command": EVIL}),
         metrics_csv=metrics().replace("seconds", EVIL),
@@ -318,8 +290,7 @@ def test_hostile_names_are_shown_and_never_run(tmp_path):
 
 
 def test_letters_are_coloured_and_a_copy_of_the_text_is_the_sequence(tmp_path):
-    run = make_run(tmp_path / "run", samples_fa=">long\n" + "ACGTN" * 400 + "\n")
-    text = html.render_page(read_folder(run))
+    text = draw(tmp_path / "run", samples_fa=">long\n" + "ACGTN" * 400 + "\n")
     shown = re.search(r'<div class="seq"[^>]*>(.*?)</div>', text, flags=re.S)
     assert shown
     assert re.sub(r"<[^>]*>", "", shown[1]) == "ACGTN" * 240
@@ -344,19 +315,16 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 def test_a_very_long_run_makes_no_large_page(tmp_path):
     rows = metrics(2).splitlines()
     long = [rows[0], *(rows[1].replace("1,", f"{i},", 1) for i in range(1, 30_001))]
-    many = json.dumps(
-        {"test": evaluation() | {"contigs": {f"contig_{i}": {"tokens": i} for i in range(5_000)}}}
-    )
-    text = html.render_page(
-        read_folder(make_run(tmp_path / "run", metrics_csv="\n".join(long) + "\n", eval_json=many))
-    )
+    contigs = {f"contig_{i}": {"tokens": i} for i in range(5_000)}
+    many = scores(test=evaluation() | {"contigs": contigs})
+    text = draw(tmp_path / "run", metrics_csv="\n".join(long) + "\n", eval_json=many)
     assert len(text) < 400_000
     assert "the 40 largest of 5000" in Page(text).text
 
 
 def test_the_digest_that_parts_were_made_from_is_compared(tmp_path, plain):
     other = json.dumps({"weights_sha256": "f" * 64})
-    text = html.render_page(read_folder(make_run(tmp_path / "run", model_json=other)))
+    text = draw(tmp_path / "run", model_json=other)
     assert text.count("was made from other weights") == 2
     assert "other weights" not in plain
     assert DIGEST in json.dumps(evaluation())
@@ -366,5 +334,4 @@ def test_the_weights_of_soft_masked_bases_stand_in_the_page(tmp_path):
     found = evaluation()
     for bases, said in ((512, "weigh 0.1 in training and 1 in this"), (0, "No soft-masked")):
         found["soft_mask"] = {"trained_weight": 0.1, "scored_weight": 1, "bases": bases}
-        run = make_run(tmp_path / str(bases), eval_json=json.dumps({"test": found}))
-        assert said in Page(html.render_page(read_folder(run))).text
+        assert said in read(tmp_path / str(bases), eval_json=scores(test=found))
