@@ -60,12 +60,9 @@ class WindowDraws(NamedTuple):
     @classmethod
     def empty(cls, repeats: int, windows: int, *, memory: bool = False) -> "WindowDraws":
         """Of no draws yet."""
-        return cls(
-            np.zeros((2, repeats, windows)),
-            np.zeros((2, windows)),
-            np.zeros((repeats, windows)),
-            np.zeros((2, repeats, windows)) if memory else None,
-        )
+        nats, tokens, rate = ((2, repeats, windows), (2, windows), (repeats, windows))
+        without = np.zeros(nats) if memory else None
+        return cls(np.zeros(nats), np.zeros(tokens), np.zeros(rate), without)
 
     def put(self, repeat: int, windows: slice | NDArray[np.int64], found: Sequence[Floats]) -> None:
         """Put in what `measure_batch` found."""

@@ -155,7 +155,7 @@ from genodiff.evaluation.eval_data import (
 )
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.exact_order import OrderScorer, describe_order, measure_order, read_order
-from genodiff.evaluation.line_costs import LineClock, plan_lines
+from genodiff.evaluation.line_costs import make_clock, plan_lines
 from genodiff.evaluation.lines import markov_lines, measure_train_cover, source_nats
 from genodiff.evaluation.summary import summarise
 from genodiff.evaluation.window_memory import open_window_memory
@@ -254,27 +254,19 @@ def evaluate_dna(
     windows = choose_windows(model, all_windows, options, memory, taken=work.total, passes=passes)
     assert isinstance(windows, DnaWindows)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
-    repeats, seed, backbone = options.repeats, options.seed, model.backbone
+    objective, backbone, seed = model.objective, model.backbone, options.seed
+    how: Any = {"repeats": options.repeats, "seed": seed, "progress": progress}
     if draws is not None:
-        bound = draws.bound(model.objective)
-    elif options.context == "contig" and isinstance(model.objective, BlockDiffusion):
-        assert isinstance(backbone, Caduceus)
-        bound = measure_block_contigs(
-            model.objective, backbone, windows, repeats=repeats, seed=seed, progress=progress
-        )
+        bound = draws.bound(objective)
     elif options.context == "contig" and isinstance(backbone, Caduceus):
-        bound = measure_contig_bound(
-            model.diffusion,
-            partial(stream, backbone),
-            windows,
-            repeats=repeats,
-            seed=seed,
-            device=device,
-            progress=progress,
-        )
+        if isinstance(objective, BlockDiffusion):
+            bound = measure_block_contigs(objective, backbone, windows, **how)
+        else:
+            passes_of = partial(stream, backbone)
+            bound = measure_contig_bound(model.diffusion, passes_of, windows, device=device, **how)
     else:
-        batches = EvalBatches(windows, options.batch_size, seed, repeats)
-        bound = measure_bound(model.objective, backbone, batches, device, progress, memory)
+        batches = EvalBatches(windows, options.batch_size, seed, options.repeats)
+        bound = measure_bound(objective, backbone, batches, device, progress, memory)
     ordered = None if draws is None else draws.ordered
     if order is not None and ordered is None:
         kept = memory and memory.of(windows)
@@ -284,7 +276,7 @@ def evaluate_dna(
     train = train if work.markov else None
     if train is not None:
         with ProgressDisplay() as display:
-            markov = markov_lines(windows, work.mixture, train, LineClock(work, display).begin)
+            markov = markov_lines(windows, work.mixture, train, make_clock(work, display))
         # Nothing is copied in the toy genome. Its motifs follow one another, which makes chance
         # matches of 24 bases.
         cover = None if toy else measure_train_cover(windows, train)

@@ -43,23 +43,15 @@ def open_data(model: TrainedModel, options: EvalOptions = EvalOptions()) -> Eval
     """
     config = _data_config(model, options)
     try:
-        data = feed.open_data(
-            config,
-            model.run,
-            alphabet=model.alphabet,
-            offline=options.offline,
-            tell_splits=options.split != ALL,  # else how it was split is of no account
-        )
+        told = options.split != ALL  # else how it was split is of no account
+        how: dict[str, Any] = {"offline": options.offline, "tell_splits": told}
+        data = feed.open_data(config, model.run, alphabet=model.alphabet, **how)
         windows = data.cut(options.split)
     except DataError as fault:
         if options.bed is None and config.bed is not None and str(fault.file) == config.bed:
-            raise DataError(
-                fault.what,
-                file=fault.file,
-                line=fault.line,
-                record=fault.record,
-                fix="this is the BED that the run remembers; give another one with --bed",
-            ) from None
+            fix = "this is the BED that the run remembers; give another one with --bed"
+            where: dict[str, Any] = {"line": fault.line, "record": fault.record}
+            raise DataError(fault.what, file=fault.file, **where, fix=fix) from None
         raise
     return EvalData(data.recipe, data.store, windows, len(windows), data.tokenizer)
 
@@ -79,12 +71,8 @@ def _data_config(model: TrainedModel, options: EvalOptions) -> RunConfig:
         given |= {"recipe": OWN, "bed": None}
     elif options.bed is None and model.config.bed and not _is_own_file(model, options.fasta):
         given["bed"] = None
-        log.warning(
-            "%s: the run's BED (%s) is of another genome and is not applied; give this one's "
-            "with --bed",
-            options.fasta,
-            model.config.bed,
-        )
+        what = "%s: the run's BED (%s) is of another genome and is not applied; give this one's"
+        log.warning(f"{what} with --bed", options.fasta, model.config.bed)
     return model.config.model_copy(update=given)
 
 

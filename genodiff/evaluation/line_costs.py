@@ -6,6 +6,7 @@ cache costs nothing.
 
 import logging
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -110,23 +111,22 @@ def count_known_bases(store: Store) -> int:
     return train.n_bases - int((count_before(end) - count_before(start)).sum())
 
 
-class LineClock:
-    """Tells how long the counting of lines takes, before it and stage by stage."""
+def make_clock(plan: LinePlan, display: ProgressDisplay) -> Callable[[str], None]:
+    """Tell how long the counting of lines takes; the function tells it of a stage that begins.
 
-    def __init__(self, plan: LinePlan, display: ProgressDisplay) -> None:
-        self._plan, self._display = plan, display
-        self._began = time.monotonic()
-        if plan.total >= _TOLD:
-            shown = format_duration(plan.total)
-            log.info("counting the baselines, about %s; --no-baselines leaves them out", shown)
+    That is how long it is to the end, at the pace of the stages before.
+    """
+    began = time.monotonic()
+    if plan.total < _TOLD:
+        return lambda stage: None
+    shown = format_duration(plan.total)
+    log.info("counting the baselines, about %s; --no-baselines leaves them out", shown)
 
-    def begin(self, stage: str) -> None:
-        """Tell that a stage begins, and how long it is to the end at the pace of those before."""
-        if self._plan.total < _TOLD:
-            return
-        at = STAGES.index(stage)
-        done = sum(self._plan.seconds.get(name, 0.0) for name in STAGES[:at])
-        pace = (time.monotonic() - self._began) / done if done else 1.0
-        left = format_duration((self._plan.total - done) * pace)
+    def begin(stage: str) -> None:
+        done = sum(plan.seconds.get(name, 0.0) for name in STAGES[: STAGES.index(stage)])
+        pace = (time.monotonic() - began) / done if done else 1.0
+        left = format_duration((plan.total - done) * pace)
         line = next((line.title for line in LINES if line.name == stage), "Markov lines")
-        self._display.show(f"counting: {line} · {left} to go", done, self._plan.total or None)
+        display.show(f"counting: {line} · {left} to go", done, plan.total or None)
+
+    return begin

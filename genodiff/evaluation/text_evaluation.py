@@ -83,6 +83,8 @@ def evaluate_text(
     bits = per_token.scaled(BITS)
     drawn = found.drawn.sum(0)
     ngrams = ngram_nats(store, windows) if options.baselines else None
+    lines = {} if ngrams is None else {str(k): line for k, line in enumerate(ngrams.nats)}
+    gaps = {k: ratio(line - nats, size).scaled(BITS) for k, line in lines.items()}
     return {
         "domain": TEXT.name,
         **describe_request(model, options),
@@ -111,7 +113,13 @@ def evaluate_text(
         if (ends := per_token.ends()) is None
         else [math.exp(end) for end in ends],
         "uniform_bits": math.log2(len(store.vocabulary.targets)) * float(tokens.sum() / size.sum()),
-        **_ngram_keys(ngrams, nats, tokens, size),
+        "markov_bits": {k: float(line.sum() / size.sum()) * BITS for k, line in lines.items()},
+        "markov_perplexity": {k: math.exp(x.sum() / tokens.sum()) for k, x in lines.items()},
+        "markov_minus_model_bits": {
+            k: {"bits": gap.value, "ci95": gap.ends()} for k, gap in gaps.items()
+        },
+        "markov_pseudo": [] if ngrams is None else ngrams.lambdas,
+        "markov_tokens": 0 if ngrams is None else ngrams.tokens,
         "source_bits": None,
         "curve": rate_curve(drawn, tokens, found.rate),
         **describe_work(device, began),
@@ -165,21 +173,3 @@ def _stretches(store: TextStore, split: str) -> list[NDArray[Any]]:
         store.flat[a:b]
         for a, b in zip(start.tolist(), (start + i.end - i.start).tolist(), strict=True)
     ]
-
-
-def _ngram_keys(
-    found: NgramLines | None, nats: Floats, tokens: Floats, size: Floats
-) -> dict[str, Any]:
-    lines = [] if found is None else list(enumerate(found.nats))
-    differences = {str(k): ratio(line - nats, size).scaled(BITS) for k, line in lines}
-    return {
-        "markov_bits": {str(k): float(line.sum() / size.sum()) * BITS for k, line in lines},
-        "markov_perplexity": {
-            str(k): math.exp(float(line.sum() / tokens.sum())) for k, line in lines
-        },
-        "markov_minus_model_bits": {
-            k: {"bits": d.value, "ci95": d.ends()} for k, d in differences.items()
-        },
-        "markov_pseudo": [] if found is None else found.lambdas,
-        "markov_tokens": 0 if found is None else found.tokens,
-    }

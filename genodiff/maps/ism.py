@@ -38,7 +38,6 @@ from genodiff.runs.trained_model import TrainedModel, name_relatives
 from genodiff.runs.training_memory import OwnLoci, name_memory, open_loci
 from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
-from genodiff.scoring.variant_windows import Contigs
 
 if TYPE_CHECKING:
     from genodiff.finetuning.fitted_model import FittedModel
@@ -56,40 +55,6 @@ def count_saturation(regions: Sequence[MapRegion], *, oracle: bool = False) -> i
     """How many evaluations of the network the rows of `regions` take."""
     sites = [int((region.columns >= 0).sum()) for region in regions]
     return sum(3 * n + 1 if n else 0 for n in sites) if oracle else sum(sites)
-
-
-def score_saturation(
-    model: TrainedModel,
-    genome: Contigs,
-    regions: Sequence[MapRegion],
-    *,
-    context: int | None = None,
-    batch_size: int = 8,
-    skip: int = 0,
-    loci: OwnLoci | None = None,
-) -> Iterator[Row]:
-    """A row (4,) for each site of each region, in their order, in nats.
-
-    `context` is in bases, None for the trained length. The first `skip` sites are left out.
-    `loci` is a memory that the network is given. Raises `UsageError` for a model of text or one
-    that reads from left to right.
-    """
-    options = ScoreOptions(
-        method="llr", exact=True, context=context, batch_size=batch_size, memory="off"
-    )
-    sites = [(region, place) for region in regions for place in range(len(region.letters))]
-    for first in range(skip, len(sites), _SITES):
-        some = sites[first : first + _SITES]
-        alleles = [allele for site in some for _, allele in list_substitutions(*site)]
-        scores = score_alleles(model, genome, alleles, options, loci)
-        for region, place in some:
-            row = np.full(4, np.nan)
-            if region.letters[place] in BASES:
-                row[BASES.index(region.letters[place])] = 0.0
-            for column, _ in list_substitutions(region, place):
-                value = next(scores).value
-                row[column] = np.nan if value is None else value
-            yield row
 
 
 def list_substitutions(region: MapRegion, place: int) -> list[tuple[int, Allele]]:
@@ -182,15 +147,29 @@ class SaturationReader(MapReader):
         }  # fmt: skip
 
     def rows(self, skip: int) -> Iterator[bytes]:
-        asked = self._asked
-        if self._oracle is not None:
-            rows = score_oracle(self._oracle, self._regions, skip=skip)
-        else:
-            rows = score_saturation(
-                self._model, self._genome, self._regions, context=asked.context,
-                batch_size=asked.batch_size, skip=skip, loci=self._loci,
-            )  # fmt: skip
+        oracle, regions = self._oracle, self._regions
+        rows = self._score(skip) if oracle is None else score_oracle(oracle, regions, skip=skip)
         return (row.tobytes() for row in rows)
+
+    def _score(self, skip: int) -> Iterator[Row]:
+        """A row (4,) for each site of each region, in their order, in nats."""
+        context, batch_size = self._asked.context, self._asked.batch_size
+        options = ScoreOptions(
+            method="llr", exact=True, context=context, batch_size=batch_size, memory="off"
+        )
+        sites = [(region, at) for region in self._regions for at in range(len(region.letters))]
+        for first in range(skip, len(sites), _SITES):
+            some = sites[first : first + _SITES]
+            alleles = [allele for site in some for _, allele in list_substitutions(*site)]
+            scores = score_alleles(self._model, self._genome, alleles, options, self._loci)
+            for region, place in some:
+                row = np.full(4, np.nan)
+                if region.letters[place] in BASES:
+                    row[BASES.index(region.letters[place])] = 0.0
+                for column, _ in list_substitutions(region, place):
+                    value = next(scores).value
+                    row[column] = np.nan if value is None else value
+                yield row
 
     def split(self, rows: Sequence[bytes]) -> list[SaturationMap]:
         scores = np.frombuffer(b"".join(rows)).reshape(-1, 4)

@@ -61,17 +61,11 @@ def make_saturation_frame(maps: Sequence[SaturationMap]) -> pl.DataFrame:
     """
     parts = []
     for one in maps:
-        columns = one.region.columns
+        columns, letters = one.region.columns, np.array(list(BASES))
         place, alt = np.nonzero((columns[:, None] >= 0) & (columns[:, None] != np.arange(4)))
-        letters = np.array(list(BASES))
-        parts.append(
-            {
-                "pos": one.region.positions[place] + 1,
-                "ref": letters[columns[place]],
-                "alt": letters[alt],
-                "score": one.score[alt, place],
-            }
-        )
+        pos, ref = one.region.positions[place] + 1, letters[columns[place]]
+        score = one.score[alt, place]
+        parts.append({"pos": pos, "ref": ref, "alt": letters[alt], "score": score})
     schema = {"pos": pl.Int64, "ref": pl.String, "alt": pl.String, "score": pl.Float64}
     return _join([one.region for one in maps], parts, schema)
 

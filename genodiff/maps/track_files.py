@@ -56,9 +56,19 @@ def name_contigs(contigs: Mapping[str, int], genome: str | None) -> dict[str, st
             unknown.append(name)
             found = name
         elif sizes and sizes.get(found, length) != length:
-            other.append(found)
+            other.append((length, found))
         names[name] = found
-    _report_names(names, unknown, other, genome, contigs, sizes)
+    if renamed := [(old, new) for old, new in names.items() if old != new]:
+        n = format_count(len(renamed), "contig")
+        log.info("%s renamed as in %s: '%s' is now %s", n, genome, *renamed[0])
+    if unknown:
+        more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
+        what = "'%s'%s could not be matched to a contig of %s: its browser will not show it"
+        log.warning(what, unknown[0], more, genome)
+    if other:
+        ours, name = other[0]
+        what = "%s has %s bases here and %s in %s: is it that assembly?"
+        log.warning(what, name, f"{ours:,}", f"{sizes[name]:,}", genome)
     return names
 
 
@@ -72,25 +82,6 @@ def _find_name(name: str, length: int, genome: str, sizes: Mapping[str, int]) ->
     if CHROMOSOME.fullmatch(bare):
         return f"chr{bare}" if not sizes or f"chr{bare}" in sizes else None
     return name if bare != name else None
-
-
-def _report_names(
-    names: Mapping[str, str], unknown: Sequence[str], other: Sequence[str], genome: str,
-    contigs: Mapping[str, int], sizes: Mapping[str, int],
-) -> None:  # fmt: skip
-    renamed = [(old, new) for old, new in names.items() if old != new]
-    if renamed:
-        n = format_count(len(renamed), "contig")
-        log.info("%s renamed as in %s: '%s' is now %s", n, genome, *renamed[0])
-    if unknown:
-        more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
-        what = "'%s'%s could not be matched to a contig of %s: its browser will not show it"
-        log.warning(what, unknown[0], more, genome)
-    if other:
-        name = other[0]
-        ours = next(n for old, n in contigs.items() if names[old] == name)
-        what = "%s has %s bases here and %s in %s: is it that assembly?"
-        log.warning(what, name, f"{ours:,}", f"{sizes[name]:,}", genome)
 
 
 def rename_blocks(

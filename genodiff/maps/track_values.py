@@ -27,7 +27,7 @@ tracks: it is drawn on the page and the picture alone.
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
@@ -71,6 +71,11 @@ class BaseTracks:
     def end(self) -> int:
         """The last base + 1."""
         return self.start + len(self.letters)
+
+    @property
+    def label(self) -> str:
+        """The interval as samtools writes it."""
+        return f"{self.contig}:{self.start + 1:,}-{self.end:,}"
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -336,11 +341,3 @@ def read_rows(
         least = min((float(np.nanmin(one, initial=0.0)) for one in values), default=0.0)
         rows.append(ValueRow(name, (least, max(1.0, math.ceil(most - _ROUNDED))), values))
     return rows
-
-
-def add_rows(regions: Sequence[BaseTracks], rows: Sequence[ValueRow]) -> list[BaseTracks]:
-    """The tracks of each interval, with the rows' values among what is drawn."""
-    return [
-        replace(one, related={**one.related, **{row.name: row.values[i] for row in rows}})
-        for i, one in enumerate(regions)
-    ]

@@ -35,7 +35,6 @@ from genodiff.maps.track_reader import (
 from genodiff.maps.track_values import (
     BaseTracks,
     ValueRow,
-    add_rows,
     count_tracks,
     find_genes,
     find_tracks,
@@ -231,8 +230,11 @@ def write_folder(
         raise EmptyOutputError(what, file=told["fasta"]["path"], fix="give regions that are not N")
 
     def draw(path: Path) -> None:
-        joined = add_rows(list(join_intervals(blocks(), run.intervals)), rows)
         beside = [(one.name, one.limits) for one in rows]
+        joined = [
+            replace(one, related={**one.related, **{row.name: row.values[i] for row in rows}})
+            for i, one in enumerate(join_intervals(blocks(), run.intervals))
+        ]
         _draw(path, joined, {**told, "beside": beside}, genes)
 
     def describe(folder: Path, names: Mapping[str, str]) -> dict[str, Any]:

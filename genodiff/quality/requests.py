@@ -129,7 +129,7 @@ class ScorecardRequest(Request[dict[str, Any]]):
 
     def show(self, answer: Any) -> None:
         """The figures as a table, and what is off."""
-        find_named("genodiff.quality.terminal:show_scorecard")(answer)
+        find_named("genodiff.quality.scorecard_figures:show_scorecard")(answer)
 
 
 def is_run(given: Any) -> bool:

@@ -234,16 +234,12 @@ def compare_motifs(
     rows = []
     for i, motif in enumerate(motifs):
         se = measure_spread(without[:, i].tolist()) if len(without) > 1 else None
-        rows.append(
-            {
-                "id": motif.id,
-                "name": motif.name,
-                "samples": float(1000 * a[i] / max(a[-1], 1)),
-                "real": float(1000 * b[i] / max(b[-1], 1)),
-                "log2_ratio": float(value[i]),
-                "se": se,
-            }
-        )
+        rates = {
+            name: float(1000 * part[i] / max(part[-1], 1))
+            for name, part in (("samples", a), ("real", b))
+        }
+        ratio = {"log2_ratio": float(value[i]), "se": se}
+        rows.append({"id": motif.id, "name": motif.name, **rates, **ratio})
     return sorted(rows, key=lambda row: -abs(row["log2_ratio"]) / (row["se"] or 1e9))
 
 

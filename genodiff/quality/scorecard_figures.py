@@ -8,6 +8,13 @@ can tell the samples from real DNA.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from genodiff.errors import format_count
+
 Part = Mapping[str, Any]
 _GRAVEST = ("train", "diversity", "discriminator", "words", "motifs", "embedding", "frames")
 
@@ -157,3 +164,22 @@ def list_sample_findings(sets: Mapping[str, Part]) -> list[dict[str, str]]:
         says = f"{mine['duplicates']:,} samples are duplicated, on either strand"
         found.insert(0, {"figure": "duplicates", "says": says})
     return found
+
+
+def show_scorecard(found: dict[str, Any]) -> None:
+    """Print the figures of samples, and what is said of them."""
+    console = Console()
+    sets = found["sets"]
+    compared = format_count(found["compared"], "sequence")
+    title = f"{compared} of {found['length']:,} bases each, against as many"
+    table = Table(title=f"{title} real ones", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
+    for name in sets:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in list_scorecard_rows(sets):
+        table.add_row(row.title, *map(escape, row.cells))
+    said = [f"{one['figure']}: {one['says']}" for one in found["findings"]]
+    console.print(table)
+    nothing = "no figure differs from its baseline (few or short samples cannot show much)"
+    for line in said or [nothing]:
+        console.print(line, markup=False, highlight=False)

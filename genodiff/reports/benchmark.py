@@ -57,15 +57,9 @@ def write_benchmark(out: Path, margin: float | None = None) -> WrittenBenchmark:
 
 def render_page(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]], name: str) -> str:
     """report.html as text."""
-    return render_template(
-        "benchmark.html.jinja",
-        {
-            "name": name,
-            "panels": [_shown(p, i) for i, p in enumerate(panels)],
-            "sessions": list(sessions),
-            "how": HOW,
-        },
-    )
+    shown = [_shown(p, i) for i, p in enumerate(panels)]
+    context = {"name": name, "panels": shown, "sessions": list(sessions), "how": HOW}
+    return render_template("benchmark.html.jinja", context)
 
 
 def _shown(panel: TaskResult, number: int) -> dict[str, Any]:

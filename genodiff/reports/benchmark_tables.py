@@ -135,15 +135,9 @@ def make_table_rows(panel: TaskResult) -> list[dict[str, str]]:
     for value in sorted(panel.published, key=lambda v: (v.metric, v.mean)):
         shown = f"{value.mean:.3f}" + ("" if value.range is None else f" ± {value.range:.3f}")
         shown += f" ({value.metric})" * bool(value.metric)
-        rows.append(
-            {
-                "role": "published",
-                "name": value.name,
-                "value": shown,
-                **empty,
-                "setting": "; ".join(filter(None, (value.note, value.source))),
-            }
-        )
+        setting = "; ".join(filter(None, (value.note, value.source)))
+        own = {"role": "published", "name": value.name, "value": shown, "setting": setting}
+        rows.append(own | empty)
     return rows
 
 
@@ -202,13 +196,8 @@ def audit_text(panel: TaskResult) -> list[str]:
 
 def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]) -> list[str]:
     """RESULTS.md as lines."""
-    out = [
-        "# Fine-tuning results",
-        "",
-        HOW,
-        "The test part is scored once for each line and seed; validation alone chose a line's "
-        "epoch, head and searched settings.",
-    ]
+    scored = "The test part is scored once for each line and seed; validation alone chose a line's"
+    out = ["# Fine-tuning results", "", HOW, f"{scored} epoch, head and searched settings."]
     for split in dict.fromkeys((p.suite, p.split) for p in panels):
         some = [p for p in panels if (p.suite, p.split) == split]
         names = list(dict.fromkeys(line.name for p in some for line in p.lines))

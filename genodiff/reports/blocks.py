@@ -187,16 +187,14 @@ def describe_training(folder: RunParts) -> str:
         name: next((x for x in reversed(column) if math.isfinite(x)), None)
         for name, column in m.items()
     }
-    parts = []
-    if (step := last.get("step")) is not None:
-        parts.append(f"{step:,.0f} steps")
-    if (tokens := last.get("tokens")) is not None:
-        parts.append(f"{tokens:,.0f} tokens")
-    if (seconds := last.get("seconds")) is not None:
-        parts.append(describe_duration(seconds))
-        if tokens and seconds > 0:
-            parts.append(f"{tokens / seconds:,.0f} tokens/s")
-    return " · ".join(parts)
+    step, tokens, seconds = (last.get(name) for name in ("step", "tokens", "seconds"))
+    parts = [
+        "" if step is None else f"{step:,.0f} steps",
+        "" if tokens is None else f"{tokens:,.0f} tokens",
+        "" if seconds is None else describe_duration(seconds),
+        f"{tokens / seconds:,.0f} tokens/s" if tokens and seconds and seconds > 0 else "",
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def describe_duration(seconds: float) -> str:
@@ -231,9 +229,8 @@ def _group_row(name: str, g: Group, what: str = "") -> dict[str, str]:
 
 def list_region_rows(e: Evaluation) -> list[dict[str, str]]:
     """Bases by class; a class without bases is left out."""
-    k = e.repeat_kmer or 24
     return [
-        _group_row(name.replace("_", " "), g, _REGIONS.get(name, "").format(k=k))
+        _group_row(name.replace("_", " "), g, _REGIONS.get(name, "").format(k=e.repeat_kmer or 24))
         for name, g in e.regions.items()
         if g is not None and g.tokens
     ]

@@ -47,7 +47,7 @@ def render_constraint_page(
                  f"{one.lod:.1f}", f"{one.q:.2g}")
                 for one in strongest[:MOST_ELEMENTS]
             ],
-            "place": "" if around is None else _name_place(around),
+            "place": "" if around is None else around.label,
             "profile": draw_profile(around, strongest) if around is not None else "",
             "by_class": draw_classes(classes) if classes else "",
             "classes": [_describe_class(one) for one in classes],
@@ -89,10 +89,6 @@ def _list_facts(told: Mapping[str, Any]) -> list[tuple[str, str]]:
     return facts
 
 
-def _name_place(one: BaseTracks) -> str:
-    return f"{one.contig}:{one.start + 1:,}-{one.start + len(one.letters):,}"
-
-
 def draw_profile(around: BaseTracks, elements: Sequence[Element]) -> Markup:
     """The probability of the slow classes and `rs` around an element, elements as bars below."""
     at = around.start + 1 + np.arange(len(around.letters))
@@ -113,7 +109,7 @@ def draw_profile(around: BaseTracks, elements: Sequence[Element]) -> Markup:
         return top + move(draw_chart(low, x, Axis("rs", floor, room=24), width, 75), 0, 105)
 
     return draw_both_widths(
-        f"Probability of conservation and rejected substitutions, {_name_place(around)}", draw
+        f"Probability of conservation and rejected substitutions, {around.label}", draw
     )
 
 

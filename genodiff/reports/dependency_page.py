@@ -39,13 +39,9 @@ def _list_shapes(one: PairMap, told: Mapping[str, Any], genes: Sequence[Gene]) -
     n = len(one.region.letters)
     cell, shapes = min(_LARGEST_CELL, _SIDE / n), list[Shape]()
     if cell >= _SMALLEST_LETTER:
-        shapes += list_logo_shapes(
-            weigh_by_information(np.log(np.maximum(one.p.T, 1e-300))),
-            first=one.region.first,
-            column=cell,
-            height=_LOGO_HEIGHT,
-        )
-        shapes = move(shapes, 0, -_LOGO_HEIGHT - _LOGO_EDGES)
+        heights, first = weigh_by_information(np.log(np.maximum(one.p.T, 1e-300))), one.region.first
+        logo = list_logo_shapes(heights, first=first, column=cell, height=_LOGO_HEIGHT)
+        shapes = move(logo, 0, -_LOGO_HEIGHT - _LOGO_EDGES)
     shapes += _list_square(one, cell, told["unit"])
     below = find_frame(shapes)
     return shapes + draw_region_genes(genes, one.region, cell, below.top + below.height + 4)

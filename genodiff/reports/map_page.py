@@ -68,18 +68,10 @@ class MapDrawer(NamedTuple):
             )  # fmt: skip
         # "<" would end the script early
         data = json.dumps({"unit": told["unit"], "maps": numbers}).replace("<", "\\u003c")
-        alone = sections[0]["region"].title
-        return render_template(
-            "map.html.jinja",
-            {
-                "verb": self.verb,
-                "title": self.title.lower(),
-                "name": alone if len(sections) == 1 else f"{len(sections)} regions",
-                "facts": _list_facts(told),
-                "sections": sections,
-                "data": Markup(data),
-            },
-        )
+        name = maps[0].region.title if len(maps) == 1 else f"{len(maps)} regions"
+        context = {"verb": self.verb, "title": self.title.lower(), "name": name}
+        context |= {"facts": _list_facts(told), "sections": sections, "data": Markup(data)}
+        return render_template("map.html.jinja", context)
 
 
 def _list_facts(told: Told) -> list[tuple[str, str]]:

@@ -52,11 +52,11 @@ def render_track_page(
     return render_template(
         "tracks.html.jinja",
         {
-            "name": _label(regions[0]) if len(regions) == 1 else f"{len(regions):,} regions",
+            "name": regions[0].label if len(regions) == 1 else f"{len(regions):,} regions",
             "has_genes": any(genes),
             "has_related": bool(told.get("relatives")),
             "has_values": bool(told.get("tracks")),
-            "labels": [_label(one) for one in regions],
+            "labels": [one.label for one in regions],
             "facts": _list_facts(regions, told),
             "data": Markup(text),
         },
@@ -100,7 +100,3 @@ def _list_facts(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> list[
         )
         facts.append(("effect of masking several at once", text))
     return facts
-
-
-def _label(one: BaseTracks) -> str:
-    return f"{one.contig}:{one.start + 1:,}-{one.end:,}"

@@ -34,7 +34,6 @@ def list_track_picture(
     """The shapes of a region, with a line above that says what they are, and a title."""
     n = len(one.letters)
     scale = min(_CELL, _WIDTH / n)
-    place = f"{one.contig}:{one.start + 1:,}-{one.end:,}"
     shapes: list[Shape] = []
     if scale >= _READABLE:
         for column, letter in zip(find_columns(one.letters), one.letters, strict=True):
@@ -63,7 +62,7 @@ def list_track_picture(
     top = max(top, bottom)
     shapes += draw_numbers(one.start + 1, n, scale, top - 4)
     shapes += draw_genes(genes, one.start, one.end, scale, top + 8)
-    return put_head(shapes, f"{place} · {told['checkpoint']}"), f"Tracks of {place}"
+    return put_head(shapes, f"{one.label} · {told['checkpoint']}"), f"Tracks of {one.label}"
 
 
 def find_limits(one: BaseTracks) -> dict[str, Limits]:

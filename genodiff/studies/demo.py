@@ -40,6 +40,7 @@ SAMPLES, LENGTH, STEPS = 32, 512, 128
 REPEATS = 4
 TRAINING = 0.7
 """Share of a limit of time that training may take."""
+_FIX = "run `genodiff doctor`; if it finds nothing, this is a bug"
 _OTHER = 10.0  # seconds: counted lines, the report
 _PARTS = (1, 2, 4, 8, 16)  # what is scored and sampled is divided by one of these
 SETTINGS: dict[str, Any] = {
@@ -128,17 +129,10 @@ def run_demo(
     records, bases = _sampled(model, out, max(2, STEPS // part))
     log.info("%s: writing the report", out)
     write_report(out)
-    closed = measure_gap_closed(scored)
-    return DemoResult(
-        out,
-        done.step,
-        chosen.train.max_steps or done.step,
-        scored,
-        math.nan if closed is None else closed,
-        records,
-        bases,
-        time.monotonic() - began,
-    )
+    closed, total = measure_gap_closed(scored), chosen.train.max_steps or done.step
+    share = math.nan if closed is None else closed
+    seconds = time.monotonic() - began
+    return DemoResult(out, done.step, total, scored, share, records, bases, seconds)
 
 
 def choose_part(left: float, full: float) -> int:
@@ -173,13 +167,11 @@ def judge(outcome: DemoResult) -> None:
     """
     e = outcome.evaluation
     if is_below_source(e):
-        raise GenodiffError(
+        what = (
             f"the bound, {e.bits_per_base:.4f} bits per base, is below the source's "
-            f"{e.source_bits:.4f} by more than its "
-            "interval, which cannot be: something leaks",
-            file=outcome.run,
-            fix="run `genodiff doctor`; if it finds nothing, this is a bug",
+            f"{e.source_bits:.4f} by more than its interval, which cannot be: something leaks"
         )
+        raise GenodiffError(what, file=outcome.run, fix=_FIX)
     found = read_folder(outcome.run).samples or []
     if len(found) != SAMPLES or any(
         len(s.sequence) != LENGTH or set(s.sequence) - BASES for s in found
@@ -187,12 +179,8 @@ def judge(outcome: DemoResult) -> None:
         what = f"is not {SAMPLES} sequences of {LENGTH} letters A, C, G and T"
         raise GenodiffError(what, file=outcome.run / "samples.fa", fix="run `genodiff doctor`")
     if outcome.steps >= outcome.max_steps and not outcome.closed >= GOAL:
-        raise GenodiffError(
-            f"the model has closed {outcome.closed:.0%} of the gap from order 0 to the source, "
-            f"less than {GOAL:.0%}",
-            file=outcome.run,
-            fix="run `genodiff doctor`; if it finds nothing, this is a bug",
-        )
+        what = f"the model has closed {outcome.closed:.0%} of the gap from order 0 to the source"
+        raise GenodiffError(f"{what}, less than {GOAL:.0%}", file=outcome.run, fix=_FIX)
 
 
 def _evaluated(model: TrainedModel, out: Path, offline: bool, repeats: int) -> Evaluation:
@@ -200,17 +188,12 @@ def _evaluated(model: TrainedModel, out: Path, offline: bool, repeats: int) -> E
     if (found := _find_evaluation(model, out)) is not None:
         return found
     log.info("%s: evaluating on the held-out contig", out)
-    write_evaluation(
-        out,
-        evaluate(
-            model, "test", repeats=repeats, batch_size=64, seed=model.config.seed, offline=offline
-        ),
-    )
+    how: dict[str, Any] = {"repeats": repeats, "batch_size": 64, "offline": offline}
+    write_evaluation(out, evaluate(model, "test", seed=model.config.seed, **how))
     found = _find_evaluation(model, out)
     if found is None:
-        raise GenodiffError(
-            "holds no score of the test split", file=out / EVAL, fix="run the demo again"
-        )
+        what = "holds no score of the test split"
+        raise GenodiffError(what, file=out / EVAL, fix="run the demo again")
     return found
 
 

@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
-from genodiff.errors import UsageError
+from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_folder, check_target, read_json_object
 from genodiff.jobs.options import Device, Force, Margin, Offline, Plan
 from genodiff.jobs.request import Option, Request, find_named, list_fields
 from genodiff.jobs.verbs import verb
-from genodiff.runs.run_paths import check_input
+from genodiff.runs.run_paths import check_input, locate
 from genodiff.tasks.split_names import Level, OwnSplit, Split, choose_split, refuse_single_table
 from genodiff.tasks.suite_files import describe_suites, list_suite_files
 
@@ -352,6 +352,36 @@ class SuiteRequest(SweepRequest):
     def list_variants(cls) -> dict[str, str]:
         """The suites, with what each is."""
         return describe_suites()
+
+
+@verb("finetune report", function="")
+@dataclass(frozen=True, kw_only=True)
+class SweepReportRequest(Request[list[Path]]):
+    """Write RESULTS.md and report.html of a sweep again."""
+
+    json_help: ClassVar[str] = ""
+
+    out: Annotated[Path | str, Option("Folder of a sweep.", ("--out",), is_word=True)] = field(
+        kw_only=False
+    )
+    margin: Margin = None
+    force: Force = False
+
+    def answer(self, *given: Any) -> list[Path]:
+        """Their paths. Raises `DataError` for a folder that is no sweep's, `UsageError`."""
+        folder = locate(self.out, there=False)
+        if not (folder / "results.jsonl").exists():
+            raise DataError("holds no results.jsonl", file=folder, fix="give the folder of a sweep")
+        for name in PAGES:
+            check_target(folder / name, force=self.force)
+        write = find_named("genodiff.reports.benchmark:write_benchmark")
+        files: list[Path] = write(folder, self.margin).files
+        return files
+
+    def show(self, answer: Any) -> None:
+        """Where the pages are."""
+        for path in answer:
+            _log.info("%s", path)
 
 
 def is_sweep(folder: Path) -> bool:

@@ -11,7 +11,7 @@ from genodiff.finetuning.estimate import format_estimate
 from genodiff.finetuning.scored_unit import read_predictions
 from genodiff.reports.sweep_results import format_summary
 from genodiff.studies.audit_request import AuditRequest, SuiteListRequest
-from genodiff.studies.sweep_report_request import SweepReportRequest
+from genodiff.studies.sweep_request import SweepReportRequest
 from genodiff.tasks.audit import list_warnings
 from tests.commands import command, succeed
 from tests.finetuning.motif_task import write_tables

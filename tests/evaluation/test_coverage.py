@@ -24,6 +24,8 @@ from genodiff.evaluation.summary import summarise
 from tests.evaluation.test_score_bound import scored
 
 BASES, WINDOW = 60_000, 1_000
+WORLDS = [(2, 4, None), (2, 6, 5000), (2, 3, 3000), (4, 1, None), (4, 3, 3000), (4, 4, None)]
+WORLDS += [(4, 6, 5000)]
 DIFFUSION = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
 
 
@@ -82,9 +84,8 @@ def evaluate_contig(group: int, repeats: int, seed: int, block: int | None) -> d
         x0 = torch.from_numpy(flat[start : start + len(xt)].copy())[None]
         yield 0, make_denoiser(group, x0)(xt[None], xt)[0]
 
-    return summary_of(
-        measure_contig_bound(DIFFUSION, stream, windows, repeats=repeats, seed=seed, block=block)
-    )
+    how = {"repeats": repeats, "seed": seed, "block": block}
+    return summary_of(measure_contig_bound(DIFFUSION, stream, windows, **how))
 
 
 @pytest.mark.parametrize(
@@ -100,16 +101,9 @@ def test_few_counts_of_masks_have_no_interval(repeats, block):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("group", "repeats", "block"),
-    [
-        (2, 1, None),
-        *(
-            pytest.param(*world, marks=pytest.mark.long)
-            for world in [(2, 4, None), (2, 6, 5000), (2, 3, 3000), (4, 1, None),
-                          (4, 3, 3000), (4, 4, None), (4, 6, 5000)]
-        ),
-    ],
+    [(2, 1, None), *(pytest.param(*world, marks=pytest.mark.long) for world in WORLDS)],
     ids=str,
-)  # fmt: skip
+)
 def test_intervals_hold_the_bound_as_often_as_they_say(group, repeats, block):
     held, values, errors, runs = 0, [], [], 400
     for seed in range(runs):

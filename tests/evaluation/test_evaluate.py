@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_run import NETWORK, SEQ_LEN, genome_text, write_run
+from tiny_run import SEQ_LEN, genome_text, write_run
 from worlds import dna_like
 
 import genodiff
 from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.recipe import make_user_recipe
 from genodiff.data.stretches import encode_bases, split_stretches
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, MachineError
@@ -34,9 +35,7 @@ from genodiff.evaluation.lines import (
     source_nats,
 )
 from genodiff.evaluation.markov import count, fit
-from genodiff.runs.feed import find_recipe
 from genodiff.runs.model import load_model
-from genodiff.runs.resolve import resolve_config
 
 CONTRACT = (
     "split tokens nelbo_nats bits_per_base perplexity ci95_bits markov_perplexity source_bits"
@@ -137,9 +136,7 @@ def test_results_of_several_splits_and_foreign_data_stand_side_by_side(model, pl
 
 
 @pytest.mark.parametrize("bed", [None, "c1\t0\t6000\ttrain\nc2\t0\t640\ttest\nc4\t5\t133\ttest\n"])
-def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_window_starts(
-    model, tmp_path, bed
-):
+def test_markov_lines_are_of_the_train_split_with_context_over_window_starts(model, tmp_path, bed):
     splits = tmp_path / "splits.bed"
     splits.write_text(bed or "")
     windows = open_data(model, EvalOptions(bed=str(splits) if bed else None)).windows
@@ -156,9 +153,7 @@ def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_
         np.testing.assert_allclose(found[:, 1, w], nll[:, soft].sum(1), rtol=1e-5, atol=1e-6)
 
 
-def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
-    model, own_cache, caplog
-):
+def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(model, own_cache):
     store = open_data(model).store
     before = set((own_cache / "markov").glob("*"))
     first = count_train_words(store, 2)
@@ -205,15 +200,10 @@ def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(mode
 
 
 @pytest.mark.slow
-def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_the_n_between_them(
-    tmp_path, monkeypatch
-):
+def test_what_the_mixture_is_worth_depends_on_bases_and_not_on_n(tmp_path, monkeypatch):
     fasta = tmp_path / "pieces.fa"
     fasta.write_text(f">c0\n{'N' * 400_000}\n" + genome_text())
-    config = resolve_config(
-        {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
-    )
-    recipe = find_recipe(config)
+    recipe = make_user_recipe(fasta)
     windows = DnaWindows(build_dna_store(recipe, fasta), recipe, "test", SEQ_LEN)
     assert windows.store.splits.intervals["train"].n_bases > 300_000
     monkeypatch.setattr(lines, "_MIXTURE_WORTH", 40_000)  # there are 14,301 bases, read twice
@@ -231,9 +221,7 @@ def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(mode
     assert result["regions"]["unique"]["fitted_bits"] is None
 
 
-def test_the_figures_of_a_run_that_cannot_be_written_are_shown_and_kept_elsewhere(
-    tmp_path, monkeypatch, caplog
-):
+def test_figures_of_a_read_only_run_are_shown_and_kept_elsewhere(tmp_path, monkeypatch, caplog):
     own = write_run(tmp_path)
     given: dict[str, Any] = {"max_windows": 2, "baselines": False, "device": "cpu"}
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != own)

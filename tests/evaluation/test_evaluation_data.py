@@ -31,11 +31,9 @@ def model(tmp_path_factory):
 @pytest.fixture
 def other(tmp_path):
     rng = np.random.default_rng(3)
-    path = tmp_path / "other.fa"
-    path.write_text(
-        "".join(f">{n}\n{''.join('ACGT'[i] for i in rng.integers(0, 4, 2000))}\n" for n in "xy")
-    )
-    return path
+    rows = [f">{n}\n{''.join('ACGT'[i] for i in rng.integers(0, 4, 2000))}\n" for n in "xy"]
+    (tmp_path / "other.fa").write_text("".join(rows))
+    return tmp_path / "other.fa"
 
 
 def test_a_bed_of_test_rows_only_is_scored(model, tmp_path, caplog):
@@ -93,9 +91,8 @@ def test_a_fault_of_the_remembered_bed_says_where_it_comes_from(model):
 def test_split_all_scores_every_base_of_a_genome(model, other, caplog):
     found = evaluate(model, "all", fasta=str(other))
     assert f"{other}: split without a rule" not in caplog.text  # nothing of it is split
-    assert (
-        found["tokens"] == 2 * (2000 // SEQ_LEN * SEQ_LEN) == 4000 - found["dropped"]["tail_bases"]
-    )
+    whole = 2 * (2000 // SEQ_LEN * SEQ_LEN)
+    assert found["tokens"] == whole == 4000 - found["dropped"]["tail_bases"]
     assert found["bases_total"] == 4000
     assert found["baselines_from"]["source"] == model.config.fasta
     assert not found["baselines_from"]["own"]
@@ -111,9 +108,7 @@ def test_split_all_of_the_own_genome_keeps_its_name_and_its_lines(model):
     assert set(found["contigs"]) == {"c1", "c2", "c3", "c4"}
 
 
-def test_the_default_of_another_genome_is_its_test_split_with_lines_of_its_train_split(
-    model, other
-):
+def test_another_genome_is_read_at_its_test_split_with_lines_of_its_train_split(model, other):
     found = evaluate(model, fasta=str(other))
     assert found["baselines_from"] == {
         "source": str(other), "own": True, "split": "train", "bases": 3600,

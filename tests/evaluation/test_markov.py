@@ -111,9 +111,8 @@ def test_case_and_the_soft_mask_bit_do_not_matter_and_specials_are_no_bases():
     ids = DNA.encode("ACGTN")
     np.testing.assert_array_equal(encode_bases(ids), [0, 1, 2, 3, 4])
     np.testing.assert_array_equal(encode_bases(ids | 0x80), [0, 1, 2, 3, 4])
-    assert (
-        encode_bases(np.array([DNA.mask_id, DNA.pad_id, DNA.unk_id, 0, 255], np.uint8)) == 4
-    ).all()
+    specials = np.array([DNA.mask_id, DNA.pad_id, DNA.unk_id, 0, 255], np.uint8)
+    assert (encode_bases(specials) == 4).all()
 
 
 def test_a_train_split_without_a_base_is_a_data_error():
@@ -122,11 +121,8 @@ def test_a_train_split_without_a_base_is_a_data_error():
 
 
 def test_samples_have_the_law_of_the_model():
-    model = fit(
-        count(
-            [np.random.default_rng(1).choice(4, 4000, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2
-        )
-    )
+    text = np.random.default_rng(1).choice(4, 4000, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)
+    model = fit(count([text], 2))
     drawn = model.sample(400, 500, np.random.default_rng(2))
     assert drawn.shape == (400, 500)
     assert drawn.max() <= 3
@@ -158,9 +154,8 @@ def test_samples_are_a_function_of_the_generator():
 
 def test_the_fitted_pseudo_counts_and_order_are_the_best_of_the_grid_on_what_is_held_out():
     rng = np.random.default_rng(3)
-    source = fit(
-        count([rng.choice(4, 300, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2), pseudo=0.1
-    )
+    text = rng.choice(4, 300, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)
+    source = fit(count([text], 2), pseudo=0.1)
     train, held_out = (count(list(source.sample(5, n, rng)), 4) for n in (200, 4000))
     grid = np.geomspace(0.1, 30, 25).tolist()
     chosen = fit_pseudo(train, held_out, grid)

@@ -1,5 +1,7 @@
 """n-grams of tokens against their definition, written out."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,9 +11,7 @@ from genodiff.errors import DataError
 from genodiff.evaluation import ngram
 
 
-def by_hand(
-    train: list[int], text: list[int], lambdas: list[float], size: int
-) -> list[list[float]]:
+def by_hand(train: list[int], text: list[int], lambdas: list[float], size: int) -> list[Any]:
     """−ln P_k of every token of `text` for every order, from the formula."""
     out: list[list[float]] = []
     for k in range(len(lambdas)):
@@ -20,10 +20,8 @@ def by_hand(
             p = 1 / size
             for order in range(min(k, i) + 1):
                 context = text[i - order : i]
-                seen = [
-                    train[j : j + order + 1]
-                    for j in range(len(lambdas) - 1 - order, len(train) - order)
-                ]
+                starts = range(len(lambdas) - 1 - order, len(train) - order)
+                seen = [train[j : j + order + 1] for j in starts]
                 n = sum(s[:-1] == context for s in seen)
                 both = sum(s == [*context, token] for s in seen)
                 p = (both + lambdas[order] * p) / (n + lambdas[order])
@@ -49,9 +47,8 @@ def test_the_probabilities_are_those_of_the_formula(train, text):
 def test_each_order_is_a_distribution_over_the_next_token(train):
     counts = ngram.count([np.array(train, np.uint8)], padded_size=4, size=3)
     context = np.array([[*train[:6], a] for a in range(3)], np.uint64)
-    words = np.array(
-        [ngram.pack_words(row, counts.bits, counts.order)[-1] for row in context], np.uint64
-    )
+    rows = [ngram.pack_words(row, counts.bits, counts.order)[-1] for row in context]
+    words = np.array(rows, np.uint64)
     p = np.exp(-ngram.nll(counts, [1.0] * (counts.order + 1), words, np.full(3, counts.order)))
     assert np.allclose(p.sum(1), 1)
 
@@ -76,9 +73,8 @@ def test_lambdas_follow_the_held_out_text_and_the_fitted_line_is_the_better_one(
     lambdas = ngram.fit(counts, text[1800:].astype(np.uint64))
     words = ngram.pack_words(text[1800:].astype(np.uint64), counts.bits, counts.order)
     known = np.minimum(np.arange(600), counts.order)
-    fitted, fixed = (
-        ngram.nll(counts, lam, words, known).mean(1) for lam in (lambdas, [4096.0] * 7)
-    )
+    both = (lambdas, [4096.0] * 7)
+    fitted, fixed = (ngram.nll(counts, lam, words, known).mean(1) for lam in both)
     assert fitted[-1] < fixed[-1]
     assert fitted[3] < fitted[0]
     assert ngram.fit(counts, np.zeros(0, np.uint64)) == [4.0] * 7

@@ -32,10 +32,7 @@ ORDER = {"order": "confidence", "order_options": {"steps": 16}}
 
 
 @pytest.mark.parametrize(("n", "repeats", "more"), [(1, 1, {}), (3, 2, ORDER), (5, 1, {})])
-def test_a_merged_evaluation_has_the_figures_and_intervals_of_one_run(
-    run, tmp_path, monkeypatch, n, repeats,
-    more,
-):  # fmt: skip
+def test_a_merged_evaluation_is_that_of_one_run(run, tmp_path, monkeypatch, n, repeats, more):
     monkeypatch.chdir(tmp_path)
     options: dict[str, Any] = {"repeats": repeats, "batch_size": 2, "seed": 4, **more}
     whole = genodiff.evaluate(run, **options)
@@ -46,9 +43,8 @@ def test_a_merged_evaluation_has_the_figures_and_intervals_of_one_run(
     assert json.loads((run / "eval.json").read_text()) == kept
     merged = genodiff.merge(names[::-1], out="merged.json")
     assert json.loads(Path("merged.json").read_text()) == merged
-    assert {k: v for k, v in merged.items() if k not in MOVING} == {
-        k: v for k, v in whole.items() if k not in MOVING
-    }
+    one, other = ({k: v for k, v in x.items() if k not in MOVING} for x in (merged, whole))
+    assert one == other
     assert merged in json.loads((run / "eval.json").read_text()).values()
 
 

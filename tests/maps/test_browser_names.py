@@ -1,5 +1,7 @@
 """Contigs of a hub are called as the browser calls them; what it will not show is told."""
 
+from functools import partial
+
 import numpy as np
 import pyBigWig
 import pytest
@@ -63,10 +65,8 @@ def test_a_bigwig_holds_the_values_under_the_new_names_in_their_order(tmp_path):
     ]
     names = name_contigs(contigs, "hg19")
     lengths = {names[name]: n for name, n in contigs.items()}
-    content = TrackContent(
-        lambda: rename_blocks(lambda: blocks, names, order), lengths, [], lambda _: None
-    )
-    write_format(tmp_path, "bigwig", content)
+    renamed = partial(rename_blocks, lambda: blocks, names, order)
+    write_format(tmp_path, "bigwig", TrackContent(renamed, lengths, [], lambda _: None))
     file = pyBigWig.open(str(tmp_path / "p_A.bw"))
     assert file.chroms() == {"GL000195.1": 4, "chr1": 6, "chrM": 5, "chrX": 3}
     means = {name: file.stats(name, exact=True)[0] for name in file.chroms()}

@@ -202,9 +202,8 @@ def test_evaluations_are_known_beforehand(every, unknown):
 
 def test_a_network_without_company_changes_no_bit_with_the_batch():
     ids = letters(5, 10)
-    maps = [read_map(network_reader(batch_size=size), ids, every=2) for size in (1, 5, 64)]
-    assert np.array_equal(maps[0], maps[1])
-    assert np.array_equal(maps[0], maps[2])
+    one, *more = (read_map(network_reader(batch_size=n), ids, every=2) for n in (1, 5, 64))
+    assert all(np.array_equal(one, other) for other in more)
 
 
 def test_a_row_goes_on_where_another_ended():

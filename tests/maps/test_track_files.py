@@ -238,16 +238,13 @@ def test_shards_are_all_pieces_once():
         TrackRun.make(GENOME, [("Z", 0, 1)], 16, Shard(1, 2))
 
 
-def test_intervals_are_regions_rows_or_the_whole_genome(tmp_path):
+def test_intervals_are_regions_rows_of_any_strand_or_the_whole_genome(tmp_path, caplog):
     assert list_intervals(GENOME) == [(name, 0, n) for name, n in GENOME.contigs.items()]
     assert list_intervals(GENOME, ["chr2:3-5", "Z"]) == [("chr2", 2, 5), ("Z", 0, 5)]
     (tmp_path / "x.bed").write_text("chr2\t2\t5\nZ\t0\t5\n")
     assert list_intervals(GENOME, (), tmp_path / "x.bed") == [("chr2", 2, 5), ("Z", 0, 5)]
     with pytest.raises(UsageError, match="exclude"):
         list_intervals(GENOME, ["Z"], tmp_path / "x.bed")
-
-
-def test_tracks_run_along_the_genome_whatever_the_strand_of_a_row(tmp_path, caplog):
     (tmp_path / "x.bed").write_text("chr2\t2\t5\tx\t0\t-\nZ\t0\t5\ty\t0\t+\n")
     assert list_intervals(GENOME, (), tmp_path / "x.bed") == [("chr2", 2, 5), ("Z", 0, 5)]
     assert "1 row on -; the strand column is not used: tracks run along" in caplog.text

@@ -14,6 +14,7 @@ from scipy.linalg import sqrtm
 
 from genodiff.alphabet import DNA
 from genodiff.data.dna_store import build_dna_store
+from genodiff.data.recipe import make_user_recipe
 from genodiff.errors import DataError
 from genodiff.quality.real_sequence import (
     RealSequence,
@@ -33,8 +34,6 @@ from genodiff.quality.sample_quality import (
     measure_open_frames,
     measure_sets,
 )
-from genodiff.runs.feed import find_recipe
-from genodiff.runs.resolve import resolve_config
 from tests.quality.test_scorecard import ids, random_text
 
 LENGTH = 60
@@ -110,10 +109,7 @@ def test_stretches_of_a_genome_in_pieces_are_its_pieces(tmp_path):
     fasta = tmp_path / "sparse.fa"
     fasta.write_text(">c1\n" + "N" * 500 + ("N" * 90).join(pieces).lower() + "N" * 7 + "\n")
     (tmp_path / "all.bed").write_text("c1\t0\t700\ttrain\nc1\t700\t1150\ttrain\n")
-    config = resolve_config(
-        {"recipe": "own", "fasta": str(fasta), "bed": str(tmp_path / "all.bed")}
-    )
-    store = build_dna_store(find_recipe(config), fasta)
+    store = build_dna_store(make_user_recipe(fasta, tmp_path / "all.bed"), fasta)
     found = [DNA.decode(part & 0x7F) for part in find_stretches(store, "train")]
     whole = fasta.read_text().split("\n")[1].upper()
     wanted = [p for cut in (whole[:700], whole[700:1150]) for p in cut.split("N") if len(p) >= 32]

@@ -43,11 +43,8 @@ def write_sweep(out: Path, split: str = "official") -> None:
     rng = np.random.default_rng(1)
     truth = np.arange(20) % 2
     rows = []
-    for model, kind, skill in (
-        ("pretrained", "checkpoint", 0.9),
-        ("scratch", "scratch", 0.3),
-        ("majority", "baseline", 0.0),
-    ):
+    models = (("pretrained", "checkpoint", 0.9), ("scratch", "scratch", 0.3))
+    for model, kind, skill in (*models, ("majority", "baseline", 0.0)):
         for seed in (1, 2):
             p = np.clip(0.5 + skill * (truth - 0.5) + 0.2 * rng.normal(size=20), 0.01, 0.99)
             folder = out / UNITS / f"{model}{seed}"
@@ -58,17 +55,15 @@ def write_sweep(out: Path, split: str = "official") -> None:
             atomic.write_bytes(folder / TEST, encode_tensors(tensors))
             value = float((predicted.argmax(1) == truth).mean())
             network = kind != "baseline"
-            settings = (
-                {"rc": "conjoin", "max_steps": None, "epochs": 10, "batch_size": 256, "lr": 1e-3}
-                if network
-                else None
-            )
+            settings = {"rc": "conjoin", "max_steps": None, "epochs": 10}
+            settings |= {"batch_size": 256, "lr": 1e-3}
             row = {
                 "suite": "genomic-benchmarks", "task": NAME, "split": split, "model": model,
                 "kind": kind,
                 "method": "full" if network else "baseline", "setting": "paper" if network else "",
                 "seed": seed, "key": f"{model}{seed}",
-                "digest": model, "settings": settings, "metric": "accuracy", "value": value,
+                "digest": model, "settings": settings if network else None,
+                "metric": "accuracy", "value": value,
                 "metrics": {"accuracy": value, "mcc": None},
                 "valid": 0.5, "n_test": 20, "data": "d", "seconds": 3.0, "parameters": 470_702,
                 "cut_train": 4, "cut_test": 2, "max_length": 400,
@@ -115,11 +110,8 @@ def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given
 
 
 def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out):
-    text = "\n".join(
-        format_markdown(
-            read_sweep(out), [{"command": "genodiff finetune", "git": "abc", "threads": 2}]
-        )
-    )
+    session = {"command": "genodiff finetune", "git": "abc", "threads": 2}
+    text = "\n".join(format_markdown(read_sweep(out), [session]))
     assert "| Caduceus-PS 470k (published) | 0.745 ± 0.007 |" in text
     assert "MDLM 467k" in text
     assert all(line in text for line in audit_lines(AUDIT))
@@ -157,18 +149,15 @@ def test_means_and_spans_are_those_of_the_rows(out):
 
 def test_comparisons_are_paired_corrected_together_and_said_in_their_words(out):
     (panel,) = read_sweep(out)
-    assert [(gap.a, gap.b) for gap in panel.comparisons] == [
-        ("pretrained", "scratch"),
-        ("pretrained", "majority"),
-    ]
+    pairs = [("pretrained", "scratch"), ("pretrained", "majority")]
+    assert [(gap.a, gap.b) for gap in panel.comparisons] == pairs
     means = {line.name: line.mean for line in panel.lines}
     for gap in panel.comparisons:
         assert gap.estimate.value == pytest.approx(means[gap.a] - means[gap.b])
         assert gap.estimate.ci95 is not None
     p = sorted(gap.estimate.p or 0 for gap in panel.comparisons)
-    assert sorted(gap.p_holm or 0 for gap in panel.comparisons) == pytest.approx([
-        min(1, 2 * p[0]), max(min(1, 2 * p[0]), p[1])
-    ])  # fmt: skip
+    holm = sorted(gap.p_holm or 0 for gap in panel.comparisons)
+    assert holm == pytest.approx([min(1, 2 * p[0]), max(min(1, 2 * p[0]), p[1])])
     text = "\n".join(format_markdown([panel], []))
     assert "Holm's correction is over 2 comparisons" in text
     assert "Near-duplicates among the test examples were not determined." in text
@@ -213,10 +202,8 @@ def test_a_summary_for_the_terminal_has_the_comparisons_below_each_task(out):
 def test_an_ensemble_of_seeds_is_a_line_of_its_own_and_in_no_comparison(out):
     (panel,) = read_sweep(out)
     lines = {line.name: line for line in panel.lines}
-    assert set(lines) == {
-        "majority", "scratch", "scratch, ensemble of seeds",
-        "pretrained", "pretrained, ensemble of seeds",
-    }  # fmt: skip
+    more = {f"{name}, ensemble of seeds" for name in ("scratch", "pretrained")}
+    assert set(lines) == {"majority", "scratch", "pretrained", *more}
     given = [read_predictions(out / UNITS / f"scratch{seed}") for seed in (1, 2)]
     mean = (given[0][0] + given[1][0]) / 2
     ensemble = lines["scratch, ensemble of seeds"]

@@ -36,25 +36,18 @@ def test_the_spectra_are_distributions_over_the_canonical_words():
 
 
 def test_the_sentence_gives_the_samples_the_floor_and_the_baseline():
-    found = compare_sequences(
-        sets(4, 500, 0.5, 1), sets(6, 500, 0.4, 2), sets(4, 500, 0.3, 3), markov_name="Markov 5"
-    )
+    samples, real, markov = sets(4, 500, 0.5, 1), sets(6, 500, 0.4, 2), sets(4, 500, 0.3, 3)
+    found = compare_sequences(samples, real, markov, markov_name="Markov 5")
     card = found.card
     for value in (card.js_samples[-1], card.js_floor[-1], card.js_markov[-1]):
         assert f"{value:.3f}" in found.sentence
     assert "4 samples, 2,000 bases" in found.sentence
-    alone = compare_sequences(sets(4, 500, 0.5, 1), sets(6, 500, 0.4, 2))
-    assert "Markov" not in alone.sentence
+    assert "Markov" not in compare_sequences(samples, real).sentence
 
 
 def test_the_source_and_the_search_for_copies_judge_each_set():
-    found = compare_sequences(
-        sets(3, 300, 0.5, 1),
-        sets(6, 300, 0.5, 2),
-        sets(2, 300, 0.5, 3),
-        source_bits=lambda s: float(len(s)),
-        copied=lambda s: len(s) / 100,
-    )
+    some = (sets(n, 300, 0.5, n) for n in (3, 6, 2))
+    found = compare_sequences(*some, source_bits=len, copied=lambda s: len(s) / 100)
     assert dict(found.extra) == {
         "bits per base by the source": ["3.000", "2.000", "6.000"],
         "bases in 24‑mers of train": ["3.0%", "2.0%", "6.0%"],

@@ -14,10 +14,8 @@ def letters_of(svg: str) -> list[tuple[str, float, float, float]]:
     """Letter, left, top and height of each letter, in pixels."""
     found = []
     for use in ET.fromstring(svg).iter("use"):
-        numbers = re.fullmatch(
-            r"translate\((\S+) (\S+)\) scale\(\S+ (\S+)\)", use.attrib["transform"]
-        )
-        x, top, scale = map(float, numbers.groups())
+        form = r"translate\((\S+) (\S+)\) scale\(\S+ (\S+)\)"
+        x, top, scale = map(float, re.fullmatch(form, use.attrib["transform"]).groups())
         found.append((use.attrib["href"][-1], x, top, 100 * scale))
     return found
 

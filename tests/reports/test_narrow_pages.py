@@ -63,8 +63,8 @@ def test_a_wide_figure_has_a_twin_for_phones_unless_it_scrolls(page):
 
 def test_every_table_of_figures_scrolls_in_its_own_box(page):
     body = page.split("</style>", 1)[1]
-    for start in (match.start() for match in re.finditer("<table", body)):
-        before = body[:start]
+    for match in re.finditer("<table", body):
+        before = body[: match.start()]
         boxed = before.endswith(('<div class="scroll">', '<div class="scroll" tabindex="0">'))
         # Facts of provenance break their long words instead.
         assert boxed or before.rfind('<div class="facts">') > before.rfind("</section>")

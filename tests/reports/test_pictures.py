@@ -20,7 +20,7 @@ from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_ge
 from genodiff.reports.ism_page import ISM
 from genodiff.reports.logo import list_logo_shapes
 from genodiff.reports.paint import read_outline, render_picture
-from genodiff.reports.shapes import Box, Line, PlacedText, Shape, write_svg
+from genodiff.reports.shapes import GLYPHS, Box, Line, PlacedText, Shape, write_svg
 from genodiff.reports.track_picture import find_limits, list_track_picture, split_columns
 
 TOLD = {
@@ -64,10 +64,10 @@ def pictures() -> dict[str, str]:
     found["logo"] = write_svg(list_logo_shapes(p, first=248_956_405, unit="mean effect"), "x", "t")
     found["ism page"] = ISM.render_page([saturation()], TOLD, [GENES])
     found["dependencies page"] = DEPENDENCIES.render_page([pairs()], TOLD, [GENES])
-    return {
-        name: re.search(r"<svg.*</svg>", text, re.S)[0]  # type: ignore[index]
-        for name, text in found.items()
-    }
+    return {name: re.search(r"<svg.*</svg>", text, re.S)[0] for name, text in found.items()}  # type: ignore[index]
+
+
+PICTURES = pictures()
 
 
 def text_boxes(svg: ET.Element) -> Iterator[tuple[str, float, float, float, float]]:
@@ -79,10 +79,8 @@ def text_boxes(svg: ET.Element) -> Iterator[tuple[str, float, float, float, floa
         size = float(re.search(r"font-size: ([\d.]+)px", one.attrib["style"])[1])  # type: ignore[index]
         box = TextPath((0, 0), text, size=size).get_extents()
         before = {"start": 0, "middle": 0.5, "end": 1}[one.attrib["text-anchor"]] * box.width
-        turned = re.fullmatch(
-            r"translate\((\S+) (\S+)\) rotate\(-90\)", one.attrib.get("transform", "")
-        )
-        if turned:
+        place = one.attrib.get("transform", "")
+        if turned := re.fullmatch(r"translate\((\S+) (\S+)\) rotate\(-90\)", place):
             x, y = float(turned[1]), float(turned[2])
             yield text, x - box.y1, y - box.width + before, x - box.y0, y + before
         else:
@@ -90,28 +88,25 @@ def text_boxes(svg: ET.Element) -> Iterator[tuple[str, float, float, float, floa
             yield text, x - before, y - box.y1, x - before + box.width, y - box.y0
 
 
-@pytest.mark.parametrize("name", list(pictures()))
+@pytest.mark.parametrize("name", PICTURES)
 def test_every_label_lies_inside_its_picture(name):
-    root = ET.fromstring(pictures()[name])
+    root = ET.fromstring(PICTURES[name])
     left, top, width, height = map(float, root.attrib["viewBox"].split())
     boxes = list(text_boxes(root))
     assert len(boxes) >= 5
     for text, x0, y0, x1, y1 in boxes:
-        assert left <= x0, text
-        assert x1 <= left + width, text
-        assert top <= y0, text
-        assert y1 <= top + height, text
+        assert left <= x0 <= x1 <= left + width, text
+        assert top <= y0 <= y1 <= top + height, text
     said = [box[0] for box in boxes]
     assert "499,840" in said or name in ("logo", "tracks")
     if name != "logo":
         assert "AT THE VERY EDGE →" in said
 
 
-@pytest.mark.parametrize("name", [*pictures(), "numbers at both ends"])
+@pytest.mark.parametrize("name", [*PICTURES, "numbers at both ends"])
 def test_no_label_covers_another(name):
-    if name in pictures():
-        svg = pictures()[name]
-    else:
+    svg = PICTURES.get(name)
+    if svg is None:
         region = MapRegion("chrI", 499_799, 499_830, "chrI:499800-499830", LETTERS[:31])
         cut = PairMap(region, np.ones((31, 4, 31), np.float32), np.zeros((31, 4, 31), np.int8),
                       np.full((4, 31), 0.25), (0, 9))  # fmt: skip
@@ -129,11 +124,11 @@ def test_the_name_of_the_axis_does_not_cover_its_numbers():
 
 
 def test_a_picture_by_itself_has_plain_colours_that_any_program_reads():
-    svg = pictures()["ism"]
+    svg = PICTURES["ism"]
     assert "var(" not in svg
     assert "<style" not in svg
     assert "fill: #1a7f37" in svg  # A
-    assert "var(--a)" in pictures()["ism page"]
+    assert "var(--a)" in PICTURES["ism page"]
 
 
 def test_png_and_pdf_show_the_shapes_where_they_are():
@@ -161,8 +156,6 @@ def test_a_very_long_picture_is_made_smaller_so_that_it_can_be_shown():
 
 
 def test_letters_of_a_logo_fill_their_box():
-    from genodiff.reports.shapes import GLYPHS
-
     for text in GLYPHS.values():
         box = read_outline(text).get_extents()
         assert (box.x0, box.y0, box.x1, box.y1) == pytest.approx((0, 0, 100, 100), abs=0.6)
@@ -179,9 +172,11 @@ def test_a_page_of_one_region_names_it_once_and_a_named_region_keeps_its_name():
     assert "<h2>chrI:499,801-499,840</h2>" in two
 
 
+GENE = Gene("c", 110, 150, -1, "X", ((110, 120), (140, 150)), ((112, 120),))
+
+
 def test_genes_stand_where_their_bases_are():
-    gene = Gene("c", 110, 150, -1, "X", ((110, 120), (140, 150)), ((112, 120),))
-    shapes = draw_genes([gene], 100, 200, 2.0, top=0)
+    shapes = draw_genes([GENE], 100, 200, 2.0, top=0)
     boxes = [(one.x, one.x + one.width, one.height) for one in shapes if isinstance(one, Box)]
     assert boxes == [(20, 40, 5), (80, 100, 5), (24, 40, 9)]
     line = next(one for one in shapes if isinstance(one, Line))
@@ -190,14 +185,13 @@ def test_genes_stand_where_their_bases_are():
     arrows = [one.points for one in shapes if isinstance(one, Line) and len(one.points) == 3]
     assert arrows
     assert all(tip[0] < tail[0] for tail, tip, _ in arrows)  # to the left
-    cut = draw_genes([gene], 145, 200, 2.0, top=0)
+    cut = draw_genes([GENE], 145, 200, 2.0, top=0)
     assert [(one.x, one.x + one.width) for one in cut if isinstance(one, Box)] == [(0, 10)]
 
 
 def test_genes_below_a_region_of_the_other_strand_run_the_other_way():
-    gene = Gene("c", 110, 150, -1, "X", ((110, 120), (140, 150)), ((112, 120),))
     region = MapRegion("c", 100, 200, "r", "A" * 100, "-")
-    shapes = draw_region_genes([gene], region, 2.0, 0)
+    shapes = draw_region_genes([GENE], region, 2.0, 0)
     # base 110 is the 90th from the right end: its right edge is at (200 - 110) · 2
     boxes = [(one.x, one.x + one.width) for one in shapes if isinstance(one, Box)]
     assert boxes == [(100, 120), (160, 180), (160, 176)]
@@ -213,9 +207,8 @@ def test_genes_that_would_touch_stand_below_one_another_and_too_many_are_counted
     assert hidden == 0
     many = [make(0, 50)] * 15
     assert arrange_genes(many, 0, 100, 10.0)[1] == 3
-    assert PlacedText(0, 12 * 24 + 9, "and 3 more", anchor="start") in draw_genes(
-        many, 0, 100, 10.0, 0
-    )
+    shapes = draw_genes(many, 0, 100, 10.0, 0)
+    assert PlacedText(0, 12 * 24 + 9, "and 3 more", anchor="start") in shapes
 
 
 def test_scales_of_tracks_are_those_of_the_values_within_0_and_2_bits():

@@ -32,9 +32,8 @@ def test_the_page_holds_the_chances_of_every_region():
     page = render_track_page(regions, TOLD)
     data = read_data(page)
     for one, told in zip(regions, data["regions"], strict=True):  # type: ignore[call-overload]
-        assert (told["contig"], told["start"], told["letters"]) == (
-            one.contig, one.start + 1, one.letters,
-        )  # fmt: skip
+        place = (one.contig, one.start + 1, one.letters)
+        assert (told["contig"], told["start"], told["letters"]) == place
         p = np.frombuffer(base64.b64decode(told["p"]), "<f4").reshape(-1, 4)
         assert np.array_equal(p, one.p, equal_nan=True)
     assert set(data["glyphs"]) == set("ACGT")  # type: ignore[call-overload]
@@ -48,12 +47,10 @@ def test_the_page_holds_the_chances_of_every_region():
 
 def test_the_page_asks_the_network_for_nothing_and_escapes_names():
     page = render_track_page([make("chr1", 0, "ACGT")], TOLD | {"every": None, "company": None})
-    assert "http:" not in page
-    assert "https:" not in page
+    assert not re.search("https?:", page)
     assert "default-src 'none'" in page
     assert not re.search(r"<(link|img|iframe)\b", page)
     assert "<td>&lt;x&gt; (0123456789ab)</td>" in page
     assert '<select id="region"' not in page
-    assert render_track_page([make("chr1", 0, "ACGT")], TOLD) == render_track_page(
-        [make("chr1", 0, "ACGT")], TOLD
-    )
+    one, other = (render_track_page([make("chr1", 0, "ACGT")], TOLD) for _ in range(2))
+    assert one == other
