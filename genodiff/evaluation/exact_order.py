@@ -100,8 +100,8 @@ def read_order(model: TrainedModel, options: EvalOptions) -> Order | None:
     if options.order_evaluations is not None and known[name].order != "fixed":
         what = f"--order-evaluations is for fixed orders, and '{options.order}' reads the network"
         raise UsageError(what, fix="leave it out, and give fewer steps or --max-windows")
-    steps = None if steps is None else int(steps)
-    order = Order(options.order, known[name], settings, steps, options.order_evaluations)
+    number = None if steps is None else int(steps)
+    order = Order(options.order, known[name], settings, number, options.order_evaluations)
     order.expect(model, 1)  # judges the sampler's own settings
     return order
 

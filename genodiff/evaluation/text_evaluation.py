@@ -83,7 +83,7 @@ def evaluate_text(
     bits = per_token.scaled(BITS)
     drawn = found.drawn.sum(0)
     ngrams = ngram_nats(store, windows) if options.baselines else None
-    lines = {} if ngrams is None else {str(k): line for k, line in enumerate(ngrams.nats)}
+    lines = {str(k): x for k, x in enumerate([] if ngrams is None else ngrams.nats)}
     gaps = {k: ratio(line - nats, size).scaled(BITS) for k, line in lines.items()}
     return {
         "domain": TEXT.name,

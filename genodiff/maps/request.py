@@ -42,8 +42,6 @@ from genodiff.maps.track_format import (
 )
 from genodiff.runs.run_paths import locate
 
-EVERY = 16
-
 
 @dataclass(frozen=True, kw_only=True)
 class MapFields:
@@ -78,7 +76,7 @@ class DependencyFields(MapFields):
             "Targets this many bases apart are masked together (approximate; the change is "
             "reported)."
         ),
-    ] = EVERY
+    ] = 16
     exact: Annotated[bool, Option("Mask each target separately: 3 evaluations per pair.")] = False
 
     @property

@@ -225,13 +225,11 @@ class TrackRun(NamedTuple):
     def blocks(self, rows: Iterable[bytes]) -> Iterator[BaseTracks]:
         """The tracks of its pieces; `rows` are the bytes of each piece's chances."""
         pairs = zip(self.pieces(), rows, strict=True)
-        values = ((piece, _read_row(row, self.columns)) for piece, row in pairs)
+        values = (
+            (piece, np.frombuffer(row, "<f4").reshape(-1, self.columns).astype(np.float32))
+            for piece, row in pairs
+        )
         return make_blocks(self.genome, values, self.related)
-
-
-def _read_row(row: bytes, columns: int) -> Chances:
-    found: Chances = np.frombuffer(row, "<f4").reshape(-1, columns).astype(np.float32)
-    return found
 
 
 def write_chances(path: str | Path, shape: tuple[int, int], rows: Iterable[bytes]) -> None:

@@ -250,6 +250,7 @@ def list_kinds(told: Mapping[str, Any] | None) -> TrackKinds:
     """All tracks of a model with these relatives, by the names of their files."""
     if told is None:
         return TRACKS
+    kinds = dict(TRACKS)
     rows = [
         ("relatives", "Information of related genomes alone, in bits", (0, 2), _SAME),
         ("agree", "Share of votes for the reference base", (0, 1), _SAME),
@@ -258,7 +259,9 @@ def list_kinds(told: Mapping[str, Any] | None) -> TrackKinds:
     for name, one in zip(_name_genomes(told), told["genomes"], strict=True):
         label = f"{one['name']}: P(reference base) - P(another base), 0 where unaligned"
         rows.append((name, label, (-1, 1), _SAME))
-    return {**TRACKS, **{name: TrackKind(*kind, partial(_take, name)) for name, *kind in rows}}
+    for name, label, limits, colour in rows:
+        kinds[name] = TrackKind(label, limits, colour, partial(_take, name))
+    return kinds
 
 
 class DrawnTrack(NamedTuple):

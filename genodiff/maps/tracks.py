@@ -78,7 +78,7 @@ class TracksJob(Job[TracksRequest]):
         formats = choose_formats(asked.formats, count_bases(intervals), len(intervals))
         tracks = find_tracks(asked.track)
         genes = find_genes(asked.track) if asked.genes is None else str(asked.genes)
-        self.form = {
+        self.form: dict[str, Any] = {
             "formats": list(formats), "genome": asked.genome, "email": asked.email, "genes": genes,
             **({"tracks": tracks} if tracks else {}),
         }  # fmt: skip

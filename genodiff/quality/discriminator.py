@@ -8,7 +8,7 @@ error is DeLong's (1988) in each fold, with the folds taken as independent.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,18 +28,6 @@ Scorer = Callable[[list[bytes], Ints, Ints, Ints, int], Floats]
 FOLDS = 5
 STRENGTH = 10.0  # of the regression: the inverse of its penalty
 _MOST_ITERATIONS = 300
-
-
-class Auroc(NamedTuple):
-    """An area under the ROC curve with its standard error."""
-
-    value: float
-    se: float
-
-    @property
-    def ci95(self) -> tuple[float, float]:
-        """The 95 % interval, within [0, 1]."""
-        return max(0.0, self.value - 1.96 * self.se), min(1.0, self.value + 1.96 * self.se)
 
 
 def score_by_kmers(
@@ -76,10 +64,11 @@ DISCRIMINATORS: dict[str, Scorer] = {"kmers": score_by_kmers, "cnn": score_by_cn
 
 def measure_auroc(
     generated: list[bytes], real: list[bytes], *, by: str = "kmers", seed: int = 1
-) -> Auroc | None:
+) -> dict[str, Any] | None:
     """How well the discriminator `by` tells the two sets apart, by cross-validation.
 
-    None where a set has fewer than twice as many sequences as there are folds.
+    The area's `value`, its standard error `se` and `ci95`, the 95 % interval within [0, 1]. None
+    where a set has fewer than twice as many sequences as there are folds.
     """
     if min(len(generated), len(real)) < 2 * FOLDS:
         return None
@@ -93,18 +82,20 @@ def measure_auroc(
         scored = np.flatnonzero(fold == f)
         scores = DISCRIMINATORS[by](sequences, labels, np.flatnonzero(fold != f), scored, seed)
         parts.append(measure_area(scores[labels[scored] == 1], scores[labels[scored] == 0]))
-    value = float(np.mean([part.value for part in parts]))
-    return Auroc(value, math.sqrt(sum(part.se**2 for part in parts)) / FOLDS)
+    value = float(np.mean([value for value, _ in parts]))
+    se = math.sqrt(sum(se**2 for _, se in parts)) / FOLDS
+    ends = [max(0.0, value - 1.96 * se), min(1.0, value + 1.96 * se)]
+    return {"value": value, "se": se, "ci95": ends}
 
 
-def measure_area(positive: Floats, negative: Floats) -> Auroc:
+def measure_area(positive: Floats, negative: Floats) -> tuple[float, float]:
     """The area for the scores of positive and negative examples, with DeLong's standard error."""
     m, n = len(positive), len(negative)
     ranks = rankdata(np.concatenate([positive, negative]))
     above = (ranks[:m] - rankdata(positive)) / n  # share of negatives below each positive
     below = 1 - (ranks[m:] - rankdata(negative)) / m
     parts = [float(np.var(x, ddof=1)) / len(x) if len(x) > 1 else 0.0 for x in (above, below)]
-    return Auroc(float(above.mean()), math.sqrt(sum(parts)))
+    return float(above.mean()), math.sqrt(sum(parts))
 
 
 def _log_loss(labels: NDArray[np.generic], predicted: Floats) -> float:

@@ -168,10 +168,7 @@ def measure_sets(
 def _measure(chosen: list[Ids], target: list[Ids], how: Measures) -> dict[str, Any]:
     found = summary(chosen)
     runs = np.array(found.homopolymers)
-    auroc = {}
-    for by in how.discriminators:
-        area = measure_auroc(_to_bytes(chosen), _to_bytes(target), by=by, seed=how.seed)
-        auroc[by] = None if area is None else {**area._asdict(), "ci95": list(area.ci95)}
+    both = _to_bytes(chosen), _to_bytes(target)
     within = MatchIndex(chosen).measure_identity(chosen, skip_own=True)
     motifs = None
     if how.motifs:
@@ -189,7 +186,7 @@ def _measure(chosen: list[Ids], target: list[Ids], how: Measures) -> dict[str, A
         "open_frame": describe_mean(measure_open_frames(chosen).astype(np.float64)),
         "gene": describe_mean(measure_genes(chosen).astype(np.float64)),
         "codons": measure_codons(chosen, target),
-        "auroc": auroc,
+        "auroc": {by: measure_auroc(*both, by=by, seed=how.seed) for by in how.discriminators},
         "duplicates": count_duplicates(chosen),
         "within": {
             "median": float(np.median(within)),

@@ -310,10 +310,8 @@ def make_card(comparison: Comparison) -> dict[str, Any]:
 
 
 def _lengths(lengths: list[int]) -> str:
-    if not lengths:
-        return ""
-    low, high = min(lengths), max(lengths)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    ends = sorted({min(lengths, default=0), max(lengths, default=0)})
+    return " to ".join(f"{n:,}" for n in ends) if lengths else ""
 
 
 FactTable = tuple[str, list[tuple[str, str]]]

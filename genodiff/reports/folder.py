@@ -104,7 +104,8 @@ def read_folder(path: Path, samples: Path | None = None) -> RunParts:
         raise CheckpointError("holds no config.yaml", file=path, fix=fix)
     config = read_yaml(path / "config.yaml", error=CheckpointError)
     troubles: list[str] = []
-    domain, understood = _domain_of(config), None
+    domain = _domain_of(config)
+    understood: RunConfig | None = None
     try:
         understood = RunConfig.parse(config)
     except GenodiffError as fault:

@@ -31,10 +31,9 @@ def test_each_window_has_the_nats_of_its_own_bases(model, grow, monkeypatch, tmp
 
     nats = adaptive_nats(join("train"), join("valid"), join("test"), grow=grow)
     test = store.intervals_of("test")
-    place, at = {}, 0
+    starts, place, at = store.offsets[test.contig] + test.start, {}, 0
     for start, length in sorted(
-        (int(store.offsets[c] + s), int(e - s))
-        for c, s, e in zip(test.contig, test.start, test.end, strict=True)
+        zip(starts.tolist(), (test.end - test.start).tolist(), strict=True)
     ):
         place |= {start + i: at + i for i in range(length)}
         at += length + 1

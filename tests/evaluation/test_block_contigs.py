@@ -43,18 +43,17 @@ def test_kept_states_give_a_window_its_share_of_one_pass_over_its_interval(run, 
     assert isinstance(objective, BlockDiffusion)
     found = measure(model, repeats=2, seed=3)
     assert found.rate is None
-    for number, (start, end, rows) in enumerate(find_spans(windows)):
+    spans = find_spans(windows)
+    n_draws, shared = 2 * len(spans), float(uniforms(3, Purpose.EVAL_TIME, 0, 1, 3)[0])
+    none, slots = torch.zeros(n_draws, dtype=torch.float64), torch.arange(n_draws)
+    t = times("systematic", none, shared, slots, n_draws)
+    for number, (start, end, rows) in enumerate(spans):
         data = np.array(windows.store.flat[start:end])
         x0 = torch.from_numpy(data & (SOFT - 1)).long()[None]
         maskable = torch.isin(x0, torch.tensor(DNA.targets))
         for repeat in range(2):
             draw = 2 * number + repeat
             u = torch.from_numpy(uniforms(3, Purpose.EVAL_MASK, draw, len(data), 3))[None]
-            n_draws = 2 * len(find_spans(windows))
-            t = times(
-                "systematic", torch.zeros(n_draws, dtype=torch.float64),
-                float(uniforms(3, Purpose.EVAL_TIME, 0, 1, 3)[0]), torch.arange(n_draws), n_draws,
-            )  # fmt: skip
             masked, scale = mask_blocks(maskable, t[draw : draw + 1], u, size)
             xt = torch.where(masked, DNA.mask_id, x0)
             with torch.no_grad():

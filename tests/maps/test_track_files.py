@@ -68,20 +68,12 @@ def hold(
 
 def values(block: BaseTracks, name: str) -> list[float]:
     """The definition, base by base."""
-    found = []
-    for i, letter in enumerate(block.letters):
-        p = [float(x) for x in block.p[i]]
-        entropy = -sum(x * math.log2(x) for x in p if x > 0)
-        kind, _, base = name.partition("_")
-        column = "ACGT".find(base or letter)
-        found.append(
-            math.nan if letter == "N"
-            else p[column] if kind == "p"
-            else p[column] * (2 - entropy) if kind == "logo"
-            else entropy if kind == "entropy"
-            else 2 - entropy if kind == "information"
-            else -math.log2(p[column])
-        )  # fmt: skip
+    found, (kind, _, base) = [], name.partition("_")
+    for letter, row in zip(block.letters, block.p.tolist(), strict=True):
+        p, entropy = row["ACGT".find(base or letter)], -sum(x * math.log2(x) for x in row if x > 0)
+        values = {"p": p, "logo": p * (2 - entropy), "entropy": entropy}
+        values |= {"information": 2 - entropy, "surprisal": -math.log2(p) if p > 0 else math.nan}
+        found.append(math.nan if letter == "N" else values[kind])
     return found
 
 
@@ -154,9 +146,9 @@ def test_bedgraphs_have_a_line_for_each_value(form, tmp_path, blocks):
         text = gzip.decompress(data).decode() if form.endswith("gz") else data.decode()
         rows = [line.split("\t") for line in text.splitlines()]
         wanted = [
-            (block.contig, block.start + i, value)
+            (block.contig, at, value)
             for block in blocks()
-            for i, value in enumerate(values(block, name))
+            for at, value in enumerate(values(block, name), block.start)
             if not math.isnan(value)
         ]
         assert [(c, int(s), int(e)) for c, s, e, _ in rows] == [(c, s, s + 1) for c, s, _ in wanted]
@@ -254,17 +246,15 @@ def test_names_and_formats_that_cannot_be_meant_are_refused():
     assert choose_formats(None, 10) == ("bigwig", "html")
     assert choose_formats(None, MOST_DRAWN + 1) == ("bigwig",)
     assert choose_formats(["html", "npz", "npz"], 10) == ("npz", "html")
-    for call in (
-        lambda: choose_formats(["bigWig"], 1),
-        lambda: choose_formats(["html"], MOST_DRAWN + 1),
-        lambda: check_track_output("-", shard=False),
-        lambda: check_track_output("x.bw", shard=False),
-        lambda: check_track_output("x", shard=True),
-        lambda: check_hub_options("hg 38", "a@b.c"),
-        lambda: check_hub_options("hg38", "a b"),
-    ):
+    for check, given in (
+        (choose_formats, (["bigWig"], 1)), (choose_formats, (["html"], MOST_DRAWN + 1)),
+        (check_hub_options, ("hg 38", "a@b.c")), (check_hub_options, ("hg38", "a b")),
+    ):  # fmt: skip
         with pytest.raises(UsageError):
-            call()
+            check(*given)
+    for out, shard in (("-", False), ("x.bw", False), ("x", True)):
+        with pytest.raises(UsageError):
+            check_track_output(out, shard=shard)
 
 
 def test_a_bedgraph_may_have_odd_names(tmp_path):

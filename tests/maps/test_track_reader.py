@@ -103,8 +103,7 @@ def test_intervals_are_merged_so_that_each_base_is_read_once():
 @pytest.mark.few(4)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_an_exact_denoiser_gives_the_chain_s_conditional_law(length):
-    chain = make_chain()
-    contig = letters(length, length)
+    chain, contig = make_chain(), letters(length, length)
     states = ["ACGT".index(chr(letter)) for letter in contig]
     step, start = chain.transition.numpy(), chain.stationary.numpy()
     found = read(make_reader(chain.denoiser), contig)

@@ -37,13 +37,10 @@ def draw_windows(seed: int, n: int = N) -> Windows:
 
 def change_bases(windows: Sequence[np.ndarray], share: float) -> Windows:
     """Copies with this share of bases drawn anew."""
-    rng = np.random.default_rng(5)
-    found = []
-    for window in windows:
-        copy = window.copy()
+    rng, found = np.random.default_rng(5), [window.copy() for window in windows]
+    for copy in found:
         places = rng.choice(LENGTH, int(share * LENGTH), replace=False)
         copy[places] = rng.choice(list(DNA.targets), len(places))
-        found.append(copy)
     return found
 
 
@@ -54,16 +51,15 @@ def shuffle_dinucleotides(ids: np.ndarray, rng: np.random.Generator) -> np.ndarr
     after: dict[int, list[int]] = {}
     for one, other in pairwise(letters):
         after.setdefault(one, []).append(other)
-    while True:
+    final: dict[int, int] = {}
+    while not final or not all(_leads_to(one, last, final) for one in final):
         final = {one: rng.choice(others) for one, others in after.items() if one != last}
-        if all(_leads_to(one, last, final) for one in final):
-            break
     for one, others in after.items():
-        if one != last:
-            others.remove(final[one])
+        kept = [final[one]] if one != last else []
+        for end in kept:
+            others.remove(end)
         rng.shuffle(others)
-        if one != last:
-            others.append(final[one])
+        others += kept
     path = [letters[0]]
     while after.get(path[-1]):
         path.append(after[path[-1]].pop(0))

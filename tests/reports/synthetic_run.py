@@ -22,64 +22,47 @@ DIGEST = "0123456789ab"
 
 
 def part(bits: float, tokens: int) -> dict[str, Any]:
-    return {
-        "tokens": tokens,
-        "windows": tokens // 256,
-        "nelbo_nats": bits * math.log(2),
-        "bits_per_base": bits,
-        "perplexity": 2**bits,
-        "ci95_bits": [bits - 0.02, bits + 0.02],
-        "markov_bits": {"0": 1.99, "5": 1.62},
-        "markov_perplexity": {"0": 3.97, "5": 3.07},
-    }
+    size = {"tokens": tokens, "windows": tokens // 256}
+    figures = {"nelbo_nats": bits * math.log(2), "bits_per_base": bits, "perplexity": 2**bits}
+    markov = {"markov_bits": {"0": 1.99, "5": 1.62}, "markov_perplexity": {"0": 3.97, "5": 3.07}}
+    return {**size, **figures, "ci95_bits": [bits - 0.02, bits + 0.02], **markov}
 
 
 def evaluation(bits: float = 1.372, source: float | None = 1.214) -> dict[str, Any]:
     """One split of eval.json, as its schema has it."""
-    return {
-        **part(bits, 100_000),
-        "split": "test",
-        "seed": 1,
-        "repeats": 1,
-        "checkpoint": DIGEST,
-        "step": 300,
-        "recipe": "toy",
-        "fasta": None,
-        "seq_len": 256,
-        "windows": 391,
-        "windows_total": 391,
-        "soft_masked": 1,
-        "soft_mask": {"trained_weight": 0.1, "scored_weight": 1, "bases": 512},
-        "nelbo_nats_total": 95_100.0,
-        "se_bits": 0.005,
-        "mask_se_bits": None,
+    about = {"split": "test", "seed": 1, "repeats": 1, "checkpoint": DIGEST, "step": 300}
+    data = {"recipe": "toy", "fasta": None, "seq_len": 256, "windows": 391, "windows_total": 391}
+    markov = [1.993, 1.985, 1.94, 1.88, 1.75, 1.65, 1.62, 1.618, 1.63]
+    figures = {"nelbo_nats_total": 95_100.0, "se_bits": 0.005, "mask_se_bits": None}
+    lines = {
         "uniform_bits": 2.0,
-        "markov_bits": {
-            str(k): b
-            for k, b in enumerate([1.993, 1.985, 1.94, 1.88, 1.75, 1.65, 1.62, 1.618, 1.63])
-        },
+        "markov_bits": {str(k): b for k, b in enumerate(markov)},
         "markov_minus_model_bits": {"8": {"bits": 0.26, "ci95": [0.25, 0.27]}},
         "source_bits": source,
-        "source_ci95_bits": None if source is None else [source - 0.01, source + 0.01],
-        "model_minus_source_bits": None
-        if source is None
-        else {"bits": bits - source, "ci95": [bits - source - 0.01, bits - source + 0.01]},
+        "source_ci95_bits": None,
+        "model_minus_source_bits": None,
+    }
+    if source is not None:
+        gap = bits - source
+        lines["source_ci95_bits"] = [source - 0.01, source + 0.01]
+        lines["model_minus_source_bits"] = {"bits": gap, "ci95": [gap - 0.01, gap + 0.01]}
+    none = {"tokens": 0, "windows": 0, "bits_per_base": None}
+    parts = {
+        "soft_masked": 1,
+        "soft_mask": {"trained_weight": 0.1, "scored_weight": 1, "bases": 512},
         "contigs": {"toy7": part(1.37, 60_000), "toy8": part(1.375, 40_000)},
-        "regions": {
-            "unique": part(1.372, 99_000),
-            "soft_masked": {"tokens": 0, "windows": 0, "bits_per_base": None},
-        },
+        "regions": {"unique": part(1.372, 99_000), "soft_masked": none},
         "repeat_kmer": 24,
         "repeat_share": 0.01,
-        "curve": [
-            {"rate_lo": i / 10, "rate_hi": (i + 1) / 10, "nats": 0.6 + i / 20, "se": 0.01, "n": 39}
-            for i in range(9)
-        ]
-        + [{"rate_lo": 0.9, "rate_hi": 1.0, "nats": None, "se": None, "n": 0}],
-        "seconds": 12.0,
-        "device": "cpu",
-        "created": "2026-11-21T00:00:00Z",
     }
+    curve = [
+        {"rate_lo": i / 10, "rate_hi": (i + 1) / 10, "nats": 0.6 + i / 20, "se": 0.01, "n": 39}
+        for i in range(9)
+    ]
+    curve.append({"rate_lo": 0.9, "rate_hi": 1.0, "nats": None, "se": None, "n": 0})
+    made = {"seconds": 12.0, "device": "cpu", "created": "2026-11-21T00:00:00Z"}
+    whole = part(bits, 100_000)
+    return {**whole, **about, **data, **figures, **lines, **parts, "curve": curve, **made}
 
 
 def metrics(n: int = 300) -> str:
@@ -105,12 +88,8 @@ def fasta(n: int = 6, length: int = 300, header: str = "length=300 seed=1") -> s
 
 def parts() -> dict[str, str]:
     """File name → content of a complete run folder."""
-    provenance = {
-        "version": "0.1.0",
-        "command": "genodiff demo",
-        "versions": {"torch": "2.13.0"},
-        "data": {"dropped": {"too much N": 3}},
-    }
+    provenance = {"version": "0.1.0", "command": "genodiff demo", "versions": {"torch": "2.13.0"}}
+    provenance["data"] = {"dropped": {"too much N": 3}}
     return {
         "config.yaml": CONFIG,
         "metrics.csv": metrics(),
