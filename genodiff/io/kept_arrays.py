@@ -3,6 +3,7 @@
 import io
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +15,22 @@ from genodiff.io.atomic import write_bytes
 from genodiff.io.cache import cache_dir
 from genodiff.io.identity import sha256_json
 
+Array = NDArray[Any]
 log = logging.getLogger("genodiff")
 
 
 def keep_array(
-    kind: str,
-    made_from: Any,
-    shape: tuple[int, ...],
-    make: Callable[[], NDArray[Any]],
-    dtype: type[np.generic] = np.float64,
-) -> NDArray[Any]:
+    kind: str, made_from: Any, shape: tuple[int, ...], make: Callable[[], Array], dtype: Any = float
+) -> Array:
     """The array of `shape` and `dtype` that `make` gives, kept in the cache and read there again.
 
     `made_from` is all that decides it, as values of JSON; `kind` is the folder in the cache.
     """
     path = _find_array(kind, made_from)
-    try:
+    with suppress(OSError, ValueError, EOFError):
         kept = np.load(path, allow_pickle=False)
         if kept.shape == shape and kept.dtype == dtype:
             return np.asarray(kept)
-    except (OSError, ValueError, EOFError):
-        pass
     found = make()
     buffer = io.BytesIO()
     np.save(buffer, found)

@@ -6,6 +6,7 @@ line of `troubles`. Nothing is computed here.
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -159,7 +160,8 @@ def _read_metrics(path: Path) -> dict[str, list[float]] | None:
     with path.open(newline="", encoding="utf-8") as stream:
         rows = [r for r in csv.DictReader(stream) if r.get("step")]
     names = [n for n in (rows[0] if rows else {}) if n is not None and n != "loss_hex"]
-    return {n: [float((r.get(n) or "").strip() or "nan") for r in rows] for n in names} or None
+    cells = {n: [(r.get(n) or "").strip() for r in rows] for n in names}
+    return {n: [float(x) if x else math.nan for x in column] for n, column in cells.items()} or None
 
 
 def _read_samples(path: Path) -> list[SampleRecord]:

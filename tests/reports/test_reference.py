@@ -67,8 +67,8 @@ def test_a_file_that_is_gone_is_told(tmp_path):
 
 
 def test_samples_longer_than_any_held_out_interval_still_have_their_page(tmp_path):
-    long = ">a\n" + "ACGT" * 30_000 + "\n>b\n" + "AACC" * 30_000 + "\n"
-    assert "120,000" in write(tmp_path, samples_fa=long)
+    long = ">a\n" + "ACGT" * 17_000 + "\n>b\n" + "AACC" * 17_000 + "\n"
+    assert "68,000" in write(tmp_path, samples_fa=long)
 
 
 def test_copies_of_the_train_split_are_found_on_either_strand(tmp_path):
