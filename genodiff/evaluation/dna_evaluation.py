@@ -285,7 +285,7 @@ def evaluate_dna(
     if not bound.tokens[counted].any():
         what = f"every base of the split {options.split} is soft-masked"
         raise DataError(what, file=store.source.path, fix="give --soft-masked 1")
-    parts: Any = (windows.contig_index, store.names)
+    parts: tuple[Any, Any] = (windows.contig_index, store.names)
     if isinstance(windows, GenomesWindows):
         parts = windows.genome_index, windows.store.genome_names
     figures = summarise(bound, *parts, markov, cover, source, soft_masked=options.soft_masked)
