@@ -3,16 +3,37 @@ process of their own would start for seconds each time.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cyclopts.argument import ArgumentCollection
 
 from benchmarks.fork_server import ForkServer
+from genodiff import cli
 from genodiff.cli import main
 
 SERVER = ForkServer(folder=os.environ.get("GENODIFF_TEST_FORKS"))
 """`run` and `start` give a command a process; all processes of a run of pytest have one server."""
+
+cli.build_app = cache(cli.build_app)
+collect = cache(ArgumentCollection._from_callable)
+
+
+def collect_again(call: Callable[..., Any], *parameters: Any, **how: Any) -> ArgumentCollection:
+    """The flags of a command, which cyclopts collects anew each time that it is called."""
+    how["reserved"] = tuple(how.get("reserved", ()))
+    flags = {id(one): copy(one) for one in collect(call, *parameters, **how)}
+    for one in flags.values():
+        one.tokens = []
+        one.children = ArgumentCollection(flags[id(child)] for child in one.children)
+    return ArgumentCollection(flags.values())
+
+
+ArgumentCollection._from_callable = collect_again
 
 
 def exit_code(*words: object) -> int:

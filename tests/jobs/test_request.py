@@ -60,7 +60,7 @@ def test_a_word_in_place_of_a_list_is_a_list_of_one(tmp_path: Path) -> None:
         ({"times": 0}, "--times 0 is below 1; give 1 or more"),
         ({"times": "2"}, "--times '2' is no number; give a number"),
         ({"share": 0.0}, "--share 0.0 is not above 0; give more"),
-        ({"share": float("nan")}, "--share nan is not above 0; give more"),
+        ({"share": float("nan")}, "--share nan is no number; give a number"),
         ({"unit": "bit"}, "no --unit 'bit'; did you mean 'bits'?"),
     ],
 )
