@@ -11,6 +11,7 @@ Source of DiT and DiMamba: https://github.com/kuleshov-group/mdlm and discrete-d
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -71,7 +72,8 @@ DIT: Rows = (
 )
 
 
-def list_shapes(settings: BackboneSettings, rows: int = 1) -> dict[str, tuple[int, ...]]:
+@lru_cache(maxsize=8)
+def list_shapes(settings: BackboneSettings, rows: int = 1) -> Mapping[str, tuple[int, ...]]:
     """The shape of each parameter of a network with `rows` tokens, by its name here."""
     try:
         with torch.device("meta"):
