@@ -61,7 +61,7 @@ BUDGET = {
     "annotation": 1_200, "api": 3_415, "backbones": 2_530, "cli": 760, "conservation": 1_724,
     "constraints": 2_463, "data": 6_925, "design": 1_501, "diagnosis": 640, "diffusion": 4_780,
     "embedding": 1_010, "evaluation": 4_084, "finetuning": 7_661, "generate": 3_974, "hf":
-    1_500, "hub": 2_945, "io": 9_983, "jobs": 1_430, "kernels": 5_460, "laws": 400, "maps":
+    1_500, "hub": 2_946, "io": 9_983, "jobs": 1_430, "kernels": 5_460, "laws": 400, "maps":
     3_619, "memory": 4_892, "models": 290, "modules": 1_450, "quality": 1_713, "reports": 4_377,
     "runs": 5_894, "scoring": 2_789, "statistics": 640, "studies": 1_667, "tasks": 4_338,
     "training": 2_777, "variants": 3_596,
