@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genodiff.alphabet import reverse_complement
+from Bio.Seq import Seq
+
 from genodiff.errors import DataError, UsageError
 from genodiff.io.annotation_rows import FeatureChoice
 from genodiff.io.fasta import check_letters
@@ -88,7 +89,6 @@ def _records(given: str | Path | SeqRecord | Sequence[SeqRecord]) -> Iterator[Fl
 
 def _read(record: FlatRecord, feature: SeqRecord, name: str, shown: str | None) -> Feature | None:
     parts: list[tuple[int, int, int]] = []
-    pieces: list[bytes] = []
 
     def fault(why: str) -> DataError:
         what = f"the {feature.type} '{name}' {why}"
@@ -104,12 +104,10 @@ def _read(record: FlatRecord, feature: SeqRecord, name: str, shown: str | None) 
             raise fault("has an unknown position") from None
         if not 0 <= start <= end <= len(record.sequence):
             raise fault(f"is not within the record's {len(record.sequence):,} bases")
-        strand = -1 if part.strand == -1 else 1
-        letters = record.sequence[start:end]
-        if letters:
-            parts.append((start, end, strand))
-            pieces.append(letters if strand > 0 else bytes(reverse_complement(letters)))  # type: ignore[arg-type]
+        if start < end:
+            parts.append((start, end, -1 if part.strand == -1 else 1))
     if not parts:
         log.warning("%s: the %s '%s' has no base and is left out", shown, feature.type, name)
         return None
-    return Feature(record.name, name, b"".join(pieces), tuple(parts))
+    letters = bytes(feature.location.extract(Seq(record.sequence)))
+    return Feature(record.name, name, letters, tuple(parts))

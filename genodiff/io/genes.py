@@ -5,28 +5,25 @@ one with the most coding bases, or else the most bases.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from genodiff.errors import DataError
-from genodiff.io.annotation_rows import AnnotationRow, is_annotation_row, parse_annotation_lines
-from genodiff.io.bed import parse_bed_lines
+from genodiff.io.annotation_rows import AnnotationRow
 from genodiff.io.features import NAMES
-from genodiff.io.genbank import FlatRecord, open_text
+from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import name_input
 from genodiff.io.planning import was_cut
 from genodiff.io.regions import find_contig, refuse_contigs, warn_of_contigs
-from genodiff.io.text_lines import is_bed_comment, read_whole
 from genodiff.io.transcript_model import BEYOND, Part, Transcript
-from genodiff.io.transcript_records import is_of_record, list_record
 from genodiff.io.transcript_rows import STRANDS, is_of_gene, join_transcripts
+from genodiff.io.transcripts import is_of_record, list_record, read_blocks, read_entries
 
 log = logging.getLogger("genodiff")
 
-Feature = TypeVar("Feature")
+_FORMATS = "GFF3, GTF, BED or GenBank"
 _BEYOND = "%s: %s genes end beyond their contig; is it the annotation of this genome?"
 _WHOLE = {
     "region", "chromosome", "contig", "scaffold", "supercontig", "source", "biological_region",
@@ -59,119 +56,44 @@ def read_genes(
     cut off and counted in the log. Raises `DataError` for a faulty row, and where no gene is on any
     of the contigs.
     """
-    strangers: dict[str, None] = {}
-    found, beyond = [], 0
+    seen: dict[str, None] = {}
+    found, beyond, shown = [], 0, name_input(path)
     kept = contigs if wanted is None else {name: contigs[name] for name in wanted}
-    with open_text(path, "GFF3, GTF, BED or GenBank") as source:
-        shown = source.shown
-        genes: Iterator[Gene]
-        if source.flat:
-            listed = (_list_record(one, kept, strangers, shown) for one in source.records)
-            genes = chain.from_iterable(listed)
-        else:
-            genes = _read_rows(source.lines, path, contigs, kept, strangers)
-        for one in genes:
-            one = one._replace(contig=find_contig(one.contig, contigs, shown) or one.contig)
-            length = kept.get(one.contig, 0)
-            if not length:
-                strangers[one.contig] = None
-            elif one.start < length:
-                found.append(one)
-            beyond += 0 < length < one.end
+
+    def keeps(contig: str) -> str | None:
+        known = find_contig(contig, contigs, shown) or contig
+        seen[known] = None
+        return known if known in kept else None
+
+    def of_bed(row: Sequence[Any], fields: Sequence[str]) -> Gene:
+        contig, start, end, name, _, strand, _ = row
+        title = "" if name in (None, ".") else name
+        way = STRANDS.get(strand, 0)
+        return Gene(contig, start, end, way, title, *read_blocks(path, row, fields))
+
+    of_record = partial(_list_record, contigs=contigs, shown=shown)
+    of_rows = partial(_read_annotation, contigs=contigs, shown=shown)
+    for one in read_entries(path, _FORMATS, keeps, of_record, of_rows, of_bed):
+        length = kept[one.contig]
+        if one.start < length:
+            found.append(one)
+        beyond += length < one.end
     if beyond:
         log.warning(_BEYOND, shown, f"{beyond:,}")
     if not found:
-        if strangers.keys() & contigs.keys() or was_cut(shown):
+        strangers = [name for name in seen if name not in kept]
+        if contigs.keys() & strangers or was_cut(shown):
             return []
         if not strangers:
-            raise DataError("has no gene", file=shown, fix="give GFF3, GTF, BED or GenBank")
-        raise refuse_contigs(next(iter(strangers)), contigs, shown)
-    warn_of_contigs(strangers, contigs, shown)
+            raise DataError("has no gene", file=shown, fix=f"give {_FORMATS}")
+        raise refuse_contigs(strangers[0], contigs, shown)
+    warn_of_contigs(seen, contigs, shown)
     return sorted(found, key=lambda one: (one.contig, one.start, -one.end))
 
 
 def pick_genes(genes: Iterable[Gene], contig: str, start: int, end: int) -> list[Gene]:
     """The genes that have a base in contig[start:end]."""
     return [one for one in genes if one.contig == contig and one.start < end and one.end > start]
-
-
-def _read_rows(
-    lines: Iterator[tuple[int, str]],
-    path: str | Path,
-    contigs: Mapping[str, int],
-    wanted: Mapping[str, int],
-    strangers: dict[str, None],
-) -> Iterator[Gene]:
-    """Genes of GFF3, GTF or BED; contigs that are not known are added to `strangers`."""
-
-    def keeps(contig: str) -> str | None:
-        known = find_contig(contig, contigs, name_input(path)) or contig
-        if known in wanted:
-            return known
-        strangers[known] = None
-        return None
-
-    of_annotation = partial(_read_annotation, contigs=contigs, shown=name_input(path))
-    return read_rows(lines, path, keeps, of_annotation, partial(read_blocks, path))
-
-
-def read_rows(
-    lines: Iterator[tuple[int, str]],
-    path: str | Path,
-    keeps: Callable[[str], str | None],
-    of_annotation: Callable[[Iterator[AnnotationRow]], Iterator[Feature]],
-    of_bed: Callable[[Sequence[Any], Sequence[str]], Feature],
-) -> Iterator[Feature]:
-    """What is made of the rows of GFF3 or GTF together, or of each row of BED.
-
-    `keeps` is the genome's name of a contig that is wanted, None of another. Raises `DataError`
-    for a faulty row.
-    """
-    for number, text in lines:
-        line = text.rstrip(" \t")
-        if is_bed_comment(line):
-            continue
-        if line.count("\t") < 2:
-            what, fix = "is neither a row of GFF3 or GTF nor of BED", "separate columns by tabs"
-            raise DataError(what, file=name_input(path), line=number, fix=fix)
-        rest = chain([(number, text)], lines)
-        if is_annotation_row(line):
-            annotation = parse_annotation_lines(path, rest, lambda name: bool(keeps(name)))
-            yield from of_annotation(
-                row._replace(contig=keeps(row.contig) or "") for row in annotation
-            )
-        else:
-            for row, fields in parse_bed_lines(path, rest):
-                if named := keeps(row[0]):
-                    yield of_bed((named, *row[1:]), fields)
-        return
-
-
-def read_blocks(path: str | Path, row: Sequence[Any], fields: Sequence[str]) -> Gene:
-    """The gene of a row of BED: its blocks are the exons, what is thick of them is coding."""
-    contig, start, end, name, _, strand, number = row
-    exons: tuple[Part, ...] = ((start, end),)
-    coding: tuple[Part, ...] = ()
-    if len(fields) >= 12:
-        words = [fields[6:8], fields[9:10], *(at.strip(",").split(",") for at in fields[10:12])]
-        (left, right), (n,), sizes, starts = (
-            [-1 if (value := read_whole(word)) is None else value for word in some]
-            for some in words
-        )
-        exons = tuple((start + a, start + a + b) for a, b in zip(starts, sizes, strict=False))
-        lies = (
-            min(n, *sizes, *starts) >= 0
-            and exons[0][0] == start
-            and exons[-1][1] == end
-            and n == len(sizes) == len(starts)
-        )
-        if not (lies and (left == right >= 0 or start <= left <= right <= end)):
-            what = "the blocks of columns 7 to 12 do not fill the row from its start to its end"
-            fix = "give BED12 of 12 columns"
-            raise DataError(what, file=name_input(path), line=number, fix=fix)
-        coding = tuple((max(a, left), min(b, right)) for a, b in exons if a < right and b > left)
-    title = "" if name in (None, ".") else name
-    return Gene(contig, start, end, STRANDS.get(strand, 0), title, exons, coding)
 
 
 def _read_annotation(
@@ -223,10 +145,7 @@ def _draw(one: Transcript, name: str, length: int) -> Iterator[Gene]:
 
 
 def _fold(start: int, end: int, length: int, *, circular: bool) -> list[tuple[int, int, int]]:
-    """The parts of an interval that ends behind the origin of a circle, and by how much they move.
-
-    Any other is one part.
-    """
+    """The parts of an interval, two across a circle's origin, and by how much each moves."""
     if not circular or end <= length:
         return [(start, end, 0)]
     behind = (max(start - length, 0), end - length, length)
@@ -238,15 +157,10 @@ def _weigh(one: Transcript) -> tuple[int, int]:
     return (sum(b - a for a, b, _ in one.coding), sum(b - a for a, b, _ in one.exons))
 
 
-def _list_record(
-    record: FlatRecord, contigs: Mapping[str, int], strangers: dict[str, None], shown: str
-) -> Iterator[Gene]:
+def _list_record(record: FlatRecord, contigs: Mapping[str, int], shown: str) -> Iterator[Gene]:
     """Genes of a GenBank or EMBL record: the coding part of each, or what stands in its place."""
-    if record.name not in contigs:
-        strangers[record.name] = None
-        return
     circular: set[str] = set()
-    yield from draw_transcripts(list_record(record, contigs, {}, circular), contigs, shown)
+    yield from draw_transcripts(list_record(record, contigs, circular), contigs, shown)
     for feature in record.parsed.features:
         if feature.type in _WHOLE | {"exon", "intron"} or is_of_record(feature.type):
             continue
@@ -261,5 +175,4 @@ def _list_record(
             if some:
                 way = feature.location.strand or 0
                 end = max(end for _, end in some)
-                title = name or feature.type
-                yield Gene(record.name, some[0][0], end, way, title, tuple(some))
+                yield Gene(record.name, some[0][0], end, way, name or feature.type, tuple(some))

@@ -3,8 +3,7 @@
 Parts of a transcript are in reading order, each with its strand. A part that crosses the origin of
 a circular contig ends beyond the contig's length, as do the parts after it. A coding sequence is
 the concatenation of its parts as annotated: parts that overlap by a base, or leave a few bases out,
-are ribosomal slippage. A transcript whose protein does not follow from the letters gives the reason
-(`unknown`).
+are ribosomal slippage. `unknown` is why a protein does not follow from the letters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

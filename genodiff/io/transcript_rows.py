@@ -53,10 +53,7 @@ Key = tuple[str, str]
 
 
 class _SortedRows(NamedTuple):
-    """The rows of a file: those of genes and transcripts by name, and parts by their parent.
-
-    `codes` are genetic codes that rows of whole contigs say, as `find_code` has them.
-    """
+    """Rows of genes and transcripts by name, parts by parent, genetic codes (`find_code`)."""
 
     named: dict[Key, list[AnnotationRow]]
     parents: set[Key]
@@ -67,10 +64,7 @@ class _SortedRows(NamedTuple):
 def join_transcripts(
     rows: Iterable[AnnotationRow], contigs: Mapping[str, int], circular: set[str]
 ) -> Iterator[Transcript]:
-    """The transcripts of rows: each parent of exons or of a CDS, and bare genes.
-
-    Contigs that a row says are circular are added to `circular`.
-    """
+    """Each parent of exons or of a CDS, and bare genes; circular contigs go to `circular`."""
     known = _sort_rows(rows, contigs, circular)
     parts = known.parts
     for key in dict.fromkeys([*known.named, *parts["exon"], *parts["CDS"]]):
@@ -250,10 +244,7 @@ class _Frame(NamedTuple):
 
 
 def _sort_by(rows: Sequence[AnnotationRow], word: str) -> list[AnnotationRow]:
-    """Rows by a number that each of them has and no two share; [] where they do not.
-
-    A stop codon comes behind the CDS of its exon.
-    """
+    """Rows by a number that each has and none share, or []; a stop codon comes behind its CDS."""
     keys = [(row.words.get(word, ""), row.type == "stop_codon") for row in rows]
     if not all(text.isdecimal() for text, _ in keys) or len(set(keys)) < len(rows):
         return []
