@@ -11,26 +11,14 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.diagnosis import Diagnosis
 from genodiff.io.gene_words import ROW_WORDS, is_pseudo_row
 from genodiff.io.input_file import name_input
-from genodiff.io.regions import find_contig, suggest_contig
-from genodiff.io.text_lines import (
-    Fault,
-    RowReader,
-    explain_whole,
-    find_hidden,
-    find_spoilt_name,
-    is_comment,
-    read_text_lines,
-    read_whole,
-)
+from genodiff.io.text_lines import RowReader, is_comment, read_text_lines, read_whole
 
 TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript_id")
 """Attributes that name a row; the first that it has is its name."""
@@ -129,19 +117,26 @@ def read_annotation(
     """The rows of a file in their order; with `features`, those of a `TYPE`, or `TYPE=NAME`.
 
     With `contigs` (name → length), every row must lie within its contig; with `over_origin` it may
-    end beyond one that a row above says is circular. Raises `DataError` naming
-    the line, `UsageError` for features that no row has.
+    end beyond a circular one. Raises `DataError`, `UsageError` for features that no row has.
     """
     choice = FeatureChoice(features)
     circular: set[str] = set()
     for row in parse_annotation_lines(path, read_text_lines(path, "GTF, GFF3 or SAF")):
         if contigs is not None:
-            named = find_contig(row.contig, contigs, name_input(path))
-            row = row._replace(contig=named or row.contig)
+            reader = RowReader(name_input(path), row.line)
+            row = row._replace(contig=reader.find_contig(row.contig, contigs))
+            length = contigs[row.contig]
         if row.words.get("Is_circular", "").lower() == "true":
             circular.add(row.contig)
-        if contigs is not None:
-            _check_place(path, row, contigs, circular, over_origin=over_origin)
+        if contigs is not None and row.end > length:
+            around = row.contig in circular and row.start < length and row.end <= row.start + length
+            what = f"the end {row.end} is past the end of {row.contig} (length {length})"
+            fix = "correct the row, or give the right FASTA"
+            if around:
+                what = f"crosses the origin of {row.contig}, a circle; it is not read across"
+                fix = "leave the row out, or give GenBank"
+            if not (around and over_origin):
+                raise reader.fault(what, fix)
         if not features or choice.takes(row.type, row.names.values()):
             yield row
     choice.check_found(name_input(path), "no row has the type")
@@ -260,50 +255,46 @@ def _read_row(
     path: str | Path, number: int, fields: list[str], columns: int, keeps: Callable[[str], bool]
 ) -> AnnotationRow | None:
     """A row; None where `keeps` does not want its contig."""
-    fault = RowReader(name_input(path), number).fault
+    reader = RowReader(name_input(path), number)
     if len(fields) != columns:
         what = f"has {len(fields)} column{'s' * (len(fields) != 1)}, not {columns}"
-        raise fault(what, "correct the row; columns are separated by tabs")
+        raise reader.fault(what, "correct the row; columns are separated by tabs")
     if columns == 5:
         name, contig, *span, strand = fields
         kind, names = "", {"ID": name}
     else:
         contig, _, kind, *span, _, strand = fields[:7]
-    contig = _read_word(contig, "name of a contig", fault)
-    first, last = (_read_position(text, fault) for text in span)
-    if last < first:
+    contig = unquote(contig)
+    reader.check_contig(contig)
+    first, last = (reader.read_whole(text, "position (from 1)") for text in span)
+    if not first or last < first:
         fix = "exchange or correct them; over the origin of a circle add its length to the end"
-        raise fault(f"the end {last} is before the start {first}", fix)
+        what = f"the end {last} is before the start {first}" if first else "the first position is 1"
+        raise reader.fault(what, fix)
     strand = _STRANDS.get(strand, strand)
     if strand not in ("+", "-", ".", "?"):
-        raise fault(f"'{strand}' is no strand", "write +, - or .")
+        raise reader.fault(f"'{strand}' is no strand", "write +, - or .")
     if not keeps(contig):
         return None
     phase: int | None = None
     words: dict[str, str] = {}
     if columns == 5:
-        _refuse_spoilt({"name": name}, fault)
+        reader.check_name(name, "name", cut=True)
     else:
-        kind = _read_word(kind.replace(" ", "_"), "type of a row", fault) and kind
-        if "=" in kind or ";" in kind:
-            raise fault(f"column 3 is the type, and '{kind}' is none", "write gene, CDS, ...")
-        names, words = _read_names(fields[8] if columns == 9 else "", fault)
+        plain = unquote(kind.replace(" ", "_"))
+        if not plain or plain != "".join(plain.split()) or "=" in kind or ";" in kind:
+            what = f"column 3 is the type, and '{kind}' is none"
+            raise reader.fault(what, "write gene, CDS, ...")
+        reader.check_name(plain, "type of a row")
+        names, words = _read_names(fields[8] if columns == 9 else "", reader)
         phase = int(fields[7]) if fields[7] in ("0", "1", "2") else None
     title = next((names[key] for key in TITLES if names.get(key)), "")
     turned = "." if strand == "?" else strand
     return AnnotationRow(contig, first - 1, last, title, turned, kind, number, names, phase, words)
 
 
-def _read_position(text: str, fault: Fault) -> int:
-    value = read_whole(text)
-    if not value:
-        fix = "correct the row" if value == 0 else explain_whole(text)[1]
-        raise fault(f"'{text}' is no position: a whole number from 1", fix)
-    return value
-
-
-def _read_names(attributes: str, fault: Fault) -> tuple[dict[str, str], dict[str, str]]:
-    """The attributes that name a row and those that change its meaning; `fault` makes the error."""
+def _read_names(attributes: str, reader: RowReader) -> tuple[dict[str, str], dict[str, str]]:
+    """The attributes that name a row and those that change its meaning."""
     pairs = _PAIR.findall(attributes)
     names: dict[str, str] = {}
     words: dict[str, str] = {}
@@ -314,54 +305,9 @@ def _read_names(attributes: str, fault: Fault) -> tuple[dict[str, str], dict[str
                 names[key] = text
             else:  # GTF says `tag` several times
                 words[key] = f"{words[key]},{text}" if key in words else text
-    _refuse_spoilt(names, fault)
+    read = dict(names)
     if not attributes.isprintable() or (pairs and pairs[0][0][0] in "\"'"):
-        keys = " ".join(key for key, *_ in pairs)
-        _refuse_spoilt({"keys": keys, "text": _PAIR.sub("", attributes)}, fault)
+        read |= {"keys": " ".join(key for key, *_ in pairs), "text": _PAIR.sub("", attributes)}
+    for key, text in read.items():
+        reader.check_name(text, key, cut=True)
     return names, words
-
-
-def _refuse_spoilt(names: Mapping[str, str], fault: Fault) -> None:
-    for key, name in names.items():
-        if spoilt := find_spoilt_name(name) or find_hidden(f"{name};"):
-            raise fault(f"the {key} '{name}' {spoilt[0]}", spoilt[1])
-
-
-@lru_cache(1024)
-def _find_bad_word(word: str) -> Diagnosis | None:
-    if not word or word != "".join(word.split()) or word[0] in "=;":
-        return "is not one", "write one word"
-    return find_spoilt_name(word)
-
-
-def _read_word(text: str, what: str, fault: Fault) -> str:
-    word = unquote(text)
-    if bad := _find_bad_word(word):
-        raise fault(f"the {what} '{word}' {bad[0]}", bad[1])
-    return word
-
-
-def _check_place(
-    path: str | Path,
-    row: AnnotationRow,
-    contigs: Mapping[str, int],
-    circular: set[str],
-    *,
-    over_origin: bool,
-) -> None:
-    """Raises `DataError` where a row is not within a contig."""
-    length = contigs.get(row.contig)
-    if length is None:
-        what = f"unknown contig '{row.contig}': not in the FASTA"
-        fix = suggest_contig(row.contig, dict(contigs))
-    elif row.end <= length:
-        return
-    elif row.contig in circular and row.start < length and row.end <= row.start + length:
-        if over_origin:
-            return
-        what = f"crosses the origin of {row.contig}, which is circular; it is not read across"
-        fix = "leave the row out, or give GenBank"
-    else:
-        what = f"the end {row.end} is past the end of {row.contig} (length {length})"
-        fix = "correct the row, or give the right FASTA"
-    raise DataError(what, file=name_input(path), line=row.line, fix=fix)

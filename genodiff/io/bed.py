@@ -18,16 +18,7 @@ import polars as pl
 from genodiff.errors import DataError, did_you_mean
 from genodiff.io.annotation_rows import find_annotation
 from genodiff.io.input_file import name_input
-from genodiff.io.regions import find_contig, suggest_contig
-from genodiff.io.text_lines import (
-    Fault,
-    RowReader,
-    explain_whole,
-    find_spoilt_name,
-    is_bed_comment,
-    read_text_lines,
-    read_whole,
-)
+from genodiff.io.text_lines import RowReader, is_bed_comment, read_text_lines, read_whole
 
 log = logging.getLogger("genodiff")
 
@@ -40,7 +31,6 @@ SCHEMA = {
 _SPLITS = {
     "train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test",
 }  # fmt: skip
-_LARGEST = 1 << 40  # no contig is longer; below it all sums fit into 64 bits
 _STRANDS = ("+", "-")
 _Row = tuple[str, int, int, str | None, str | None, str | None, int]
 
@@ -48,9 +38,8 @@ _Row = tuple[str, int, int, str | None, str | None, str | None, int]
 def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.DataFrame:
     """The intervals of a BED file, in its order, as columns `SCHEMA`; further columns are not read.
 
-    With `contigs` (name → length), every interval must lie within its contig. Raises `DataError`
-    naming the line; also where no interval is left. Dropped empty and repeated rows are counted in
-    the log.
+    With `contigs` (name → length), every interval must lie within one. Empty ones are dropped and
+    counted in the log. Raises `DataError` naming the line; also where no interval is left.
     """
     found = [row for row, _ in parse_bed_lines(path, read_text_lines(path, "BED"), contigs)]
     rows = [row for row in found if row[1] < row[2]]
@@ -147,68 +136,45 @@ def _name_annotation(
 def _row(
     shown: str, number: int, fields: list[str], contigs: dict[str, int] | None, *, first: bool
 ) -> _Row:
-    fault = RowReader(shown, number).fault
+    reader = RowReader(shown, number)
     if len(fields) < 3:
-        raise _too_few("\t".join(fields), fault)
+        raise _too_few("\t".join(fields), reader)
     contig = fields[0]
     name, score, strand = (fields[i] if len(fields) > i else None for i in (3, 4, 5))
-    if not contig or contig != "".join(contig.split()) or contig[0] in "\"'>":
-        raise fault(f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'")
-    for what, text in (("contig's name", contig), ("name", name), ("score", score)):
-        if text and (spoilt := find_spoilt_name(text)):
-            raise fault(f"the {what} '{text}' {spoilt[0]}", spoilt[1])
-    start = _position(fields[1], "start", fault, first)
-    end = _position(fields[2], "end", fault, first)
+    reader.check_contig(contig)
+    for noun, text in (("name", name), ("score", score)):
+        reader.check_name(text or "", noun)
+    is_header = first and re.fullmatch(r"[A-Za-z_ ]+", fields[1])
+    fix = "start a line of column names with '#', or remove it" if is_header else ""
+    start, end = (reader.read_whole(fields[i], "start" if i == 1 else "end", fix) for i in (1, 2))
     if end < start:
-        raise fault(f"the end {end} is before the start {start}", "exchange or correct them")
+        raise reader.fault(f"the end {end} is before the start {start}", "exchange or correct them")
     if contigs is not None:
-        known = find_contig(contig, contigs, shown)
-        if known is None:
-            what = f"unknown contig '{contig}': not in the FASTA"
-            raise fault(what, suggest_contig(contig, contigs))
-        contig, length = known, contigs[known]
+        contig = reader.find_contig(contig, contigs)
+        length = contigs[contig]
         if end > length:
             which = f"start {start} and the end {end} are" if start >= length else f"end {end} is"
             hint = "; is the file 1-based?" if end == length + 1 and start > 0 else ""
             what = f"the {which} past the end of {contig} (length {length}){hint}"
             fix = "BED is 0-based and half-open: correct the row, or give the right FASTA"
-            raise fault(what, fix)
+            raise reader.fault(what, fix)
     if strand not in (None, "+", "-", "."):
-        raise fault(f"'{strand}' is no strand", "write +, - or . in column 6")
+        raise reader.fault(f"'{strand}' is no strand", "write +, - or . in column 6")
     if strand is None and (score in _STRANDS or name in _STRANDS):
         at, text, kind = (5, score, "score") if score in _STRANDS else (4, name, "name")
         what = f"column {at} is the {kind}, and '{text}' is a strand"
-        raise fault(what, "write the strand in column 6")
+        raise reader.fault(what, "write the strand in column 6")
     return contig, start, end, name, score, strand, number
 
 
-def _position(text: str, which: str, fault: Fault, first: bool) -> int:
-    value = read_whole(text)
-    if value is not None and value <= _LARGEST:
-        return value
-    why, fix = explain_whole(text)
-    what = f"the {which} '{text}' {why}"
-    if re.fullmatch(r"-[0-9]+", text):
-        what, fix = f"negative {which} {text}", "BED is 0-based: the first base is 0"
-    elif re.fullmatch(r"[0-9]+", text):
-        what = f"the {which} {text} is out of range: larger than any contig is long"
-    elif first and re.fullmatch(r"[A-Za-z_ ]+", text):
-        fix = "start a line of column names with '#', or remove it"
-    raise fault(what, fix)
-
-
-def _too_few(line: str, fault: Fault) -> DataError:
+def _too_few(line: str, reader: RowReader) -> DataError:
     if line.startswith((">", "@")):
-        kind = "FASTA" if line[0] == ">" else "FASTQ or SAM"
-        return fault(f"no BED: a row has fewer than 3 columns; this is {kind}", "give a BED file")
-    words = line.split()
-    if "\t" not in line and len(words) >= 3:
-        fix = "BED needs tabs: tr -s ' ' '\\t'"
-        return fault("columns are separated by blanks, not tabs", fix)
-    for mark, name in (",", "commas"), (";", "semicolons"):
-        if "\t" not in line and line.count(mark) >= 2:
-            fix = f"BED needs tabs: tr '{mark}' '\\t'"
-            return fault(f"columns are separated by {name}, not tabs (CSV)", fix)
+        what = "no BED: a row has fewer than 3 columns; this is "
+        return reader.fault(what + ("FASTA" if line[0] == ">" else "FASTQ or SAM"), "give BED")
+    for mark, name in (" ", "blanks"), (",", "commas"), (";", "semicolons"):
+        if "\t" not in line and len(list(filter(None, line.split(mark)))) > 2:
+            fix = f"BED needs tabs: tr {'-s ' * (mark == ' ')}'{mark}' '\\t'"
+            return reader.fault(f"columns are separated by {name}, not tabs", fix)
     n = line.count("\t") + 1
     fix = "give CONTIG, START and END, separated by tabs"
-    return fault(f"has {n} column{'s' * (n > 1)}, fewer than 3", fix)
+    return reader.fault(f"has {n} column{'s' * (n > 1)}, fewer than 3", fix)

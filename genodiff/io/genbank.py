@@ -21,7 +21,7 @@ from Bio.Seq import UndefinedSequenceError
 from genodiff.errors import DataError
 from genodiff.io.input_file import open_input
 from genodiff.io.planning import was_cut
-from genodiff.io.text_lines import split_lines
+from genodiff.io.text_lines import RowReader, split_lines
 
 log = logging.getLogger("genodiff")
 
@@ -125,9 +125,7 @@ def _cut_short(kind: FlatFormat, shown: str, start: int) -> DataError:
 
 
 def _parse(lines: list[str], kind: FlatFormat, shown: str, start: int) -> FlatRecord:
-    def fault(what: str, fix: str, record: str | None = None) -> DataError:
-        return DataError(what, file=shown, line=start, record=record, fix=fix)
-
+    reader = RowReader(shown, start)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -136,36 +134,37 @@ def _parse(lines: list[str], kind: FlatFormat, shown: str, start: int) -> FlatRe
         except Exception as error:  # the parser raises whatever a malformed line leads it to
             reason = str(error).splitlines() or [type(error).__name__]
             what = f"this {kind.name} record cannot be parsed: {' '.join(reason)[:160]}"
-            raise fault(what, f"repair the record, or {_AGAIN}") from None
+            raise reader.fault(what, f"repair the record, or {_AGAIN}") from None
     name = next((n for n in (parsed.id, parsed.name) if n and n.strip(".")), "")
     if not name or name == "<unknown id>":
-        raise fault("has no accession and no name", "name the record in its first line")
+        raise reader.fault("has no accession and no name", "name the record in its first line")
+    reader = reader._replace(record=name)
     try:
         sequence = bytes(parsed.seq or b"").upper()
     except UndefinedSequenceError:
         sequence = b""
     if not sequence:
         what = f"this {kind.name} record has no sequence (only annotation, or a CONTIG line)"
-        raise fault(what, "download it with its full sequence, or give a FASTA", name)
+        raise reader.fault(what, "download it with its full sequence, or give a FASTA")
     declared = re.search(r"\s([0-9]+) (?:bp|BP)\b", lines[0])
     if declared and int(declared[1]) != len(sequence):
         what = f"declares {int(declared[1]):,} bases and has {len(sequence):,}: is it cut short?"
-        raise fault(what, _AGAIN, name)
+        raise reader.fault(what, _AGAIN)
     if any(found and not found[1].isascii() for found in map(_LOCATION.match, lines)):
-        raise fault("a feature has a location that is not plain ASCII", "correct it", name)
+        raise reader.fault("a feature has a location that is not plain ASCII", "correct it")
     broken = next((f.type for f in parsed.features if f.location is None), None)
     if broken is not None:
-        raise fault(f"a {broken} feature has a location that cannot be read", "correct it", name)
+        raise reader.fault(f"a {broken} feature has a location that cannot be read", "correct it")
     warned = list(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
     if any("too short to contain a feature" in said for said in warned):
-        raise fault("a feature has no location", "complete or remove it", name)
+        raise reader.fault("a feature has no location", "complete or remove it")
     for said in warned:
         log.warning("%s, line %d (record %s): %s", shown, start, name, said[:160])
     return FlatRecord(name, sequence, start, parsed)
 
 
 def _flatten_locations(lines: Sequence[str]) -> list[str]:
-    """The lines with each location as one list of parts: Biopython reads lists in lists wrong.
+    """The lines with each location as one list, since Biopython reads lists in lists wrong.
 
     complement(join(1..4,complement(6..9))) is join(6..9,complement(1..4)).
     """

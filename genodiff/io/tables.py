@@ -69,6 +69,11 @@ class ParquetTable:
             self.schema = self._frame.collect_schema()
             self.height = int(self._frame.select(pl.len()).collect().item())
 
+    def collect(self, most: int) -> pl.DataFrame:
+        """All of it; in a plan, the first `most` rows."""
+        with self._reading():
+            return self._frame.head(most if is_planning() else self.height).collect()
+
     def read_rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """The number (from 1) and the cells of each row."""
         return self._read(self._frame.select(list(columns)), self.height)
@@ -111,10 +116,7 @@ class ParquetTable:
 
 
 def write_parquet(path: Path, frames: Iterable[pl.DataFrame], **options: Any) -> int:
-    """Write frames as one file, atomically, and return the number of rows.
-
-    They are parts of bounded size, which polars then joins as a stream.
-    """
+    """Write frames, joined as a stream, as one file, atomically; return the number of rows."""
     n = 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:

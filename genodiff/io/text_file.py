@@ -14,7 +14,7 @@ from typing import NamedTuple
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import find_binary_format
 from genodiff.io.input_file import name_input, open_input
-from genodiff.io.text_lines import read_text_lines
+from genodiff.io.text_lines import RowReader, read_text_lines
 
 _BOM = b"\xef\xbb\xbf"
 _FIX = "save it as UTF-8 (iconv -t UTF-8)"
@@ -77,25 +77,25 @@ def read_text_pieces(path: str | Path) -> Iterator[str]:
 
 def read_json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[str]:
     """The `fields` of each JSON line, joined by a blank. Raises `DataError` with the line."""
-    shown, named = name_input(path), " and ".join(f"'{f}'" for f in fields)
+    named = " and ".join(f"'{f}'" for f in fields)
     for number, line in read_text_lines(path, "JSON lines"):
         if not line.strip():
             continue
+        reader = RowReader(name_input(path), number)
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as fault:
             reason = getattr(fault, "msg", "nested too deeply")
-            fix = "give one JSON object per line"
-            raise DataError(f"not JSON: {reason}", file=shown, line=number, fix=fix) from None
+            raise reader.fault(f"not JSON: {reason}", "give one JSON object per line") from None
         parts: list[str] = [value.get(field) for field in fields] if isinstance(value, dict) else []  # type: ignore[misc]
         if not parts or not all(isinstance(part, str) for part in parts):
             there = isinstance(value, dict) and all(field in value for field in fields)
             what = f"{named} is not a string" if there else f"no object with a {named}"
-            raise DataError(what, file=shown, line=number, fix=f'write {{"{fields[0]}": "..."}}')
+            raise reader.fault(what, f'write {{"{fields[0]}": "..."}}')
         text = " ".join(parts)
         try:
             text.encode()
         except UnicodeEncodeError:
-            what = f"half of a surrogate pair in {named}"
-            raise DataError(what, file=shown, line=number, fix="escape the pair") from None
+            what, fix = f"half of a surrogate pair in {named}", "escape the pair"
+            raise reader.fault(what, fix) from None
         yield text

@@ -3,7 +3,8 @@
 import codecs
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from math import inf, isfinite
 from pathlib import Path
@@ -14,6 +15,7 @@ from genodiff.io.diagnosis import Diagnosis
 from genodiff.io.file_kinds import find_format
 from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.planning import cut_text
+from genodiff.io.regions import find_contig, suggest_contig
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -22,8 +24,11 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _LONGEST = 1 << 26
 log = logging.getLogger("genodiff")
 
+Line = tuple[int, str]
+"""Number, from 1, and text of a line."""
 
-def read_text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
+
+def read_text_lines(path: str | Path, kind: str) -> Iterator[Line]:
     """Number (from 1) and text of every line of a file, as `split_lines` gives them."""
     with open_input(path) as source:
         yield from split_lines(source.blocks(), kind, source.shown, source)
@@ -73,10 +78,7 @@ def split_lines(
 
 
 def as_utf8(blocks: Iterable[bytes], shown: str) -> Iterator[bytes]:
-    """The bytes of a text in any pieces; UTF-16 with a byte order mark is made UTF-8.
-
-    Raises `DataError` where it is cut in the middle of a letter.
-    """
+    """The bytes of a text; UTF-16 with its mark as UTF-8. Raises `DataError` where it is cut."""
     pieces = iter(blocks)
     head = next(pieces, b"")
     if not head.startswith(_UTF16) or head.startswith(_UTF32):
@@ -136,9 +138,10 @@ _MISSING = {
     *("#null!", "#value!", "#ref!", "#name?", "#div/0!", "#num!"),
 }
 _ERROR = re.compile(r"#(?:N/A|NULL!|VALUE!|REF!|NAME\?|DIV/0!|NUM!)")
-_DIGITS = re.compile("[0-9]{1,13}")
-_WHOLE_FLOAT = re.compile(r"([0-9]{1,13})\.0+")
+_DIGITS = re.compile("[0-9]{1,12}")  # below 2^40, so that sums fit into 64 bits
+_WHOLE_FLOAT = re.compile(r"([0-9]{1,12})\.0+")
 _SHORT_POWER = re.compile(r"([1-9])(?:\.([0-9]+))?e\+([0-9]{2})")
+_SIGNED = re.compile("-?[0-9]+")
 _POWER = re.compile(r"[0-9]+(?:[.,][0-9]+)?[eE][+-]?[0-9]+")
 _THOUSANDS = re.compile(
     "[0-9]{1,3}(?:(?:,[0-9]{3})+|(?:[.][0-9]{3})+|(?:['’ \xa0\u202f][0-9]{3})+)"
@@ -167,7 +170,7 @@ def is_bed_comment(line: str) -> bool:
 
 
 def read_whole(text: str) -> int | None:
-    """A whole number from 0, or None; at most 13 digits.
+    """A whole number from 0, or None; at most 12 digits.
 
     `1000.0` is 1000. `1e+05` is 100000 where that is shorter than its digits: so R writes whole
     numbers, and then no digit is lost. Any other power (`1.23457e+06`) may be rounded, and `1.000`
@@ -185,7 +188,11 @@ def read_whole(text: str) -> int | None:
     if power := _SHORT_POWER.fullmatch(text):
         digits = power[1] + (power[2] or "")
         zeros = int(power[3]) - len(digits) + 1
-        if 0 <= zeros <= 13 and len(text) < len(digits) + zeros and digits[1:][-1:] != "0":
+        if (
+            0 <= zeros <= 12 - len(digits)
+            and len(text) < len(digits) + zeros
+            and digits[1:][-1:] != "0"
+        ):
             return int(digits + "0" * zeros)
     return None
 
@@ -194,6 +201,10 @@ def explain_whole(text: str) -> Diagnosis:
     """Why `read_whole` does not read a text, and the remedy."""
     if is_missing(text):
         return "says that a value is missing", "give it, or remove the row"
+    if _SIGNED.fullmatch(text):
+        long = "is out of range: larger than any contig is long", "correct it"
+        negative = "is negative", "the first base is 0 in BED (0-based) and 1 in other formats"
+        return negative if text[0] == "-" else long
     if _THOUSANDS.fullmatch(text):
         return "has thousands separators: not an integer", _PLAIN
     if _POWER.fullmatch(text):
@@ -233,6 +244,7 @@ def find_hidden(text: str) -> Diagnosis | None:
     return None
 
 
+@lru_cache(1024)
 def find_spoilt_name(name: str) -> Diagnosis | None:
     """What a program did to a name, and the remedy; None where it looks as a person wrote it."""
     if hidden := find_hidden(name):
@@ -249,10 +261,6 @@ def find_spoilt_name(name: str) -> Diagnosis | None:
     return None
 
 
-Fault = Callable[[str, str], DataError]
-"""Makes the error of a row from what is wrong and the remedy, as `RowReader.fault`."""
-
-
 class RowReader(NamedTuple):
     """Reads the cells of a row; its `DataError` names the file, the line and the record."""
 
@@ -264,23 +272,42 @@ class RowReader(NamedTuple):
         """Return the error of this row, to be raised."""
         return DataError(what, file=self.file, line=self.line, record=self.record, fix=fix)
 
-    def check_name(self, text: str, noun: str) -> None:
-        """Raise `DataError` for a name that a program spoilt."""
-        if spoilt := find_spoilt_name(text):
+    def check_name(self, text: str, noun: str, *, cut: bool = False) -> None:
+        """Raise `DataError` for a name that a program spoilt; of one that is `cut` off before ;."""
+        if spoilt := find_spoilt_name(text) or (find_hidden(f"{text};") if cut else None):
             raise self.fault(f"the {noun} '{text[:60]}' {spoilt[0]}", spoilt[1])
+
+    def check_contig(self, text: str) -> None:
+        """Raise `DataError` for what is not the name of a contig."""
+        if not text or text != "".join(text.split()) or text[0] == ">":
+            fix = "give it, and remove blanks and '>'"
+            raise self.fault(f"'{text}' is not the name of a contig", fix)
+        self.check_name(text, "contig's name")
+
+    def find_contig(self, name: str, contigs: Mapping[str, int]) -> str:
+        """Return a genome's name of a contig. Raise `DataError` where it has none."""
+        found = find_contig(name, contigs, str(self.file))
+        if found is None:
+            fix = suggest_contig(name, dict(contigs))
+            raise self.fault(f"unknown contig '{name}': not in the FASTA", fix)
+        return found
 
     def check_given(self, text: str, noun: str, fix: str = "give it, or remove the row") -> None:
         """Raise `DataError` for a text that says that a value is missing."""
         if is_missing(text):
             raise self.fault(f"the {noun} '{text}' says that a value is missing", fix)
 
-    def read_whole(self, text: str, noun: str) -> int:
+    def read_whole(self, text: str, noun: str, fix: str = "") -> int:
         """Return a whole number from 0, as `read_whole`. Raise `DataError` for anything else."""
         value = read_whole(text)
         if value is None:
-            why, fix = explain_whole(text)
-            raise self.fault(f"the {noun} '{text[:40]}' {why}", fix)
+            raise self.refuse_whole(text, noun, fix)
         return value
+
+    def refuse_whole(self, text: str, noun: str, fix: str = "") -> DataError:
+        """Return the error of a text that is no whole number."""
+        why, usual = explain_whole(text)
+        return self.fault(f"the {noun} '{text[:40]}' {why}", fix or usual)
 
     def read_number(
         self, text: str, noun: str, fix: str = "correct it", least: float = -inf

@@ -20,7 +20,7 @@ from genodiff.io.bed import parse_bed_lines
 from genodiff.io.diagnosis import BIGBED, BIGWIG
 from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import name_input, open_input
-from genodiff.io.regions import find_contig, refuse_contigs, suggest_contig, warn_of_contigs
+from genodiff.io.regions import find_contig, refuse_contigs, warn_of_contigs
 from genodiff.io.text_lines import RowReader, is_bed_comment, read_number, read_whole, split_lines
 
 _STEPS = ("fixedStep", "variableStep")
@@ -68,10 +68,7 @@ def read_values(path: str | Path, contigs: Mapping[str, int]) -> Track:
 
 
 def open_bigwig(path: str | Path, contigs: Mapping[str, int]) -> tuple[Any, dict[str, str]]:
-    """A bigWig, and its own name of each of the `contigs` (name → length) that it has.
-
-    Raises `DataError` where it is none, or of another genome.
-    """
+    """A bigWig, and its name of each of the `contigs`. Raises `DataError` for another genome's."""
     shown = name_input(path)
     with name_faults(path):
         file = import_bigwig().open(find_plain_path(path))
@@ -115,28 +112,25 @@ def _read_bedgraph(
     shown = name_input(path)
     for row, fields in parse_bed_lines(path, lines, dict(contigs)):
         contig, start, end = row[:3]
-        fault = RowReader(shown, row[-1]).fault
+        reader = RowReader(shown, row[-1])
         if len(fields) != 4:
             what = f"has {len(fields)} columns; bedGraph has 4"
-            raise fault(what, "give CONTIG, START, END and VALUE, separated by tabs")
-        value = read_number(fields[3])
-        if value is None:
-            raise fault(f"'{fields[3]}' is no value", "write a finite number, or remove the row")
+            raise reader.fault(what, "give CONTIG, START, END and VALUE, separated by tabs")
+        value = reader.read_number(fields[3], "value", "correct it, or remove the row")
         if contig not in found:
             found[contig] = np.full(contigs[contig], np.nan, np.float32)
-        _put(found[contig], contig, start, end, value, fault)
+        _put(found[contig], contig, start, end, value, reader)
     return found
 
 
 def _put(
-    values: NDArray[np.float32], contig: str, start: int, end: int, value: float,
-    fault: Callable[[str, str], DataError],
-) -> None:  # fmt: skip
+    values: NDArray[np.float32], contig: str, start: int, end: int, value: float, reader: RowReader
+) -> None:
     inside = values[start:end]
     if np.isfinite(inside).any():
         at = start + int(np.flatnonzero(np.isfinite(inside))[0])
         what = f"base {at} of {contig} (0-based) has two values"
-        raise fault(what, "keep one of the rows that lie on one another")
+        raise reader.fault(what, "keep one of the rows that lie on one another")
     inside[:] = value
 
 
@@ -147,22 +141,20 @@ def _read_wiggle(
     contig, start, step, span, fixed = "", 0, 0, 1, False
     shown = name_input(path)
     for line, text in lines:
-        fault, words = RowReader(shown, line).fault, text.split()
+        reader, words = RowReader(shown, line), text.split()
         if is_bed_comment(text.strip()):
             continue
         if words[0] in _STEPS:
             given = dict(word.partition("=")[::2] for word in words[1:])
-            named, fixed = given.get("chrom", ""), words[0] == _STEPS[0]
-            known = find_contig(named, contigs, shown)
-            if known is None:
-                fix = suggest_contig(named, dict(contigs))
-                raise fault(f"unknown contig '{named}': not in the FASTA", fix)
-            contig = known
+            contig, fixed = (
+                reader.find_contig(given.get("chrom", ""), contigs),
+                words[0] == _STEPS[0],
+            )
             least = {"start": "" if fixed else "1", "step": "1", "span": "1"}
             numbers = [read_whole(given.get(name, value)) for name, value in least.items()]
             if not all(numbers):
                 what = f"'{text[:60]}' is no start of a block"
-                raise fault(what, "start, step, span count from 1")
+                raise reader.fault(what, "start, step, span count from 1")
             start, step, span = (one or 1 for one in numbers)
             found.setdefault(contig, np.full(contigs[contig], np.nan, np.float32))
             continue
@@ -170,11 +162,13 @@ def _read_wiggle(
         value = read_number(words[-1])
         if len(words) != 2 - fixed or not first or value is None:
             what = f"'{text[:60]}' is no row of {_STEPS[not fixed]}"
-            raise fault(what, "give a finite number" if fixed else "give a position and a number")
+            raise reader.fault(
+                what, "give a finite number" if fixed else "give a position and a number"
+            )
         if first - 1 + span > contigs[contig]:
             what = f"base {first - 1 + span} is past the end of {contig} ({contigs[contig]})"
-            raise fault(what, "wiggle counts from 1: correct it, or give the right FASTA")
-        _put(found[contig], contig, first - 1, first - 1 + span, value, fault)
+            raise reader.fault(what, "wiggle counts from 1: correct it, or give the right FASTA")
+        _put(found[contig], contig, first - 1, first - 1 + span, value, reader)
         start += step
     return found
 
@@ -197,10 +191,7 @@ def sort_contigs(contigs: Mapping[str, int]) -> list[str]:
 
 @contextmanager
 def write_bigwigs(folder: Path, names: Iterable[str], contigs: Mapping[str, int]) -> Iterator[Add]:
-    """NAME.bw for each of `names`, with all contigs in the header.
-
-    Raises `MachineError` where pyBigWig is missing or a file cannot be written.
-    """
+    """NAME.bw for each of `names`, with all contigs in the header. Raises `MachineError`."""
     bigwig = import_bigwig()
     header = [(name, contigs[name]) for name in sort_contigs(contigs)]
     files: dict[str, Any] = {}

@@ -1,5 +1,4 @@
-"""A file of variants, whatever its format: VCF, BCF, CSV, TSV, JSON lines or parquet, also from
-stdin.
+"""A file of variants: VCF, BCF, CSV, TSV, JSON lines or parquet, also from stdin.
 
 The format is told by the first bytes. BCF is turned into the lines of a VCF by pysam.
 """
@@ -8,7 +7,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +36,7 @@ _HEAD = 1 << 16
 _HELD, _OWN = 1 << 24, 500  # bytes of records that are held, and of each beside its letters
 
 
+@dataclass(eq=False)
 class VariantSource:
     """Records of a file, which can be read as often as needed.
 
@@ -44,25 +44,17 @@ class VariantSource:
     of a small file are parsed once and held.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        shown: str,
-        format: Literal["vcf", "bcf", "table"],
-        header: VcfHeader | None,
-        read: Callable[[], Iterator[VariantRecord]],
-        other: Sequence[str] = (),
-    ) -> None:
-        """`other` are the columns of a table that say nothing of its variants."""
-        self.path, self.shown, self.format, self.header = path, shown, format, header
-        self.other = other
-        self._read = read
-        self._held: list[VariantRecord] | None = None
+    path: Path
+    shown: str
+    format: Literal["vcf", "bcf", "table"]
+    header: VcfHeader | None
+    read: Callable[[], Iterator[VariantRecord]]
+    other: Sequence[str] = ()
+    """The columns of a table that say nothing of its variants."""
+    _held: list[VariantRecord] | None = None
 
     def records(self, contigs: Mapping[str, int] | None = None) -> Iterator[VariantRecord]:
-        """The records in the file's order, from the first; with the `contigs` of a genome, by its
-        names. Raises `DataError`, with the line.
-        """
+        """The records in order, with a genome's names of `contigs`. Raises `DataError`."""
         with _show_as(self.shown, self.path):
             for record in self._parse():
                 named = find_contig(record.chrom, contigs or {}, self.shown)
@@ -75,7 +67,7 @@ class VariantSource:
             return
         held: list[VariantRecord] = []
         size = 0
-        for record in self._read():
+        for record in self.read():
             if size <= _HELD:
                 size += _OWN + sum(map(len, (record.ref, *record.alts, *record.rest)))
                 held.append(record)
@@ -109,10 +101,7 @@ def _show_as(shown: str, path: Path) -> Iterator[None]:
 
 @contextmanager
 def open_variants(path: str | Path) -> Iterator[VariantSource]:
-    """The variants of a file; "-" is stdin, which is kept in a temporary file meanwhile.
-
-    Raises `DataError` for a file that holds no variants, `MachineError` for BCF without pysam.
-    """
+    """The variants of a file; "-" is stdin. Raises `DataError`, `MachineError` without pysam."""
     if str(path) != STDIN:
         yield _open(Path(path), name_input(path))
         return
@@ -209,14 +198,13 @@ def _is_table(path: Path, head: bytes) -> bool:
 
 
 def _open_bcf(path: Path, shown: str) -> VariantSource:
+    def parse() -> tuple[VcfHeader, Iterator[VariantRecord]]:
+        return parse_vcf(_convert_bcf(path, shown), shown)
+
     with open_input(path) as source:
         for _ in source.blocks():  # damage is found here, and said as of any other file
             pass
-
-    header, _ = parse_vcf(_convert_bcf(path, shown), shown)
-    return VariantSource(
-        path, shown, "bcf", header, lambda: parse_vcf(_convert_bcf(path, shown), shown)[1]
-    )
+    return VariantSource(path, shown, "bcf", parse()[0], lambda: parse()[1])
 
 
 @contextmanager

@@ -11,23 +11,13 @@ from pathlib import Path
 
 from genodiff.errors import DataError
 from genodiff.io.input_file import name_input
-from genodiff.io.text_lines import (
-    Fault,
-    RowReader,
-    explain_whole,
-    find_spoilt_name,
-    is_missing,
-    read_text_lines,
-)
+from genodiff.io.text_lines import Line, RowReader, read_text_lines
 from genodiff.io.variants import VariantRecord
 
 COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO")
-_DIGITS = re.compile("[0-9]{1,12}")
 _REF = re.compile("[A-Za-z]+")
 _FIELDS = len(COLUMNS)
-
-Line = tuple[int, str]
-"""Number, from 1, and text of a line."""
+POSITION = "position (POS, which counts from 1)"
 
 
 class VcfHeader:
@@ -67,8 +57,7 @@ def _read_header(rows: Iterator[Line], shown: str) -> VcfHeader:
             names = line.split("\t")
             if tuple(names[:_FIELDS]) != COLUMNS or (len(names) > 8 and names[8] != "FORMAT"):
                 what = "the line of column names is not as in a VCF"
-                fix = "separate these by tabs: " + " ".join(COLUMNS)
-                raise fault(what, fix)
+                raise fault(what, "separate these by tabs: " + " ".join(COLUMNS))
             if len(set(names[9:])) < len(names) - 9:
                 raise fault("duplicate sample", "give each its own name")
             return VcfHeader(meta, line)
@@ -80,7 +69,7 @@ def _read_header(rows: Iterator[Line], shown: str) -> VcfHeader:
 
 
 def _parse_record(line: str, number: int, header: VcfHeader, shown: str) -> VariantRecord:
-    fields, fault = line.split("\t"), RowReader(shown, number).fault
+    fields, reader = line.split("\t"), RowReader(shown, number)
     if len(fields) > header.width and not any(fields[header.width :]):
         fields = fields[: header.width]  # tabs at the end of a row
     if len(fields) != header.width:
@@ -88,59 +77,35 @@ def _parse_record(line: str, number: int, header: VcfHeader, shown: str) -> Vari
         what = f"has {len(fields)} columns, {'fewer' if few else 'more'} than {header.width}"
         blanks = few and len(line.split()) >= header.width
         fix = "separate columns by tabs" if blanks else "give every row the header's columns"
-        raise fault(what, fix)
+        raise reader.fault(what, fix)
     chrom, position, name, ref, alt = fields[:5]
-    if not chrom or chrom != "".join(chrom.split()):
-        raise fault(f"'{chrom}' is not the name of a contig", "remove blanks")
     blank = next((text for text in (name, ref, alt) if " " in text), None)
     if blank is not None:
-        raise fault(f"'{blank}' has a blank", "remove it")
-    check_names(chrom, name, fault)
-    pos = parse_position(position, fault)
-    check_alleles(ref, alt, fault)
-    check_ref(ref, fault)
+        raise reader.fault(f"'{blank}' has a blank", "remove it")
+    reader.check_contig(chrom)
+    reader.check_name(name, "ID")
+    if not (position.isascii() and position.isdecimal() and len(position) < 13):
+        raise reader.refuse_whole(position, POSITION)
+    check_alleles(ref, alt, reader)
     alts = () if alt == "." else tuple(alt.split(","))
     if not all(alts) or alt == "":
-        raise fault("an ALT allele is empty", "write . where there is no ALT")
-    return VariantRecord(number, chrom, pos, name, ref, alts, tuple(fields[5:]))
+        raise reader.fault("an ALT allele is empty", "write . where there is no ALT")
+    return VariantRecord(number, chrom, int(position), name, ref, alts, tuple(fields[5:]))
 
 
-def parse_position(text: str, fault: Fault) -> int:
-    """POS as a whole number, counted from 1 (0 is a telomere). Raises `DataError`."""
-    if _DIGITS.fullmatch(text):
-        return int(text)
-    why, fix = explain_whole(text)
-    if re.fullmatch("-[0-9]+", text):
-        why = "is negative"
-    raise fault(f"the position (POS) '{text}' {why}", f"POS counts from 1: {fix}")
-
-
-def check_names(chrom: str, name: str, fault: Fault) -> None:
-    """Raises `DataError` for a contig or an ID that a spreadsheet or a web page spoilt."""
-    for what, text in (("contig's name", chrom), ("ID", name)):
-        if text and (spoilt := find_spoilt_name(text)):
-            raise fault(f"the {what} '{text}' {spoilt[0]}", spoilt[1])
-
-
-def check_alleles(ref: str, alt: str, fault: Fault) -> None:
-    """Raises `DataError` for NA, null and the like, and for letters in quotes.
+def check_alleles(ref: str, alt: str, reader: RowReader, no_base: str | None = None) -> None:
+    """Raises `DataError` for a REF that is neither letters nor `no_base`, and for NA, null, quotes.
 
     NA and NAN beside an allele that begins with N are bases: a deletion, or an insertion.
     """
     for what, allele, other in (("REF", ref, alt), ("ALT", alt, ref)):
         bases = allele.upper() in ("NA", "NAN") and other[:1] in ("N", "n")
-        if allele and is_missing(allele) and not bases:
-            fix = "give its bases, or remove the row; where there is no ALT, write ."
-            raise fault(f"{what} '{allele}' says that a value is missing", fix)
-        spoilt = find_spoilt_name(allele)
+        if allele and not bases:
+            reader.check_given(allele, what, "give its bases, or remove the row; no ALT is .")
+        reader.check_name(allele, what)
         if not allele.isascii():
-            spoilt = spoilt or ("has a letter that is not ASCII", "write A, C, G, T or N")
-        if spoilt:
-            raise fault(f"{what} '{allele}' {spoilt[0]}", spoilt[1])
-
-
-def check_ref(ref: str, fault: Fault) -> None:
-    """Raises `DataError` where REF is not made of letters."""
-    if not _REF.fullmatch(ref):
+            what = f"the {what} '{allele}' has a letter that is not ASCII"
+            raise reader.fault(what, "write A, C, G, T or N")
+    if not _REF.fullmatch(ref) and ref != no_base:
         what = f"REF '{ref}' is not a sequence of bases" if ref else "REF is empty"
-        raise fault(what, "give at least one base; an insertion has the base before it")
+        raise reader.fault(what, "give at least one base; an insertion has the base before it")
