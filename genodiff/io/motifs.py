@@ -1,9 +1,8 @@
 """Motif files: MEME (minimal, text output and XML), JASPAR and TRANSFAC, plain or gzip.
 
 A motif is a matrix of probabilities, one row per position, with columns A, C, G and T. Biopython
-parses JASPAR, TRANSFAC and the XML of MEME; each record is judged before and after, since
-Biopython drops a record that is cut short. MEME's text is read here: Biopython 1.88 rounds
-probability times nsites to whole numbers, which leaves rows of zeros where nsites is small.
+parses the XML of MEME. The others are read here: Biopython drops a record that is cut short, and
+rounds MEME's probability times nsites, which leaves rows of zeros where nsites is small.
 """
 
 import re
@@ -19,12 +18,10 @@ from Bio import motifs as bio_motifs
 from genodiff.errors import DataError
 from genodiff.io.file_kinds import find_motif_format
 from genodiff.io.input_file import open_input
-from genodiff.io.text_lines import Fault, RowReader, find_spoilt_name, read_number, split_lines
-
-Line = tuple[int, str]
-"""A line's number, from 1, and its text."""
+from genodiff.io.text_lines import Line, RowReader, split_lines
 
 _AGAIN = "copy or download the file again"
+_NO_MATRIX = "has no letter-probability matrix: is the file cut short?"
 _DNA = "give motifs of DNA, with the letters A, C, G and T"
 _KEY = re.compile(r"(?:[A-Z][A-Z0-9]|[0-9]{1,3}|//)(?:\s|$)")
 _TOLERANCE = 0.011  # of a row's sum: three times 0.33 is 0.99
@@ -32,11 +29,7 @@ _TOLERANCE = 0.011  # of a row's sum: three times 0.33 is 0.99
 
 @dataclass(frozen=True, eq=False)
 class Motif:
-    """A motif of DNA.
-
-    `id` is unique in its file. `name` is the second name where the file gives one (not NA), else
-    `id`.
-    """
+    """A motif of DNA; `id` is unique in its file, `name` a second name where there is one."""
 
     id: str
     name: str
@@ -83,15 +76,14 @@ def read_motifs(path: str | Path) -> list[Motif]:
     seen: dict[str, int | None] = {}
     motifs = []
     for line, motif in found:
-        fault = RowReader(shown, line, motif.id).fault
+        reader = RowReader(shown, line, motif.id)
         if motif.id in seen:
             first = f" (first at line {seen[motif.id]})" if seen[motif.id] else ""
             what = f"duplicate name: it stands more than once{first}"
-            raise fault(what, "rename or remove one of the motifs")
+            raise reader.fault(what, "rename or remove one of the motifs")
         seen[motif.id] = line
         for name in (motif.id, motif.name):
-            if spoilt := find_spoilt_name(name):
-                raise fault(f"the motif's name '{name}' {spoilt[0]}", spoilt[1])
+            reader.check_name(name, "motif's name")
         motifs.append(motif)
     if not motifs:
         what = f"holds no motif: this {kind} file ends before the first one"
@@ -113,7 +105,7 @@ def _read_meme_text(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]
             if not known:
                 raise fault("a MOTIF before any line 'MEME version'", "add 'MEME version 4' above")
             if header is not None:
-                raise _without_matrix(header, shown)
+                raise RowReader(shown, *header[:2]).fault(_NO_MATRIX, _AGAIN)
             if len(words) < 2:
                 raise fault("a MOTIF line without a name", "name the motif: MOTIF NAME")
             second = len(words) > 2 and words[2] != "NA" and not words[2].startswith("width")
@@ -127,14 +119,9 @@ def _read_meme_text(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]
             yield start, Motif(name, alias, matrix, sites)
             header = None
     if header is not None:
-        raise _without_matrix(header, shown)
+        raise RowReader(shown, *header[:2]).fault(_NO_MATRIX, _AGAIN)
     if not known:
         raise DataError("has no line 'MEME version'", file=shown, line=1, fix=_AGAIN)
-
-
-def _without_matrix(header: tuple[int, str, str], shown: str) -> DataError:
-    what = "has no letter-probability matrix: is the file cut short?"
-    return DataError(what, file=shown, line=header[0], record=header[1], fix=_AGAIN)
 
 
 def _check_alphabet(lines: list[Line], at: int, shown: str) -> None:
@@ -159,37 +146,35 @@ def _read_rows(
 ) -> tuple[np.ndarray, float | None]:
     """The matrix below line `at`, which says `letter-probability matrix:`, and its nsites."""
 
-    def fault(what: str, fix: str, line: int) -> DataError:
-        return DataError(what, file=shown, line=line, record=name, fix=fix)
-
     number, text = lines[at]
+    head = RowReader(shown, number, name)
     given: dict[str, float | None] = dict.fromkeys(("alength", "w", "nsites"))
     for key, value in re.findall(r"(\w+)=\s*(\S+)", text):
         if key in given:
             given[key] = _read_number(value)
             if given[key] is None:
-                raise fault(f"{key}= {value} is not a number", "correct the line", number)
+                raise head.fault(f"{key}= {value} is not a number", "correct the line")
     alength, width, sites = given.values()
     if alength not in (None, 4):
-        raise fault(f"the alphabet has {alength:g} letters, not 4", _DNA, number)
+        raise head.fault(f"the alphabet has {alength:g} letters, not 4", _DNA)
     rows: list[list[float]] = []
     for i in range(at + 1, len(lines)):
         line, row = lines[i]
-        words = row.split()
+        words, reader = row.split(), RowReader(shown, line, name)
         if not words and rows and width is not None and len(rows) < width:
             continue  # blank lines between rows
         if not words or _read_number(words[0]) is None:
             if words and width is not None and len(rows) < width:
                 what = f"row {len(rows) + 1} of {width:g} expected, found '{row.strip()[:40]}'"
-                raise fault(what, _AGAIN, line)
+                raise reader.fault(what, _AGAIN)
             break
         if width is not None and len(rows) >= width:
-            raise fault(f"more rows than w= {width:g}", "correct w=, or remove rows", line)
-        rows.append(_read_probabilities(words, RowReader(shown, line, name).fault))
+            raise reader.fault(f"more rows than w= {width:g}", "correct w=, or remove rows")
+        rows.append(_read_probabilities(words, reader))
     if not rows or width not in (None, len(rows)):
         declared = "" if width is None else f", w= {width:g} declares more"
         what = f"the matrix ends after {len(rows)} rows{declared}: is the file cut short?"
-        raise fault(what, _AGAIN, number)
+        raise head.fault(what, _AGAIN)
     matrix = np.array(rows)
     return matrix / matrix.sum(axis=1, keepdims=True), sites
 
@@ -207,7 +192,7 @@ def _split_plainly(text: str) -> list[str]:
     return [word for word in re.split(r"[ \t]+", text) if word]
 
 
-def _read_probabilities(words: list[str], fault: Fault) -> list[float]:
+def _read_probabilities(words: list[str], reader: RowReader) -> list[float]:
     numbers = [value for word in words if (value := _read_number(word)) is not None]
     if len(numbers) != 4 or len(words) != 4:
         what = f"a row needs four numbers (A, C, G, T), found '{' '.join(words)[:40]}'"
@@ -217,31 +202,11 @@ def _read_probabilities(words: list[str], fault: Fault) -> list[float]:
         what = f"the row sums to {sum(numbers):.6g}, not to 1"
     else:
         return numbers
-    raise fault(what, "give probabilities, each row with the sum 1")
+    raise reader.fault(what, "give probabilities, each row with the sum 1")
 
 
-def _parse(text: str, kind: str, shown: str, line: int, record: str | None) -> Any:
-    """What Biopython makes of `text`. Its many exceptions become one `DataError`."""
-    try:
-        return bio_motifs.parse(StringIO(text), kind, strict=False)
-    except Exception as error:  # the parsers raise whatever a malformed line leads them to
-        reason = " ".join(str(error).split()) or type(error).__name__
-        what = f"this {kind} record cannot be parsed: {reason[:160]}"
-        fix = f"repair the record, or {_AGAIN}"
-        raise DataError(what, file=shown, line=line, record=record, fix=fix) from None
-
-
-def _parse_one(text: str, kind: str, shown: str, line: int, record: str) -> Any:
-    found = _parse(text, kind, shown, line, record)
-    if len(found) != 1:  # a line may end an entry to Biopython and not to us
-        what = f"this {kind} record holds {len(found)} motifs, not one"
-        raise RowReader(shown, line, record).fault(what, f"repair the record, or {_AGAIN}")
-    return found[0]
-
-
-def _normalise(parsed: Any, shown: str, line: int, record: str) -> tuple[np.ndarray, float | None]:
-    """The probabilities of a parsed matrix of counts, and the number of sites."""
-    counts = np.array([parsed.counts[letter] for letter in "ACGT"]).T
+def _normalise(counts: np.ndarray, reader: RowReader) -> tuple[np.ndarray, float | None]:
+    """The probabilities of a matrix of counts (width, 4), and the number of sites."""
     what = ""
     if not len(counts):
         what = "the matrix has no position"
@@ -251,7 +216,7 @@ def _normalise(parsed: Any, shown: str, line: int, record: str) -> tuple[np.ndar
         empty = int(counts.sum(axis=1).argmin()) + 1
         what = f"position {empty} of the matrix has no counts: all four are 0"
     if what:
-        raise DataError(what, file=shown, line=line, record=record, fix="correct the matrix")
+        raise reader.fault(what, "correct the matrix")
     sums = counts.sum(axis=1)
     counted = sums.min() > 1 + _TOLERANCE and np.ptp(sums) <= 0.01 * sums.max()
     return counts / sums[:, None], float(sums.max()) if counted else None
@@ -259,12 +224,17 @@ def _normalise(parsed: Any, shown: str, line: int, record: str) -> tuple[np.ndar
 
 def _read_meme_xml(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]:
     """The motifs of MEME's XML output; the line is 1, since the parser keeps none."""
-    record = _parse("\n".join(text for _, text in lines), "MEME", shown, 1, None)
+    try:
+        record = bio_motifs.parse(StringIO("\n".join(text for _, text in lines)), "MEME")
+    except Exception as error:  # the parser raises whatever a malformed line leads it to
+        reason = " ".join(str(error).split()) or type(error).__name__
+        what, fix = f"this MEME record cannot be parsed: {reason[:160]}", f"repair it, or {_AGAIN}"
+        raise DataError(what, file=shown, line=1, fix=fix) from None
     if sorted(record.alphabet) != list("ACGT"):
-        what = f"the alphabet is '{record.alphabet[:40]}', not ACGT"
-        raise DataError(what, file=shown, fix=_DNA)
+        raise DataError(f"the alphabet is '{record.alphabet[:40]}', not ACGT", file=shown, fix=_DNA)
     for parsed in record:
-        matrix, sites = _normalise(parsed, shown, 1, parsed.name)
+        counts = np.array([parsed.counts[letter] for letter in "ACGT"]).T
+        matrix, sites = _normalise(counts, RowReader(shown, 1, parsed.name))
         for thing, declared, found in (
             ("positions", parsed.length, len(matrix)),
             ("sites", parsed.num_occurrences, sites if sites is not None else 1),
@@ -294,33 +264,26 @@ def _read_jaspar(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]:
 
 
 def _read_counts(name: str, alias: str, line: int, rows: list[Line], shown: str) -> Motif:
-    def fault(what: str, fix: str, at: int) -> DataError:
-        return DataError(what, file=shown, line=at, record=name, fix=fix)
-
-    written, widths = [f">{name}"], list[int]()
+    counts: list[list[float]] = []
     named = [row[:1].upper() for _, row in rows]
     if sorted(named) == sorted("ACGT"):  # rows that are named may stand in any order
         rows = [rows[named.index(letter)] for letter in "ACGT"]
     for letter, (at, row) in zip("ACGT", rows, strict=False):
+        reader = RowReader(shown, at, name)
         found = re.fullmatch(r"(?:([A-Za-z])\s*)?(\[?)\s*([^][]*?)\s*(\]?)", row)
         if found is None or bool(found[2]) != bool(found[4]):
-            raise fault(f"'{row[:40]}' is not a row 'A [ 1 2 3 ]': is it cut short?", _AGAIN, at)
+            raise reader.fault(f"'{row[:40]}' is not a row 'A [ 1 2 3 ]': is it cut short?", _AGAIN)
         if (found[1] or letter) != letter:
-            raise fault(f"row {found[1]} where {letter} is expected", _DNA, at)
-        widths.append(len(found[3].split()))
-        if widths[-1] != widths[0] or not widths[0]:
-            what = f"row {letter} has {widths[-1]} positions and row A {widths[0]}"
-            raise fault(what, f"complete the row, or {_AGAIN}", at)
-        strange = next((word for word in found[3].split() if read_number(word) is None), None)
-        if strange is not None:
-            what = f"row {letter} cannot be parsed: '{strange[:20]}' is no plain number"
-            raise fault(what, "correct the row", at)
-        written.append(f"{letter} [ {found[3]} ]")
+            raise reader.fault(f"row {found[1]} where {letter} is expected", _DNA)
+        counts.append([reader.read_number(word, f"count of {letter}") for word in found[3].split()])
+        if len(counts[-1]) != len(counts[0]) or not counts[0]:
+            what = f"row {letter} has {len(counts[-1])} positions and row A {len(counts[0])}"
+            raise reader.fault(what, f"complete the row, or {_AGAIN}")
+    reader = RowReader(shown, line, name)
     if len(rows) != 4:
         what = f"has {len(rows)} rows, not one for each of A, C, G and T: is the file cut short?"
-        raise fault(what, _AGAIN, line)
-    parsed = _parse_one("\n".join(written), "JASPAR", shown, line, name)
-    return Motif(name, alias, *_normalise(parsed, shown, line, name))
+        raise reader.fault(what, _AGAIN)
+    return Motif(name, alias, *_normalise(np.array(counts).T, reader))
 
 
 def _read_transfac(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]:
@@ -336,8 +299,7 @@ def _read_transfac(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]
             yield held[0][0], _read_entry(held, keys, shown)
         elif {"AC", "ID"} & set(keys):  # the entry of the version, VV, has no matrix either
             what = "this TRANSFAC entry has no matrix (a line P0)"
-            fix = "complete or remove the entry"
-            raise DataError(what, file=shown, line=held[0][0], fix=fix)
+            raise DataError(what, file=shown, line=held[0][0], fix="complete or remove the entry")
         held = []
     if held:
         what = "the TRANSFAC entry that begins here is cut short: it has no line '//' at its end"
@@ -345,24 +307,29 @@ def _read_transfac(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]
 
 
 def _read_entry(entry: list[Line], keys: list[str], shown: str) -> Motif:
-    line = entry[0][0]
     values = {row[:2]: row[2:].strip() for _, row in entry}
     name = (values.get("AC") or values.get("ID") or "").split(";")[0]
+    whole = RowReader(shown, entry[0][0], name or None)
     if not name:
-        raise DataError("has no AC and no ID", file=shown, line=line, fix="name the entry")
+        raise whole.fault("has no AC and no ID", "name the entry")
+    counts: list[list[float]] = []
+    inside = False  # the matrix
     for at, row in entry:
+        reader, (key, *words) = RowReader(shown, at, name), row.split()
         if not _KEY.match(row):
             what = f"cannot be parsed: '{row[:40]}' does not begin with a key of two letters"
-            raise DataError(what, file=shown, line=at, record=name, fix="correct the line")
-    for at, row in entry:
-        key, *words = row.split()
-        if key.isdigit() and any(read_number(word) is None for word in words[:4]):
-            what = f"row {key} cannot be parsed: it has a value that is no plain number"
-            raise DataError(what, file=shown, line=at, record=name, fix="correct the row")
-    parsed = _parse_one("\n".join(row for _, row in entry), "TRANSFAC", shown, line, name)
-    matrix, sites = _normalise(parsed, shown, line, name)
+            raise reader.fault(what, "correct the line")
+        if key in ("P0", "PO") and words[:4] != list("ACGT"):
+            what = f"cannot be parsed: the columns '{' '.join(words[:4])}' are not A C G T"
+            raise reader.fault(what, _DNA)
+        inside = key in ("P0", "PO") or (inside and key.isdigit())
+        if inside and key.isdigit():
+            counts.append([reader.read_number(word, f"count in row {key}") for word in words[:4]])
+            if len(words) < 4:
+                raise reader.fault(f"row {key} has no value for each nucleotide", "complete it")
     rows = sum(key.isdigit() for key in keys)
-    if rows != len(matrix):
-        what = f"has {rows} numbered rows, of which {len(matrix)} are a matrix"
-        raise DataError(what, file=shown, line=line, record=name, fix="correct the rows")
-    return Motif(name, values.get("NA") or values.get("ID") or name, matrix, sites)
+    if rows != len(counts):
+        what = f"has {rows} numbered rows, of which {len(counts)} are a matrix"
+        raise whole.fault(what, "correct the rows")
+    title = values.get("NA") or values.get("ID") or name
+    return Motif(name, title, *_normalise(np.array(counts).reshape(-1, 4), whole))
