@@ -75,16 +75,6 @@ _ZIPPED: tuple[tuple[bytes, str, str], ...] = (
 )
 """What stands in the head of an archive, and what it then is."""
 _PAGE = "HTML or XML (a web page saved in place of the file?)", "download the file again"
-_TEXT: tuple[tuple[_Begins, str, str], ...] = (
-    (b"##fileformat=VCF", "VCF (variants)", "name it .vcf"),
-    (b"##gff-version", "GFF (annotation)", _OWN),
-    ((b"@HD\t", b"@SQ\t"), "SAM (alignments)", "extract the sequence: samtools fasta"),
-    (b"<", *_PAGE),
-    ((b"{", b"["), "JSON", _OWN),
-    (b"@", "FASTQ (reads), not FASTA", "convert it: seqtk seq -A"),
-    (b";", "a ';' comment line (Pearson's old FASTA) before the first header", "remove such lines"),
-    (b"#", "a '#' comment line before the first header", "remove the comment lines"),
-)
 
 
 def find_stand_in(head: bytes) -> Diagnosis | None:
@@ -139,30 +129,30 @@ def is_pickle(head: bytes) -> bool:
     return _PICKLE.match(head) is not None
 
 
-def find_file_format(head: bytes) -> Diagnosis | None:
-    """What a file that starts with `head` probably is if it is no FASTA, or None."""
-    if known := find_binary_format(head):
-        return known
-    if b"\x00" in head:
-        return "binary data (NUL bytes)", _OWN
-    for magic, what, fix in _TEXT:
-        if head.startswith(magic):
-            return what, fix
+def guess_format(head: bytes) -> Diagnosis | None:
+    """What a file that starts with `head` probably is: no FASTA, and told by no word of its own."""
     line = head.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].rstrip(b"\r ")
     fields = line.split(b"\t")
-    if len(fields) == 5 and all(f.isdigit() for f in fields[1:]):
-        return "a FASTA index (.fai), not the FASTA", "give the FASTA itself"
-    if len(fields) in (8, 9) and fields[3].isdigit() and fields[4].isdigit():
-        return "GTF or GFF (annotation), not FASTA", "give the FASTA itself"
-    if len(fields) >= 3 and fields[1].isdigit() and fields[2].isdigit():
-        return "BED (intervals), not FASTA", "name it .bed"
-    if len(fields) > 1:
-        return "a table (TSV)", "write each sequence under a header line: >name"
-    if b"," in line:
-        return "a table (CSV)", "write each sequence under a header line: >name"
-    if line and not line.translate(None, _IUPAC + b"Uu*-"):
-        return "sequence without a header", "put a line '>name' above it"
-    return None
+    numbers = [i for i, one in enumerate(fields) if one.isdigit()]
+    table = "write each sequence under a header line: >name"
+    cases = (
+        (b"\x00" in head, "binary data (NUL bytes)", _OWN),
+        (line[:1] == b"@", "FASTQ (reads), not FASTA", "convert it: seqtk seq -A"),
+        (line[:1] == b";", "a ';' comment line (Pearson's old FASTA) before the first header",
+         "remove such lines"),
+        (line[:1] == b"#", "a '#' comment line before the first header",
+         "remove the comment lines"),
+        (len(fields) == 5 and numbers == [1, 2, 3, 4], "a FASTA index (.fai), not the FASTA",
+         "give the FASTA itself"),
+        (len(fields) in (8, 9) and {3, 4} <= {*numbers}, "GTF or GFF (annotation), not FASTA",
+         "give the FASTA itself"),
+        ({1, 2} <= {*numbers}, "BED (intervals), not FASTA", "name it .bed"),
+        (len(fields) > 1, "a table (TSV)", table),
+        (b"," in line, "a table (CSV)", table),
+        (line and not line.translate(None, _IUPAC + b"Uu*-"), "sequence without a header",
+         "put a line '>name' above it"),
+    )  # fmt: skip
+    return next(((what, fix) for found, what, fix in cases if found), None)
 
 
 def describe_letter(line: bytes, at: int) -> Diagnosis:

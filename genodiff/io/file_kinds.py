@@ -155,6 +155,10 @@ _FOLDERS: tuple[tuple[str, str, str], ...] = (
     ("tf_model.h5", "a model of TensorFlow", "give weights of torch as safetensors"),
     ("dataset_info.json", "a data set of Hugging Face", "give a model, or the data as a file"),
     ("zero_to_fp32.py", "a checkpoint of DeepSpeed", "python zero_to_fp32.py makes weights of it"),
+    (".gguf", "a model as GGUF", "give weights of torch as safetensors"),
+    (".onnx", "a model as ONNX", "give weights of torch as safetensors"),
+    (".mlmodel", "a model as Core ML", "give weights of torch as safetensors"),
+    (".tflite", "a model as TFLite", "give weights of torch as safetensors"),
     (".metadata", "a sharded checkpoint (torch.distributed)", "save it as safetensors"),
     ("snapshots", "a folder of a hub's cache", "give the folder in snapshots/ that is meant"),
     (".zarray", "a Zarr array", "give a file"),
@@ -163,7 +167,6 @@ _FOLDERS: tuple[tuple[str, str, str], ...] = (
     ("tokenizer.json", "a tokenizer without a model", "give the whole published folder"),
     ("tokenizer_config.json", "a tokenizer without a model", "give the whole published folder"),
 )
-_OTHERS = ((".gguf", "GGUF"), (".onnx", "ONNX"), (".mlmodel", "Core ML"), (".tflite", "TFLite"))
 _UNKNOWN_ZIPS = ("a ZIP archive", "a checkpoint of PyTorch")
 _WEIGHTS = (".safetensors", ".bin", ".ckpt", ".index.json")
 _ADAPTER = "adapter_config.json"
@@ -178,13 +181,14 @@ def find_folder_kind(folder: str | Path) -> Diagnosis | None:
     if any(name.endswith(_WEIGHTS) and not name.startswith("adapter_") for name in names):
         return None
     if _ADAPTER in names:
-        return name_adapter(_read_base(Path(folder) / _ADAPTER))
-    for name, what, fix in _FOLDERS:
-        if name in names:
+        said = ""
+        with suppress(OSError, ValueError, AttributeError):
+            config = json.loads((Path(folder) / _ADAPTER).read_text(encoding="utf-8"))
+            said = config.get("base_model_name_or_path")
+        return name_adapter(said[:80] if isinstance(said, str) and said.isprintable() else "")
+    for known, what, fix in _FOLDERS:
+        if known in names or (known[0] == "." and any(name.endswith(known) for name in names)):
             return what, fix
-    for ending, what in _OTHERS:
-        if any(name.endswith(ending) for name in names):
-            return f"a model as {what}", "give weights of torch as safetensors"
     return None
 
 
@@ -193,15 +197,6 @@ def name_adapter(base: str = "") -> Diagnosis:
     of = f" for {base}" if base else ""
     fix = "load the base and the adapter with peft, merge_and_unload(), and save the whole model"
     return f"an adapter of PEFT{of}, not a model", fix
-
-
-def _read_base(config: Path) -> str:
-    try:
-        with open(config, encoding="utf-8") as file:
-            said = json.load(file).get("base_model_name_or_path")
-    except (OSError, ValueError, AttributeError):
-        return ""
-    return said[:80] if isinstance(said, str) and said.isprintable() else ""
 
 
 def is_adapter(tensor: str) -> bool:
@@ -244,5 +239,4 @@ def find_motif_format(path: str | Path, head: bytes) -> str | None:
         return "MEME"
     elif re.search(r"^P[0O]\s+A\s+C\s+G\s+[TU]\b", text, re.MULTILINE):
         return "TRANSFAC"
-    name = Path(path).name.lower().removesuffix(".gz")
-    return _MOTIFS.get(Path(name).suffix)
+    return _MOTIFS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
