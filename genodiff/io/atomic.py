@@ -1,8 +1,7 @@
 """Atomic writes: every file that genodiff leaves behind is complete, or it is not there.
 
 Order: temporary name in the same folder → write → fsync → rename → fsync of the folder. A full disk
-or a missing permission is one `MachineError` that names the path; the file that stood there before
-stays.
+or a missing permission is one `MachineError` that names the path; the former file stays.
 
 The environment variable GENODIFF_CRASH_AT=n kills the process (SIGKILL) just before the n-th I/O
 operation of this module, so that a test can try every moment at which a machine may die.
@@ -23,16 +22,11 @@ from typing import IO, Any, Literal
 
 from genodiff.errors import MachineError
 from genodiff.io.file_kinds import ERRORS, encode_text
-from genodiff.io.target import find_existing, refuse_elsewhere, set_aside
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from genodiff.io.file_lock import flock
+from genodiff.io.target import STREAMS, find_existing, refuse_elsewhere, set_aside
 
 _PREFIX, _SUFFIX = ".genodiff-", ".tmp"
 _CHUNK = 1 << 20
-_DESCRIPTORS = ("/dev/fd/", "/dev/std", "/proc/")
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _WRITE_FAULTS = _NO_ROOM | {errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
 _operations = 0
@@ -76,10 +70,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write `value` as indented JSON, atomically.
-
-    Raises `MachineError`; `ValueError` for NaN or infinity.
-    """
+    """Write `value` as indented JSON, atomically. Raises `ValueError` for NaN or infinity."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
@@ -98,7 +89,7 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
     if mode_bits is not None and stat.S_ISDIR(mode_bits):
         raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
     is_special = mode_bits is not None and not stat.S_ISREG(mode_bits)
-    direct = is_special or str(path).startswith(_DESCRIPTORS)
+    direct = is_special or str(path).startswith(STREAMS)
     target = Path(path) if direct else Path(os.path.realpath(path))
     temporary = target if direct else _temporary(target)
     try:
@@ -109,7 +100,7 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
         raw = _Raw(os.open(temporary, flags, 0o666), path)
     except OSError as fault:
         raise write_error(path, fault) from None
-    _lock(raw.fileno())
+    _mark(raw.fileno())
     buffered = io.BufferedWriter(raw, _CHUNK)
     file: IO[Any] = buffered
     if mode == "w":
@@ -164,7 +155,10 @@ def atomic_directory(
         temporary.mkdir()
     except OSError as fault:
         raise write_error(path, fault) from None
-    lock = _open_folder(temporary)
+    lock = None
+    with suppress(OSError):
+        lock = os.open(temporary, os.O_RDONLY)
+        _mark(lock)
     try:
         try:
             yield temporary
@@ -204,8 +198,6 @@ def atomic_directory(
 def clear_leftovers(folder: str | Path) -> list[Path]:
     """Remove the temporary files that killed processes left in `folder`; returns them."""
     removed: list[Path] = []
-    if fcntl is None:
-        return removed
     for path in sorted(Path(folder).glob(f"{_PREFIX}*{_SUFFIX}")):
         if is_leftover(path):
             crash_point()
@@ -218,14 +210,19 @@ def clear_leftovers(folder: str | Path) -> list[Path]:
 def is_leftover(path: Path) -> bool:
     """Whether `path` is the temporary file or folder of a process that is no more."""
     pid = path.name.removeprefix(_PREFIX).split("-")[0]
-    return fcntl is not None and pid.isdecimal() and not _alive(int(pid)) and _unlocked(path)
+    if not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return _unlocked(path)
+    except OSError:  # another user's
+        pass
+    return False
 
 
 def remove(path: str | Path) -> None:
-    """Remove a file or a folder at once: nobody sees half of it. A link goes, not what it names.
-
-    What a kill leaves is a leftover in the same folder. Raises `OSError`.
-    """
+    """Remove a file, a folder or a link at once: what a kill leaves is a leftover beside it."""
     aside = _temporary(Path(path))
     crash_point()
     os.rename(path, aside)
@@ -266,14 +263,6 @@ def _sync(path: str | Path) -> None:
         os.close(descriptor)
 
 
-def _open_folder(folder: Path) -> int | None:
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        _lock(descriptor)
-        return descriptor
-    return None
-
-
 def _sync_folder(folder: Path) -> None:
     # Some systems and file systems cannot open or sync a folder; then the rename is all there is.
     crash_point()
@@ -281,32 +270,19 @@ def _sync_folder(folder: Path) -> None:
         _sync(folder)
 
 
-def _lock(descriptor: int) -> None:
+def _mark(descriptor: int) -> None:
     """Mark a temporary file or folder as being written, for as long as this process lives."""
-    if fcntl is not None:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with suppress(OSError):
+        flock(descriptor)
 
 
 def _unlocked(path: Path) -> bool:
+    descriptor = None
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
+        return flock(descriptor)
     except OSError:
         return False
     finally:
-        os.close(descriptor)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+        if descriptor is not None:
+            os.close(descriptor)

@@ -35,10 +35,7 @@ _log = logging.getLogger("genodiff")
 
 
 class FileLock:
-    """The lock at `path`, whose folder must be there. Not taken until `take` says so.
-
-    An empty or foreign file at `path` is nobody's lock; it is left where it is.
-    """
+    """The lock at `path`, in a folder that is there; an empty or foreign file is nobody's lock."""
 
     def __init__(self, path: str | Path) -> None:
         self.path, self._held = Path(path), Path(f"{path}{HELD}")
@@ -48,10 +45,7 @@ class FileLock:
         self._done = threading.Event()
 
     def take(self) -> bool:
-        """Take the lock; False where another holds it.
-
-        Raises `OSError` where no file can be made.
-        """
+        """Take the lock; False where another holds it. Raises `OSError` where none can be made."""
         while True:
             if self.descriptor is None:
                 flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
@@ -60,8 +54,10 @@ class FileLock:
                 flocked = flock(self.descriptor)
             except BlockingIOError:
                 return False
-            if not flocked or self._is_there():
-                break
+            with suppress(OSError):
+                there = os.stat(self.path)
+                if not flocked or os.path.samestat(there, os.fstat(self.descriptor)):
+                    break
             self.release()  # its last holder removed the file, and another may be there by now
         if not (self._is_free() if flocked else self._make_held()):
             self.release()
@@ -98,11 +94,6 @@ class FileLock:
             with suppress(OSError):
                 os.close(self.descriptor)
             self.descriptor = None
-
-    def _is_there(self) -> bool:
-        with suppress(OSError):
-            return os.path.samestat(os.stat(self.path), os.fstat(self.descriptor or 0))
-        return False
 
     def _make_held(self) -> bool:
         if not self._is_free():

@@ -13,7 +13,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -35,7 +35,8 @@ BLOCK = 1 << 22
 """Bytes read and handed on at a time."""
 
 STDIN = "-"
-_GZIP = b"\x1f\x8b"
+_GZIP, _BLOCKED = b"\x1f\x8b", b"\x1f\x8b\x08\x04"
+_STEP = 1 << 16
 _AGAIN = "copy or download the file again (`gzip -t FILE` tests it)"
 _REASONS = {
     "incorrect data check": "CRC checksum mismatch",
@@ -66,9 +67,10 @@ class InputFile:
             yield head
             yield from raw
         else:
-            is_bgzf = bool(_bgzf_size(head, 0))
+            extra = head[12 : 12 + int.from_bytes(head[10:12], "little")]
+            is_bgzf = head.startswith(_BLOCKED) and b"BC\x02\0" in extra
             self.compression = "bgzf" if is_bgzf else "gzip"
-            yield from _joined((self._bgzf if is_bgzf else self._gzip)(head, raw))
+            yield from _joined(self._gunzip(head, raw))
         now = os.fstat(self.descriptor)
         before = self.stat.st_size, self.stat.st_mtime_ns
         if (now.st_size, now.st_mtime_ns) != before and stat.S_ISREG(now.st_mode):
@@ -76,84 +78,52 @@ class InputFile:
             raise DataError("changed while it was being read", file=self.shown, fix=fix)
 
     def _raw(self) -> Iterator[bytes]:
-        while True:
-            pieces: list[bytes] = []
-            while sum(map(len, pieces)) < BLOCK // 4:  # a pipe gives 64 KiB at a time
+        with open(self.descriptor, "rb", closefd=False) as file:
+            while True:
                 try:
-                    piece = os.read(self.descriptor, BLOCK)
+                    block = file.read(BLOCK)
                 except OSError as fault:
                     what = f"cannot be read after byte {self.size:,}: {fault.strerror}"
                     fix = "check the disk or the network mount"
                     raise DataError(what, file=self.shown, fix=fix) from None
-                if not piece:
-                    break
-                pieces.append(piece)
-                self.size += len(piece)
-            if not pieces:
-                return
-            block = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            if self.sha256 is not None:
-                self.sha256.update(block)
-            yield block
+                if not block:
+                    return
+                self.size += len(block)
+                if self.sha256 is not None:
+                    self.sha256.update(block)
+                yield block
 
-    def _gzip(self, head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
-        member, started = zlib.decompressobj(31), False
+    def _gunzip(self, head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
+        """What the members hold; of BGZF (SAM specification 4.1) the last block must be empty."""
+        member, started, blocked, empty = zlib.decompressobj(31), False, False, False
         for block in chain([head], raw):
             # Small steps: zlib copies what it does not use, and there may be thousands of members
-            for at in range(0, len(block), 1 << 18):
-                piece = block[at : at + (1 << 18)]
+            for at in range(0, len(block), _STEP):
+                piece = block[at : at + _STEP]
                 while piece:
-                    if not started and not _GZIP.startswith(piece[:2]):
-                        raise self._trailing()
-                    started = True
+                    if not started:
+                        if not _GZIP.startswith(piece[:2]):
+                            raise self._trailing()
+                        started, blocked, empty = True, piece.startswith(_BLOCKED), True
                     try:
                         data = member.decompress(piece, BLOCK)
                     except zlib.error as fault:
                         raise self._corrupt(fault) from None
                     if data:
+                        empty = False
                         yield data
                     if member.eof:
                         piece, member, started = member.unused_data, zlib.decompressobj(31), False
                     else:
                         piece = member.unconsumed_tail
         if started:
-            data = member.flush()
-            if data:
-                yield data
+            yield member.flush()
             if not member.eof:
                 raise self._truncated("the compressed data stop in the middle")
-
-    def _bgzf(self, data: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
-        at, ended = 0, False
-        while True:
-            size = _bgzf_size(data, at)
-            if size is None or at + size > len(data):
-                more = next(raw, b"")
-                if more:
-                    data, at = data[at:] + more, 0
-                    continue
-                break
-            if size == 0:
-                break
-            member = zlib.decompressobj(31)
-            try:
-                piece = member.decompress(data[at : at + size])
-            except zlib.error as fault:
-                raise self._corrupt(fault) from None
-            if not member.eof or member.unused_data:
-                raise self._corrupt("a block is not as long as its header says")
-            at, ended = at + size, not piece
-            yield piece
-        if data[at : at + 2] == _GZIP and _bgzf_size(data, at) == 0:
-            yield from self._gzip(data[at:], raw)
-        elif at < len(data):
-            if not _GZIP.startswith(data[at : at + 2]):
-                raise self._trailing()
-            raise self._truncated("the compressed data stop in the middle")
-        elif not ended:
+        if self.compression == "bgzf" and blocked and not empty:
             raise self._truncated("the BGZF end-of-file block is missing")
 
-    def _corrupt(self, fault: Exception | str) -> DataError:
+    def _corrupt(self, fault: Exception) -> DataError:
         reason = re.sub(r"^Error -?\d+ while decompressing data: ", "", str(fault))
         what = f"the {self.compression} data are corrupt ({_REASONS.get(reason, reason)})"
         return DataError(what, file=self.shown, fix=_AGAIN)
@@ -182,26 +152,6 @@ def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(held)  # a fault in the text before the damage comes first
         raise
     yield b"".join(held)
-
-
-def _bgzf_size(data: bytes, at: int) -> int | None:
-    """Bytes of the BGZF block at `at` (SAM specification 4.1).
-
-    0 where there is none; None where more bytes are needed.
-    """
-    magic, known = b"\x1f\x8b\x08\x04", len(data) - at
-    if not magic.startswith(data[at : at + 4]):
-        return 0
-    length = int.from_bytes(data[at + 10 : at + 12], "little")
-    if known < 12 or known < 12 + length:
-        return None
-    extra = data[at + 12 : at + 12 + length]
-    while len(extra) >= 4:
-        length = int.from_bytes(extra[2:4], "little")
-        if extra[:2] == b"BC" and length == 2:
-            return int.from_bytes(extra[4:6], "little") + 1
-        extra = extra[4 + length :]
-    return 0
 
 
 def name_input(path: str | Path) -> str:
@@ -249,7 +199,8 @@ def _open(path: str | Path, shown: str) -> int:
         descriptor = os.open(path, flags)
         try:
             _regular(os.fstat(descriptor), shown)  # it may have been swapped since
-            _refuse_stand_in(descriptor, shown)
+            if known := find_stand_in(os.pread(descriptor, 256, 0)):
+                raise DataError(f"is {known[0]}", file=shown, line=1, fix=known[1])
         except DataError:
             os.close(descriptor)
             raise
@@ -280,14 +231,6 @@ def _regular(status: os.stat_result, shown: str) -> None:
     raise DataError(f"is a {kind}, not a regular file", file=shown, fix=fix)
 
 
-def _refuse_stand_in(descriptor: int, shown: str) -> None:
-    """Raises `DataError` for the pointer that a large file leaves where it was not downloaded."""
-    known = find_stand_in(os.read(descriptor, 256))
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    if known is not None:
-        raise DataError(f"is {known[0]}", file=shown, line=1, fix=known[1])
-
-
 def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
     fix: Any = "check the path"
     if fault.errno == errno.ENOENT and os.path.islink(path):
@@ -297,8 +240,11 @@ def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
         if "annex/objects/" in aim:
             fix = "git annex get FILE"
     elif fault.errno == errno.ENOENT:
-        what, near = "no such file", _near(Path(path))
-        fix = f"did you mean '{near}'?" if near else fix
+        what = "no such file"
+        with suppress(OSError):
+            names = os.listdir(Path(path).parent)[:10_000]
+            for near in get_close_matches(Path(path).name, names, n=1, cutoff=0.7):
+                fix = f"did you mean '{near}'?"
         if elsewhere := find_elsewhere(path):
             what = f"is {elsewhere[0]}: inputs are files of this machine"
             fix = "download it first, or pipe it in: COMMAND | genodiff ... -"
@@ -311,14 +257,6 @@ def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
     else:
         what = f"cannot be opened: {fault.strerror or fault}"
     return DataError(what, file=shown, fix=fix)
-
-
-def _near(path: Path) -> str | None:
-    try:
-        names = os.listdir(path.parent)
-    except OSError:
-        return None
-    return next(iter(get_close_matches(path.name, names[:10_000], n=1, cutoff=0.7)), None)
 
 
 def is_file(given: Any, extra: bytes = b"") -> bool:

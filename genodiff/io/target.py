@@ -27,7 +27,7 @@ from genodiff.errors import MachineError, UsageError
 from genodiff.io.file_kinds import encode_text, find_elsewhere
 from genodiff.io.identity import sha256_file
 
-_STREAMS = ("/dev/std", "/dev/fd", "/proc/")
+STREAMS = ("/dev/std", "/dev/fd", "/proc/")
 _SEAL = "\n<!-- genodiff wrote this page; sha256 of all above: {} -->\n"
 _SEAL_LINE = re.compile(
     rb"\n<!-- genodiff wrote this page; sha256 of all above: ([0-9a-f]{64}) -->\n\Z"
@@ -125,7 +125,7 @@ def check_folder(folder: str | Path, names: Iterable[str], *, own: bool, force: 
 
 def is_stream(path: str | Path) -> bool:
     """Whether `path` is stdout, a pipe or a device, which has no sidecar."""
-    if str(path) == "-" or str(path).startswith(_STREAMS):
+    if str(path) == "-" or str(path).startswith(STREAMS):
         return True
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
@@ -135,7 +135,8 @@ def is_stream(path: str | Path) -> bool:
 
 def is_own_file(path: str | Path, sidecar: str | Path | None = None) -> bool:
     """Whether genodiff wrote these very bytes, as its sidecar, its seal or its version says."""
-    return _fits_sidecar(path, sidecar or f"{path}.json") or _has_seal(path) or is_own_json(path)
+    is_sidecar = isinstance(read_json_object(path).get("genodiff"), str)
+    return is_sidecar or _fits_sidecar(path, sidecar or f"{path}.json") or _has_seal(path)
 
 
 def is_own_folder(folder: str | Path, sidecar: str) -> bool:
@@ -148,11 +149,6 @@ def is_own_folder(folder: str | Path, sidecar: str) -> bool:
     if {os.path.relpath(path, folder) for path in paths} != {*files, sidecar}:
         return False
     return all(describe_file(Path(folder) / name) == said for name, said in files.items())
-
-
-def is_own_json(path: str | Path) -> bool:
-    """Whether this is a JSON object of ours, such as a sidecar."""
-    return isinstance(read_json_object(path).get("genodiff"), str)
 
 
 def read_json_object(path: str | Path) -> dict[str, Any]:
