@@ -1,51 +1,22 @@
-"""FASTA, written atomically, plain or as BGZF."""
+"""FASTA, written to an open file, plain or as BGZF."""
 
-import sys
 from collections.abc import Iterable
-from contextlib import ExitStack
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from Bio import bgzf
 
 from genodiff.errors import UsageError
-from genodiff.io.atomic import open_atomic
 from genodiff.io.fasta import Record
-from genodiff.io.input_file import STDIN
 
-_STEP = 1 << 15
 _LINES = 512  # that are written at a time
 
 
 def write_fasta(
-    target: str | Path | IO[bytes],
-    records: Iterable[Record],
-    *,
-    line_width: int = 60,
-    zipped: bool = False,
+    file: Any, records: Iterable[Record], *, line_width: int = 60, zipped: bool = False
 ) -> None:
-    """Write records as FASTA to an open file, or atomically to a path.
-
-    A path that ends in .gz is written as BGZF, and so is an open file with `zipped`; "-" is stdout.
-    Raises `MachineError` where the path cannot be written, `UsageError` for a name that FASTA
-    cannot hold.
-    """
-    with ExitStack() as stack:
-        if not isinstance(target, str | Path):
-            out: Any = target
-        elif str(target) == STDIN:
-            out = sys.stdout.buffer
-        else:
-            out = stack.enter_context(open_atomic(target))
-        zipped = zipped or (isinstance(target, str | Path) and str(target).lower().endswith(".gz"))
-        sink = bgzf.BgzfWriter(fileobj=StaysOpen(out)) if zipped else out
-        for record in records:
-            text = format_fasta(record, line_width)
-            for at in range(0, len(text), _STEP):  # Bio's writer copies it all once per 64 KiB
-                sink.write(text[at : at + _STEP])
-        if zipped:
-            sink.close()
-        out.flush()
+    """Write records to an open file. Raises `UsageError` for a name that FASTA cannot hold."""
+    made = ((_format_header(one), (one.sequence,)) for one in records)
+    write_long_records(file, made, line_width=line_width, zipped=zipped)
 
 
 def write_long_records(
@@ -82,16 +53,13 @@ def write_long_records(
     file.flush()
 
 
-def format_fasta(record: Record, line_width: int = 60) -> bytes:
-    """One record as FASTA bytes. Raises `UsageError` for a name or description that breaks it."""
-    name, description, sequence = record.name, record.description, record.sequence
+def _format_header(record: Record) -> str:
+    name, description = record.name, record.description
     is_word = name.isprintable() and len(name.split()) == 1
     if not is_word or {"\n", "\r"} & set(description):
         fix = "give one printable word"
         raise UsageError(f"{name!r} cannot be the name of a FASTA record", fix=fix)
-    header = f">{name} {description}".rstrip().encode("utf-8", "surrogateescape")
-    lines = (sequence[at : at + line_width] for at in range(0, len(sequence), line_width))
-    return b"\n".join([header, *lines, b""])
+    return f"{name} {description}".rstrip()
 
 
 class StaysOpen:
