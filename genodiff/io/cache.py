@@ -69,10 +69,7 @@ def _find_temporary() -> Path:
 
 @contextmanager
 def lock_folder(folder: Path, work: str) -> Iterator[None]:
-    """Hold the lock of `folder`, waiting for another process that does the same `work`.
-
-    Raises `MachineError` where no lock can be made.
-    """
+    """Hold the lock of `folder`, as `hold_file`. Raises `MachineError` where none can be made."""
     with ExitStack() as held:
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)

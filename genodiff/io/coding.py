@@ -80,7 +80,9 @@ def _judge(feature: SeqRecord, sequence: bytes, report: CodingReport) -> None:
     met = f"M{protein[1:]}" if codons[:3] in starts and not skip else protein
     allowed = {met, *([protein] if begins else [])}
     allowed |= {p + tail for p in allowed}  # two bases of a partial codon may name an amino acid
-    if not any(_agree(ours, translation) for ours in allowed):
+    fitting = (zip(ours, translation, strict=True) for ours in allowed
+               if len(ours) == len(translation))  # fmt: skip
+    if not any(all(a == b or a in _UNSURE or b == "X" for a, b in pairs) for pairs in fitting):
         report.translation_differs.append(name)
 
 
@@ -99,10 +101,3 @@ def _translate(codons: str, table: int) -> str:
     with warnings.catch_warnings():  # it warns of each codon that is a stop and an amino acid
         warnings.simplefilter("ignore", BiopythonWarning)
         return str(Seq(codons).translate(table=table))
-
-
-def _agree(ours: str, theirs: str) -> bool:
-    """Whether two proteins are as long as each other and nowhere contradict one another."""
-    return len(ours) == len(theirs) and all(
-        a == b or a in _UNSURE or b == "X" for a, b in zip(ours, theirs, strict=True)
-    )

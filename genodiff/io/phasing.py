@@ -196,14 +196,10 @@ class RecordPhaser:
         self._contigs: set[str] = set()
 
     def phase(self, records: Iterable[VariantRecord]) -> Iterator[PhasedRecord]:
-        """Each record with what its samples carry.
-
-        Raises `DataError` for records that are not sorted, and for a GT that is none.
-        """
+        """Each record with its samples' calls. Raises `DataError` if not sorted, or for no GT."""
         for record in records:
             self._move_to(record)
-            calls = tuple(self._read_calls(record))
-            self._waiting.append(PhasedRecord(record, calls))
+            self._waiting.append(PhasedRecord(record, tuple(self._read_calls(record))))
             yield from self._pass_on()
         self._close_all()
         yield from self._pass_on()

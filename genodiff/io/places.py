@@ -5,7 +5,7 @@ or `.`, a row without a strand, and a region string are read on the forward stra
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,9 +47,7 @@ class Place(NamedTuple):
 
 
 def orient(letters: bytes, strand: str) -> bytes:
-    """Orient letters of the + strand along `strand`. Raises `DataError` for letters without a
-    complement.
-    """
+    """Orient letters of the + strand along `strand`. Raises `DataError` for no letters of DNA."""
     turned = reverse_complement(letters) if strand == "-" else letters
     assert isinstance(turned, bytes)
     return turned
@@ -78,25 +76,21 @@ def list_places(
         return [_name(Place(*parse_region(text, known), "")) for text in regions]
     if regions:
         raise UsageError("--bed and --region exclude each other", fix="give one of them")
-    rows = list(_rows(bed, known, features, over_origin))
+    if features:
+        found = read_annotation(bed, known, features, over_origin=over_origin)
+        rows = [Place(r.contig, r.start, r.end, r.name, r.strand, r.line) for r in found]
+    else:
+        columns = read_bed(bed, known).select("contig", "start", "end", "name", "strand", "line")
+        rows = [
+            Place(contig, start, end, name or "", "-" if strand == "-" else "+", line)
+            for contig, start, end, name, strand, line in columns.iter_rows()
+        ]
     turned = sum(one.strand == "-" for one in rows)
     if along and turned:
         said = f"{turned:,} row{'s' * (turned > 1)} on -"
         log.warning("%s: %s; the strand column is not used: %s", name_input(bed), said, along)
         rows = [one._replace(strand="+") for one in rows]
     return [_name(one) for one in rows]
-
-
-def _rows(
-    bed: str | Path, contigs: dict[str, int], features: Sequence[str], over_origin: bool
-) -> Iterator[Place]:
-    if features:
-        for one in read_annotation(bed, contigs, features, over_origin=over_origin):
-            yield Place(one.contig, one.start, one.end, one.name, one.strand, one.line)
-        return
-    columns = read_bed(bed, contigs).select("contig", "start", "end", "name", "strand", "line")
-    for contig, start, end, name, strand, line in columns.iter_rows():
-        yield Place(contig, start, end, name or "", "-" if strand == "-" else "+", line)
 
 
 def _name(place: Place) -> Place:

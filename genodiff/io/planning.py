@@ -104,10 +104,7 @@ def count_lines(path: str | Path) -> int:
 
 
 def _extrapolate(path: str | Path, count: Callable[[bytes], int]) -> int:
-    """What `count` tells of the bytes that the first read of a file gives, for all of the file.
-
-    A compressed file is read ahead of its text: a few blocks of text are not of all that was read.
-    """
+    """What `count` tells of the bytes that the first read of a file gives, for all of the file."""
     with open_input(path) as source:
         found, taken = 0, 0
         for block in source.blocks():

@@ -32,9 +32,7 @@ def leave_script_out() -> Iterator[None]:
 
 
 def is_command_line() -> bool:
-    """Whether this process is the `genodiff` command: what else imports genodiff starts no process
-    that nobody asked for.
-    """
+    """Whether this process is the `genodiff` command; no other starts processes by itself."""
     return "genodiff.cli" in sys.modules
 
 
@@ -65,10 +63,9 @@ def open_missing_streams() -> None:
 def end_process(code: int) -> None:
     """End this process with `code`, without taking its modules down one by one.
 
-    That takes up to seconds once torch and lightning are loaded, and nothing of genodiff waits for
-    it: what was registered to be done at the end is done, and what was said is written. Returns
-    where a thread that the interpreter would wait for still runs, and where the last words cannot
-    be written: then the usual end is the right one.
+    That takes up to seconds once torch and lightning are loaded. What was registered for the end is
+    done, and what was said is written. Returns where a thread that the interpreter would wait for
+    still runs, and where the last words cannot be written: then the usual end is the right one.
     """
     if not all(t.daemon or t is threading.main_thread() for t in threading.enumerate()):
         return
@@ -109,10 +106,7 @@ def count_default_threads() -> int | None:
 
 
 def limit_threads(wanted: int, named: str = "--threads ") -> int:
-    """As many of the `wanted` threads as the machine has cores, with a line where that is fewer.
-
-    More are never faster, and far more of them end the process.
-    """
+    """As many of the `wanted` threads as the machine has cores, with a line where that is fewer."""
     cores = os.cpu_count() or 1
     if wanted <= cores:
         return wanted
@@ -123,10 +117,7 @@ def limit_threads(wanted: int, named: str = "--threads ") -> int:
 
 
 def cut_environment() -> None:
-    """Cut the numbers of threads in the environment to the machine, with a line for each.
-
-    Libraries read them when they are loaded, so it is done before that.
-    """
+    """Cut the threads in the environment to the machine's cores, before libraries read them."""
     for name in THREAD_VARIABLES:
         given = os.environ.get(name, "")
         wanted = _read_whole(given)

@@ -61,10 +61,7 @@ class ProgressDisplay:
             _log.info("%s", text)
 
     def show_batches(self, done: int, total: int) -> None:
-        """Report that `done` of `total` batches are scored.
-
-        The first batch is not timed: all that is read and compiled before it is over by then.
-        """
+        """Report that `done` of `total` batches are scored; the first is not timed."""
         if done == 1:
             self._began = time.monotonic()
         text = f"scored {done} of {total} batches"

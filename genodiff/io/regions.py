@@ -97,9 +97,7 @@ def find_contig(name: str, contigs: Mapping[str, int], shown: str = "") -> str |
 
 @cache
 def _list_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a contig may be called: with `chr` and without; and then in the other numerals, or as
-    mitochondria are called.
-    """
+    """What a contig may be called: with `chr` and without; then in other numerals, or M and MT."""
     bare = name[3:] if name[:3].lower() == "chr" else name
     others: list[str] = []
     if not CHROMOSOME.fullmatch(bare) and bare not in MITOCHONDRIA:

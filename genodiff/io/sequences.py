@@ -1,6 +1,4 @@
-"""Sequences in a Python program: strings, Biopython records, pairs, files; results in the same
-form.
-"""
+"""Sequences of a Python program: strings, records, pairs, files; results in the same form."""
 
 import copy
 import os
@@ -64,7 +62,7 @@ def _judge_records(given: Sequences, extra: bytes) -> Iterator[Record]:
         yield from read_fasta(given, extra=extra)
         return
     seen: set[str] = set()
-    for record in _records(given):
+    for record in _records(given, extra):
         if record.name in seen:
             fix = "give each sequence its own name"
             raise DataError("duplicate name: it stands more than once", record=record.name, fix=fix)
@@ -92,19 +90,8 @@ def _refuse_no_file(given: str | Path, extra: bytes) -> None:
     raise DataError(what, fix="give A, C, G, T, N or IUPAC codes, or the path of a file")
 
 
-def _is_single(given: Sequences) -> bool:
-    """Whether `given` is one sequence in memory: a string, bytes, a record, or one row."""
-    given = _bare(given)
-    if read_columns(given) is not None:
-        return False
-    return isinstance(given, LETTERS) or is_record(given) or is_row(name_fields(given) or {})
-
-
 def read_texts(given: Any) -> list[str]:
-    """Read the texts in a string, an iterable, or the column text or sentence of a frame.
-
-    Raises `UsageError` for other types, and for ambiguous columns.
-    """
+    """Read the texts in a string, an iterable or a frame's column text. Raises `UsageError`."""
     given, texts = _bare(given), ("text", "sentence")
     columns = read_columns(given)
     if columns is not None:
@@ -137,12 +124,12 @@ def _each(given: Any) -> Iterator[Any]:
     return iter(given.to_pylist() if hasattr(given, "to_pylist") else given)
 
 
-def _records(given: Sequences) -> Iterator[Record]:
+def _records(given: Sequences, extra: bytes) -> Iterator[Record]:
     given = _bare(given)
     columns = read_columns(given)
     if columns is not None:
         yield from _column_records(columns)
-    elif _is_single(given):
+    elif is_single(given, extra):
         yield _record(given, 1)
     elif isinstance(given, Mapping):
         for name, sequence in given.items():
@@ -199,16 +186,16 @@ def _foreign(given: Any) -> UsageError:
 
 
 def read_records(given: Any, *, extra: bytes = b"", goes_round: bool = False) -> list[Record]:
-    """Read the sequences in `given` (see `read_sequences`), checked; `extra` bytes are letters too.
-
-    Raises `DataError`, `UsageError`.
-    """
+    """Read the sequences in `given`, as `read_sequences` does, into a list."""
     return list(read_sequences(given, extra=extra, goes_round=goes_round))
 
 
 def is_single(given: Any, extra: bytes = b"") -> bool:
-    """Whether `given` is one sequence: a string, bytes, `Seq`, a record or one row."""
-    return not is_file(given, extra) and _is_single(given)
+    """Whether `given` is one sequence in memory: a string, bytes, `Seq`, a record or one row."""
+    given = _bare(given)
+    if is_file(given, extra) or read_columns(given) is not None:
+        return False
+    return isinstance(given, LETTERS) or is_record(given) or is_row(name_fields(given) or {})
 
 
 def restore_form(given: Any, results: list[str], extra: bytes = b"") -> Any:

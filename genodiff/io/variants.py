@@ -90,10 +90,7 @@ class VariantRecord:
         return f"{self.chrom}:{self.pos}"
 
     def is_at_telomere(self, length: int) -> bool:
-        """Whether POS is one of those that VCF has beside a contig of `length` bases: 0 or N + 1.
-
-        Breakends and symbolic alleles may stand there.
-        """
+        """Whether POS is 0 or N + 1, where breakends and symbolic alleles may stand."""
         return self.pos in (0, length + 1)
 
 
@@ -147,10 +144,7 @@ def anchor_allele(allele: Allele, genome: Genome) -> tuple[int, str, str]:
 
 
 def anchor_record(record: VariantRecord, genome: Genome) -> VariantRecord:
-    """Replace - for no base, as tables have it, by alleles that share the genome's base beside it.
-
-    Other records, and those that lie beyond their contig, are given back as they are.
-    """
+    """Replace - for no base, as tables have it, by alleles with the genome's base beside it."""
     alleles = [record.ref, *record.alts]
     if "-" not in alleles:
         return record
@@ -269,7 +263,11 @@ class VariantSurvey:
         self.judged += not {Unscorable.CONTIG, Unscorable.OUTSIDE} & set(found)
         if Unscorable.REF in found:
             for shift in self.shifted:
-                self.shifted[shift] += _agrees(record, genome, shift)
+                start = record.pos - 1 + shift
+                end = start + len(record.ref)
+                if start >= 0 and end <= genome.contigs[record.chrom]:
+                    there = fetcher(genome, record.chrom)(start, end)
+                    self.shifted[shift] += there == record.ref.upper()
 
     def describe(self) -> list[str]:
         """A line for each reason for which ALTs have no score."""
@@ -321,14 +319,6 @@ def _advise(survey: VariantSurvey) -> str:
     if n > survey.judged / 2:
         return "is the file of another reference build?"
     return "correct the row, or give the reference that it was called against"
-
-
-def _agrees(record: VariantRecord, genome: Genome, shift: int) -> bool:
-    start = record.pos - 1 + shift
-    end = start + len(record.ref)
-    if start < 0 or end > genome.contigs[record.chrom]:
-        return False
-    return genome.fetch(record.chrom, start, end).decode("latin-1").upper() == record.ref.upper()
 
 
 def _cut(letters: str) -> str:
