@@ -5,8 +5,6 @@ import json
 import logging
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 
@@ -19,14 +17,6 @@ from genodiff.io.file_lock import HELD, FileLock, hold_file
 from genodiff.runs.folder import remove_unused_folder
 from genodiff.runs.lock import check_lock_free, hold_lock
 
-DIE_HOLDING = """
-import errno, fcntl, os, pathlib, sys
-def refuse(*_): raise OSError(errno.ENOSYS, "Function not implemented")
-fcntl.flock = refuse
-from genodiff.io.file_lock import FileLock
-assert FileLock(sys.argv[1]).take()
-os._exit(0)
-"""
 NOBODY = {"pid": 4242, "host": "another-node", "started": "2026-01-01T00:00:00+00:00"}
 
 
@@ -63,7 +53,10 @@ def test_a_lock_file_that_was_left_behind_is_nobodys_lock(tmp_path, left):
 @pytest.mark.usefixtures("no_flock")
 def test_the_lock_of_a_process_that_ended_is_broken_at_once_with_a_line(tmp_path, caplog):
     path = tmp_path / "a.lock"
-    subprocess.run([sys.executable, "-c", DIE_HOLDING, str(path)], check=True, timeout=60)
+    if (child := os.fork()) == 0:
+        FileLock(path).take()
+        os._exit(0)
+    os.waitpid(child, 0)
     pid = json.loads((tmp_path / f"a.lock{HELD}").read_text())["pid"]
     with caplog.at_level(logging.WARNING, "genodiff"):
         lock = FileLock(path)

@@ -42,7 +42,7 @@ def test_both_formats_have_each_value_at_its_base_and_nan_elsewhere(tmp_path):
     [
         ("chr1\t0\t31\t1\n", "line 1: the end 31 is past the end of chr1"),
         ("chr1\t0\t3\t1\nchr1\t2\t4\t2\n", "line 2: base 2 of chr1 (0-based) has two values"),
-        ("chr1\t0\t3\tnan\n", "'nan' is no value"),
+        ("chr1\t0\t3\tnan\n", "the value 'nan' is not a finite number"),
         ("chr1\t0\t3\tx\t0\t+\n", "has 6 columns; bedGraph has 4"),
         ("chr1\t0\t0\t1\n", "an empty track"),
         ("", "an empty track"),

@@ -112,7 +112,7 @@ def test_what_score_and_cadd_write_is_read(tmp_path):
         ("chr1,1.23457e+06,G,A", "may have lost digits"),
         ("chr1,3.5,G,A", "'3.5' is not an integer"),
         ("chr1,NA,G,A", "'NA' says that a value is missing"),
-        ("NA,3,G,A", "'NA' is not the name of a contig"),
+        ("NA,3,G,A", "contig's name 'NA' says that a value is missing"),
         ("chr1,3,G,nan", "ALT 'nan' says that a value is missing"),
         ("chr1,3,G,", "ALT '' is no base"),
         ("chr1,3,-,-", "ALT '-' is no base"),

@@ -1,10 +1,13 @@
-"""`<(command)` of a shell: a pipe by the name of a descriptor, which gives its bytes once."""
+"""Inputs: `<(command)` of a shell, whose bytes come once, and what a plan forecasts of a file."""
 
+import gzip
 import hashlib
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+from Bio import bgzf
 
 from genodiff.data.store import require_regular_file
 from genodiff.errors import DataError
@@ -12,6 +15,7 @@ from genodiff.io.faidx import Genome
 from genodiff.io.file_kinds import find_readable, is_descriptor
 from genodiff.io.identity import sha256_file
 from genodiff.io.input_file import open_input
+from genodiff.io.planning import count_letters, count_lines
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no /dev/fd here")
 FASTA = b">a\nACGTT\n>b\nGG\n"
@@ -80,3 +84,24 @@ def test_other_files_and_named_pipes_are_left_as_they_are(tmp_path):
         assert not is_descriptor(path)
     with pytest.raises(DataError, match="is a named pipe"):
         read(str(tmp_path / "fifo"))
+
+
+def write(path, data, kind):
+    if kind == "plain":
+        path.write_bytes(data)
+    elif kind == "gzip":
+        path.write_bytes(gzip.compress(data, 6))
+    else:
+        with bgzf.open(path, "wb") as file:
+            file.write(data)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip", "bgzf"])
+@pytest.mark.parametrize("lines", [0, 1, 3_000, 60_000])
+def test_letters_and_lines_of_a_file_are_forecast_however_it_is_compressed(tmp_path, kind, lines):
+    bases = np.random.default_rng(1).choice(np.frombuffer(b"ACGT", np.uint8), (lines, 61))
+    bases[:, 60:] = 10
+    path = write(tmp_path / "file", bases.tobytes(), kind)
+    assert count_letters(path) == pytest.approx(61 * lines, rel=0.1)
+    assert count_lines(path) == pytest.approx(lines, rel=0.1)
