@@ -53,8 +53,7 @@ def read_genes(
     """The genes of a file on `contigs` (name → length), by contig and place.
 
     With `wanted`, only rows of these contigs are kept in memory. What lies beyond a contig's end is
-    cut off and counted in the log. Raises `DataError` for a faulty row, and where no gene is on any
-    of the contigs.
+    cut off and counted in the log. Raises `DataError` for a faulty row, and where there is no gene.
     """
     seen: dict[str, None] = {}
     found, beyond, shown = [], 0, name_input(path)

@@ -78,20 +78,24 @@ class InputFile:
             raise DataError("changed while it was being read", file=self.shown, fix=fix)
 
     def _raw(self) -> Iterator[bytes]:
-        with open(self.descriptor, "rb", closefd=False) as file:
-            while True:
+        while True:
+            block = b""
+            while len(block) < BLOCK // 4:  # a pipe gives 64 KiB at a time
                 try:
-                    block = file.read(BLOCK)
+                    piece = os.read(self.descriptor, BLOCK)
                 except OSError as fault:
                     what = f"cannot be read after byte {self.size:,}: {fault.strerror}"
                     fix = "check the disk or the network mount"
                     raise DataError(what, file=self.shown, fix=fix) from None
-                if not block:
-                    return
-                self.size += len(block)
-                if self.sha256 is not None:
-                    self.sha256.update(block)
-                yield block
+                if not piece:
+                    break
+                block += piece
+                self.size += len(piece)
+            if not block:
+                return
+            if self.sha256 is not None:
+                self.sha256.update(block)
+            yield block
 
     def _gunzip(self, head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
         """What the members hold; of BGZF (SAM specification 4.1) the last block must be empty."""

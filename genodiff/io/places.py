@@ -68,8 +68,7 @@ def list_places(
     a name is called by its region, `chr1:1001-1200`, followed by `(-)` on that strand. `along`
     describes, for a verb that does not use strands, what it reads instead: rows on `-` are counted
     in the log, and returned as on `+`. With `over_origin` a row may end beyond a circular contig.
-    Raises `UsageError` for a region outside the genome and for both at once, `DataError` for an
-    invalid file.
+    Raises `UsageError` for a region outside the genome and for both, `DataError` for a bad file.
     """
     known = hold_contigs(contigs)
     if bed is None:

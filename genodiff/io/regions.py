@@ -72,8 +72,7 @@ def find_contig(name: str, contigs: Mapping[str, int], shown: str = "") -> str |
     """The contig of a genome that `name` means: itself, or one that other files call so.
 
     `1` and `chr1`, `chrIV` and `chr4` or `4`, `MT`, `M` and `chrM` are one name where the genome
-    has exactly one of them. A line says so, once for a file that is `shown`. None where there is
-    none or several.
+    has exactly one of them. A line says so, once for a file that is `shown`. None for several.
     """
     if name in contigs:
         return name

@@ -88,9 +88,7 @@ _FORMATS: tuple[tuple[str, str | Callable[[str], bool], str, str], ...] = (
     ("codon JSON", r"\[[A-Za-z][\w. -]*\][ \t]*$", "INI or TOML: a configuration", _HERE),
     ("configuration", _is_yaml, "YAML: a configuration, as of Snakemake or genodiff", _HERE),
 )  # fmt: skip
-"""The words by which its readers call themselves, how a file of it begins (its lines without blank
-ones and blanks at their ends), what it is, and a remedy.
-"""
+"""The words by which its readers call themselves, how its lines begin, what it is, a remedy."""
 
 
 def find_other_format(head: bytes, wanted: str) -> Diagnosis | None:

@@ -134,8 +134,7 @@ def read_entries(
 ) -> Iterator[Entry]:
     """What is made of each GenBank record, of the rows of GFF3 or GTF together, of each BED row.
 
-    `keeps` is the genome's name of a contig that is wanted, None of another. Raises `DataError`
-    for a faulty row.
+    `keeps` is the genome's name of a wanted contig, None of another. Raises `DataError`.
     """
     with open_text(path, formats) as source:
         for record in source.records:
