@@ -153,7 +153,8 @@ class VariantTable:
             (pl.lit(".") if name is None else pl.col(name).cast(pl.String)).alias(wanted)
             for wanted, name in columns
         )
-        return table.select(chosen).with_row_index("line", 2).select(*_SCHEMA).cast(_SCHEMA)
+        rows = table.select(chosen).with_row_index("line", 2)
+        return rows.select(*_SCHEMA).cast({"line": pl.Int64})
 
     def _find_columns(self, names: list[str], line: int) -> list[str | None]:
         """The columns of `_NAMES` and, where there are such, `_MORE`; the rest is `other`."""
