@@ -79,8 +79,7 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
     """A file to write: named `path` when the block ends well, removed when it raises.
 
     Missing parent folders are made. A link is followed. A device or a pipe (`/dev/stdout`) is
-    written to directly, since renaming over it would replace it. Raises `MachineError` where the
-    file cannot be written.
+    written to directly, since renaming over it would replace it. Raises `MachineError`.
     """
     refuse_elsewhere(path)
     mode_bits = None

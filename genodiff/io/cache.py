@@ -23,8 +23,8 @@ def cache_dir() -> Path:
     """The cache folder: `$GENODIFF_CACHE`, else the user's cache folder of this system.
 
     Where the home of this user cannot be written, or there is none, it is a folder of this user's
-    own among the temporary files, and a line says so once. It is not created here, but by the
-    functions of `atomic` when they write. Raises `MachineError` where that folder is another's.
+    own among the temporary files, and a line says so once. Raises `MachineError` where that folder
+    is another's.
     """
     chosen = os.environ.get("GENODIFF_CACHE")
     usual = user_cache_path("genodiff")

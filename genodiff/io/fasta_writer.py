@@ -28,8 +28,7 @@ def write_long_records(
 ) -> None:
     """Write FASTA to an open file from (header, sequence in pieces of any size), in lines.
 
-    Memory is bounded by the largest piece. `line_width` 0 writes one line. Of a header the first
-    word is the name.
+    Memory is bounded by the largest piece. `line_width` 0 writes one line.
     """
     sink = bgzf.BgzfWriter(fileobj=StaysOpen(file)) if zipped else file
     for header, pieces in records:

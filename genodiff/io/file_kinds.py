@@ -68,8 +68,7 @@ def encode_text(text: str) -> bytes:
 def find_plain_path(path: str | Path) -> str:
     """A path to the same file or folder for libraries that take UTF-8 only, and crash otherwise.
 
-    It is `path` itself, or else a link in a temporary folder, which this process removes at its
-    end. The file may be one that is yet to be written.
+    It is `path` itself, or else a link, which this process removes at its end; also of a new file.
     """
     path = find_readable(path)
     try:

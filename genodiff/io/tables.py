@@ -45,8 +45,8 @@ def find_usual(
 ) -> str | None:
     """Return the column with a usual name (lower case), whatever its capitals and a leading #.
 
-    The first of `usual` wins, so two tables with the same columns in another order agree. Raises
-    `DataError` where two columns have that name in different capitals.
+    The first of `usual` wins, so two tables with the same columns in another order agree.
+    Raises `DataError` for two that differ in capitals alone.
     """
     known: dict[str, list[str]] = {}
     for name in names:

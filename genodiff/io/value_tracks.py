@@ -42,8 +42,7 @@ def import_bigwig() -> Any:
 def read_values(path: str | Path, contigs: Mapping[str, int]) -> Track:
     """The values of a file on the `contigs` (name → length) that it has; NaN where it has none.
 
-    Raises `DataError` for a faulty row, two values at a base, contigs of another genome, and for a
-    file without a value on `contigs`.
+    Raises `DataError` for a faulty row, two values at a base, and no value on `contigs`.
     """
     shown = name_input(path)
     with open_input(path) as source:
