@@ -12,6 +12,7 @@ import pytest
 
 from genodiff.errors import MachineError
 from genodiff.io import atomic
+from genodiff.io.file_lock import flock
 from tests.commands import SERVER
 from tests.io.crashes import kill_everywhere
 
@@ -125,6 +126,14 @@ def test_leftovers_of_the_living_stay(tmp_path):
         assert other.stdout == "[]\n"
         assert len(names(tmp_path)) == 2
     assert names(tmp_path) == ["a", "b"]
+
+
+def test_a_leftover_that_is_locked_is_of_the_living_whatever_its_number(tmp_path):
+    path = tmp_path / f"{atomic._PREFIX}999999999-x{atomic._SUFFIX}"  # of another container
+    with open(path, "w") as file:
+        assert flock(file.fileno())
+        assert atomic.clear_leftovers(tmp_path) == []
+    assert atomic.clear_leftovers(tmp_path) == [path]
 
 
 def test_a_full_device_is_one_error_that_names_it():
