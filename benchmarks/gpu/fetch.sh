@@ -55,7 +55,7 @@ trap 'rm -rf "$site"' EXIT
 # shellcheck disable=SC2086
 "$python" -m pip install -q --no-deps --no-compile --only-binary=:all: --python-version 3.12 --implementation cp $platforms --target "$site" \
   pydantic==2.12.5 pydantic-core==2.41.5 annotated-types typing-inspection 'cyclopts>=5.2,<6' attrs docstring-parser rich-rst docutils \
-  polars==1.30.0 'biopython>=1.85' 'platformdirs>=4.3' 'pooch>=1.9' beartype importlib-metadata zipp \
+  polars==1.30.0 'pyfaidx>=0.9' 'biopython>=1.85' 'platformdirs>=4.3' 'pooch>=1.9' beartype importlib-metadata zipp \
   'typing-extensions>=4.14.1' lightning==2.6.6 'lightning-utilities>=0.15' einops \
   'pyBigWig>=0.3.23' 'pytest>=8.4' pluggy iniconfig 'hypothesis>=6.130' sortedcontainers 'pytest-xdist>=3.6' execnet $peers
 find "$site" -name '*.so' -exec strip --strip-unneeded {} + # two thirds of polars

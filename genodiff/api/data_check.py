@@ -19,7 +19,6 @@ from genodiff.errors import DataError, UsageError, format_count, printable
 from genodiff.io.annotation_rows import find_annotation, read_annotation
 from genodiff.io.coding import CodingReport, judge_coding
 from genodiff.io.composition import Composition
-from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_contig_lengths, read_digests
 from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import STDIN
@@ -195,6 +194,7 @@ def _check_motifs(file: str, json: bool) -> None:
 
 def _check_variants(file: str, fasta: str | None, json: bool) -> None:
     """The records of a VCF or BCF, which must fit the FASTA where one is given."""
+    from genodiff.io.faidx import Genome  # pyfaidx
     from genodiff.io.variant_source import open_variants  # polars
     from genodiff.io.variants import (
         Allele,

@@ -1,4 +1,4 @@
-"""Random access to a FASTA file by contig and range.
+"""Random access to a FASTA file by contig and range, through pyfaidx.
 
 A `.fai` beside the file is never read and never written, because a stale one gives wrong DNA
 without an error. `fasta_index` keeps its own index, and uses it only if it belongs to the file as
@@ -8,15 +8,16 @@ user wrote them, from the user's own file where it can be read in place.
 
 import logging
 import os
-import weakref
 from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
+
+import pyfaidx
 
 from genodiff.errors import DataError
-from genodiff.io.fasta import scan_records
-from genodiff.io.fasta_index import ContigPlace, has_index, open_index, stamp_file
+from genodiff.io.fasta import Header, scan_fasta
+from genodiff.io.fasta_index import ContigPlace, FastaIndex, has_index, open_index, stamp_file
 from genodiff.io.input_file import open_input
 from genodiff.io.planning import is_cut, is_planning
 from genodiff.io.regions import read_round, say_linear, says_circular, suggest_contig
@@ -40,24 +41,27 @@ class _OpenContigs(dict[str, int]):
 
 
 class GenomeHead:
-    """The first contigs of a FASTA, a `share` of it; the last one stands for all the rest."""
+    """The first contigs of a FASTA in memory; the last one that was read stands for all the rest.
+
+    `share` is the part of the file that was read.
+    """
 
     def __init__(self, path: str) -> None:
-        self.letters: dict[str, bytes] = {}
+        letters: dict[str, list[bytes]] = {}
         self.descriptions: dict[str, str] = {}
         with open_input(path) as source:
             size, name = source.stat.st_size, ""
-            for header, letters in scan_records(source):
-                name, pieces, cut = header.name, list[bytes](), False
-                self.descriptions |= {name: header.description} if header.description else {}
-                for piece in letters:
-                    pieces.append(piece)
-                    if cut := is_cut(source):
+            for event in scan_fasta(source):
+                if isinstance(event, Header):
+                    name = event.name
+                    letters[name] = []
+                    self.descriptions |= {name: event.description} if event.description else {}
+                else:
+                    letters[name].append(event.letters())
+                    if is_cut(source):
                         break
-                self.letters[name] = b"".join(pieces)
-                if cut:
-                    break
             self.share = min(1.0, source.size / size) if size else 1.0
+        self.letters = {one: b"".join(pieces) for one, pieces in letters.items()}
         self.contigs: dict[str, int] = {one: len(read) for one, read in self.letters.items()}
         if self.share < 1:
             rest = round(sum(self.contigs.values()) * (1 / self.share - 1))
@@ -85,12 +89,20 @@ class GenomeHead:
 _AHEAD = 1 << 14  # letters that a small request reads at once: neighbours are asked for next
 
 
+class _Stretch(NamedTuple):
+    """contig[start : start + len(letters)], as last read."""
+
+    contig: str
+    start: int
+    letters: bytes
+
+
 class Genome:
     """Contigs of a FASTA file by name and range; safe with threads, fork and pickle.
 
     `contigs` gives the length of each contig, `descriptions` what its header says after its name,
-    and `circular` those that go round; `sha256` is the hash of the file. A plan of a file without
-    an index has its beginning in memory, in `head`, and no hash.
+    and `circular` those that go round; `sha256` is the hash of the file. A plan
+    of a file without an index has its beginning in memory, in `head`, and no hash.
     """
 
     def __init__(
@@ -105,13 +117,7 @@ class Genome:
         self.sha256 = ""
         self.contigs: dict[str, int] = {}
         self.descriptions: dict[str, str] = {}
-        self._kept = ExitStack()
-        self._held = ("", 0, b"")  # contig, start and letters that were last read
-        self.head = GenomeHead(self.path) if is_planning() and not has_index(self.path) else None
-        if self.head is None:
-            self._open()
-        else:
-            self.contigs, self.descriptions = self.head.contigs, self.head.descriptions
+        self._open()
         check_contigs(circular, self.contigs, self.path)
         said = (name for name, text in self.descriptions.items() if says_circular(text))
         self.circular = frozenset((*circular, *said))
@@ -120,24 +126,23 @@ class Genome:
             say_linear(self.path, sorted(self.circular))
 
     def _open(self) -> None:
-        with ExitStack() as kept, open_index(self.path, kept) as index:
-            try:
-                self._file = kept.enter_context(open(index.file, "rb", buffering=0))
-            except OSError:
-                what, fix = "disappeared while it was opened", "restore the file"
-                raise DataError(what, file=self.path, fix=fix) from None
-            self._stamp = stamp_file(os.fstat(self._file.fileno()))
-            if self._stamp != index.stamp:
-                fix = "wait until it is complete, then start again"
-                raise DataError("changed while it was opened", file=self.path, fix=fix)
-            self._kept = kept.pop_all()
-        weakref.finalize(self, self._kept.close)
-        self.sha256, self._places, self.descriptions = (
-            index.sha256,
-            index.places,
-            index.descriptions,
-        )
+        self._kept = ExitStack()
+        self._pid = os.getpid()
+        self._held = _Stretch("", 0, b"")
+        self.head = GenomeHead(self.path) if is_planning() and not has_index(self.path) else None
+        if self.head is not None:
+            self.contigs, self.descriptions = self.head.contigs, self.head.descriptions
+            return
+        try:
+            with open_index(self.path, self._kept) as index:
+                self._faidx, self._stamp = _open_faidx(self.path, index)
+            self._kept.callback(self._faidx.close)
+        except BaseException:
+            self._kept.close()
+            raise
+        self.sha256 = index.sha256
         self.contigs = {name: place.length for name, place in index.places.items()}
+        self.descriptions = index.descriptions
 
     def fetch(self, contig: str, start: int, end: int) -> bytes:
         """The letters of contig[start:end] (0-based, half-open), in their own case.
@@ -146,6 +151,8 @@ class Genome:
         beyond its last base. Raises `DataError` for an unknown contig, a range outside it, or a
         file that has changed since it was opened.
         """
+        if self._pid != os.getpid() and self.head is None:
+            self._open()  # parent and child of a fork share the file position
         length = self.contigs.get(contig)
         if length is None:
             check_contigs([contig], self.contigs, self.path)
@@ -160,27 +167,18 @@ class Genome:
             return b""
         if self.head is not None:
             return self.head.fetch(contig, start, end)
-        name, first, letters = self._held  # replaced as a whole: threads may race for it
-        if name != contig or start < first or end > first + len(letters):
+        held = self._held  # one value, replaced as a whole: threads may race for it
+        known = held.contig == contig and held.start <= start
+        if not known or end > held.start + len(held.letters):
             last = max(end, min(start + _AHEAD, length))
-            first, letters = start, self._read(self._places[contig], start, last)
-            if len(letters) != last - start:
+            letters: str = self._faidx.fetch(contig, start + 1, last)
+            held = _Stretch(contig, start, letters.encode("latin-1"))
+            if len(held.letters) != last - start:
                 raise self._changed()
-            if len(letters) <= _AHEAD:
-                self._held = contig, start, letters
-        if stamp_file(os.fstat(self._file.fileno()))[:2] != self._stamp[:2]:
+            self._held = held if last - start <= _AHEAD else self._held
+        if stamp_file(os.fstat(self._faidx.file.fileno()))[:2] != self._stamp[:2]:
             raise self._changed()
-        return letters[start - first : end - first]
-
-    def _read(self, place: ContigPlace, start: int, end: int) -> bytes:
-        """Letters start … end, fewer where the file is cut; threads and forks may read at once."""
-        lines = divmod(start, place.letters), divmod(end - 1, place.letters)
-        at, last = (place.offset + line * place.bytes + column for line, column in lines)
-        pieces: list[bytes] = []
-        while at <= last and (piece := os.pread(self._file.fileno(), last + 1 - at, at)):
-            pieces.append(piece)  # of 2 GiB at most
-            at += len(piece)
-        return b"".join(pieces).translate(None, b"\r\n")
+        return held.letters[start - held.start : end - held.start]
 
     def _changed(self) -> DataError:
         fix = "restore the old file, or start again"
@@ -212,4 +210,34 @@ def check_contigs(names: Collection[str], contigs: dict[str, int], path: str) ->
     """Raises `DataError` for the name of no contig of a file."""
     for name in names:
         if name not in contigs:
-            raise DataError(f"no contig '{name}'", file=path, fix=suggest_contig(name, contigs))
+            fix = suggest_contig(name, contigs)
+            raise DataError(f"no contig '{name}'", file=path, fix=fix)
+
+
+class _Faidx(pyfaidx.Faidx):
+    """pyfaidx with an index given in memory, not read from a file."""
+
+    def __init__(self, path: str, places: dict[str, ContigPlace]) -> None:
+        self._places = places
+        nowhere = os.path.join(os.devnull, "none")
+        options = {"as_raw": True, "strict_bounds": True, "rebuild": False, "build_index": False}
+        super().__init__(path, indexname=nowhere, **options)
+
+    def read_fai(self) -> None:
+        for name, place in self._places.items():
+            self.index[name] = pyfaidx.IndexRecord(*place, place.offset, None)
+
+
+def _open_faidx(path: str, index: FastaIndex) -> tuple[_Faidx, tuple[int, ...]]:
+    """Open the file or its copy with pyfaidx; return the stamp of the opened file too."""
+    try:
+        faidx = _Faidx(index.file, index.places)
+    except (OSError, pyfaidx.FastaNotFoundError):
+        what, fix = "disappeared while it was opened", "restore the file"
+        raise DataError(what, file=path, fix=fix) from None
+    stamp = stamp_file(os.fstat(faidx.file.fileno()))
+    if stamp != index.stamp:
+        faidx.close()
+        fix = "wait until it is complete, then start again"
+        raise DataError("changed while it was opened", file=path, fix=fix)
+    return faidx, stamp

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.fasta import Header, RecordLines, scan_fasta, scan_records
+from genodiff.io.fasta import Header, RecordLines, scan_fasta
 from genodiff.io.file_kinds import find_readable
 from genodiff.io.identity import sha256_json
 from genodiff.io.input_file import STDIN, open_input
@@ -35,6 +35,7 @@ FORMAT = 3
 # ns: a file changed within this time of being read may change again under the same times
 _YOUNG = 2_000_000_000
 _SAMPLES, _SAMPLE = 64, 4096
+_ZIPPED = (".gz", ".bgz", ".bz2", ".zip")  # pyfaidx goes by the name
 
 
 class ContigPlace(NamedTuple):
@@ -149,6 +150,7 @@ def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[s
                 layout.add(event)
         stamp, sha = stamp_file(source.stat), source.sha256.hexdigest() if source.sha256 else ""
         plain = source.compression == "none" and not source.format
+        plain = plain and not path.lower().endswith(_ZIPPED)
         sample = _sample(source.descriptor, source.stat.st_size)
     index: dict[str, Any] = {
         "format": FORMAT, "stamp": list(stamp), "read_ns": now, "sha256": sha, "sample": sample,
@@ -182,19 +184,26 @@ def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[s
 
 
 def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple[int, ...]]:
-    """Write the file, which has the hash `sha`, as plain FASTA, a line for each contig.
+    """Write the file as plain FASTA, a line for each contig; returns places and stamp.
 
-    Returns places and stamp. Raises `DataError` where it has changed.
+    Raises `DataError` where the file no longer has the hash `sha`.
     """
     log.info("%s cannot be read at random as it is: writing a plain copy to %s", path, copy)
     places: list[list[Any]] = []
     with open_input(path, digest=True) as source, atomic.open_atomic(copy) as out:
         at = 0
-        for header, letters in scan_records(source):
-            at += out.write(f">{header.name}\n".encode())
-            length = sum(map(out.write, letters))
-            places.append([header.name, length, at, length, length + 1])
-            at += length + out.write(b"\n")
+        for event in scan_fasta(source):
+            if isinstance(event, Header):
+                header = f"{chr(10) * bool(places)}>{event.name}\n".encode()
+                at += out.write(header)
+                places.append([event.name, 0, at, 0, 1])
+            else:
+                written = out.write(event.letters())
+                at += written
+                places[-1][1] += written
+        out.write(b"\n")
+        for place in places:
+            place[3:] = [place[1], place[1] + 1]
         if source.sha256 is None or source.sha256.hexdigest() != sha:
             fix = "wait until it is complete"
             raise DataError("changed while it was being read", file=path, fix=fix)
@@ -242,6 +251,8 @@ class LineLayout:
         even = even and returns.count(b"\r") == body.count(b"\r") == len(ends) * (self.end == 2)
         self.column = (self.column + len(body)) % stride
         if tail:
+            if self.end == 2 and self.column == self.letters and not tail.startswith(b"\r\n"):
+                even = False  # pyfaidx would read a byte of the next header
             full = self.column == self.letters and tail == (b"\r\n" if self.end == 2 else b"\n")
             self.closed, self.column = not full, 0
         self.even = even and self.column <= self.letters
@@ -261,8 +272,11 @@ def _sample(descriptor: int, size: int) -> str:
 
 
 def _sha256_of(descriptor: int) -> str:
-    with open(descriptor, "rb", closefd=False) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest, at = hashlib.sha256(), 0
+    while block := os.pread(descriptor, 1 << 22, at):
+        digest.update(block)
+        at += len(block)
+    return digest.hexdigest()
 
 
 def _check_of(index: dict[str, Any]) -> str:
