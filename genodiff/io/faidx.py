@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import pyfaidx
 
 from genodiff.errors import DataError
-from genodiff.io.fasta import Header, scan_fasta
+from genodiff.io.fasta import scan_records
 from genodiff.io.fasta_index import ContigPlace, FastaIndex, has_index, open_index, stamp_file
 from genodiff.io.input_file import open_input
 from genodiff.io.planning import is_cut, is_planning
@@ -41,27 +41,24 @@ class _OpenContigs(dict[str, int]):
 
 
 class GenomeHead:
-    """The first contigs of a FASTA in memory; the last one that was read stands for all the rest.
-
-    `share` is the part of the file that was read.
-    """
+    """The first contigs of a FASTA, a `share` of it; the last one stands for all the rest."""
 
     def __init__(self, path: str) -> None:
-        letters: dict[str, list[bytes]] = {}
+        self.letters: dict[str, bytes] = {}
         self.descriptions: dict[str, str] = {}
         with open_input(path) as source:
             size, name = source.stat.st_size, ""
-            for event in scan_fasta(source):
-                if isinstance(event, Header):
-                    name = event.name
-                    letters[name] = []
-                    self.descriptions |= {name: event.description} if event.description else {}
-                else:
-                    letters[name].append(event.letters())
-                    if is_cut(source):
+            for header, letters in scan_records(source):
+                name, pieces, cut = header.name, list[bytes](), False
+                self.descriptions |= {name: header.description} if header.description else {}
+                for piece in letters:
+                    pieces.append(piece)
+                    if cut := is_cut(source):
                         break
+                self.letters[name] = b"".join(pieces)
+                if cut:
+                    break
             self.share = min(1.0, source.size / size) if size else 1.0
-        self.letters = {one: b"".join(pieces) for one, pieces in letters.items()}
         self.contigs: dict[str, int] = {one: len(read) for one, read in self.letters.items()}
         if self.share < 1:
             rest = round(sum(self.contigs.values()) * (1 / self.share - 1))
@@ -210,8 +207,7 @@ def check_contigs(names: Collection[str], contigs: dict[str, int], path: str) ->
     """Raises `DataError` for the name of no contig of a file."""
     for name in names:
         if name not in contigs:
-            fix = suggest_contig(name, contigs)
-            raise DataError(f"no contig '{name}'", file=path, fix=fix)
+            raise DataError(f"no contig '{name}'", file=path, fix=suggest_contig(name, contigs))
 
 
 class _Faidx(pyfaidx.Faidx):

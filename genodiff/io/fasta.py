@@ -14,13 +14,13 @@ Whole blocks are judged with `bytes.translate`, and single lines only where a bl
 import hashlib
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
 from genodiff.io.composition import IUPAC, Composition
-from genodiff.io.diagnosis import Diagnosis, describe_letter, find_file_format
+from genodiff.io.diagnosis import Diagnosis, describe_letter, find_binary_format, guess_format
 from genodiff.io.file_kinds import find_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
@@ -30,6 +30,7 @@ from genodiff.io.text_lines import find_spoilt_name, split_lines
 
 _PLAIN = b"ACGTNacgtn\n"
 _AMBIGUOUS = b"RYSWKMBDHVryswkmbdhv"
+_AMBIGUOUS_LETTER = re.compile(b"[" + _AMBIGUOUS + b"]")
 _UPPER_N = bytes.maketrans(b"acgtn" + _AMBIGUOUS, b"ACGTN" + b"N" * len(_AMBIGUOUS))
 _LONGEST_HEADER = 1 << 20
 _LONGEST_BLANK = 1 << 20
@@ -96,20 +97,11 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
     template's `?`). A plan reads the beginning of a large file. Raises `DataError` (see the
     module); since the file is a stream, records before a fault have been given by then.
     """
-    header: Header | None = None
-    pieces: list[bytes] = []
     with open_input(path) as source:
-        for event in scan_fasta(source, extra):
-            if isinstance(event, RecordLines):
-                pieces.append(event.letters())
-            else:
-                if header is not None:
-                    yield Record(header.name, header.description, b"".join(pieces), header.line)
-                header, pieces = event, []
-                if cut_records(source, event.offset):
-                    return
-        if header is not None:
-            yield Record(header.name, header.description, b"".join(pieces), header.line)
+        for header, letters in scan_records(source, extra):
+            if cut_records(source, header.offset):
+                return
+            yield Record(header.name, header.description, b"".join(letters), header.line)
 
 
 def read_digests(
@@ -119,38 +111,19 @@ def read_digests(
 
     `visit` is called with each record of a GenBank or EMBL file before its digest is given.
     """
-    head, sha, counts = Header("", "", 0, 0), None, Composition()
-
-    def digest() -> Digest:
-        assert sha is not None
-        return Digest(head.name, counts.length, sha.hexdigest(), counts, head.is_circular)
-
     with open_input(path) as source:
-        for event in scan_fasta(source, visit=visit):
-            if isinstance(event, Header):
-                if sha is not None:
-                    yield digest()
-                head, sha, counts = event, hashlib.sha256(), Composition()
-            elif sha is not None:
-                letters = event.letters()
-                counts.add(letters)
-                sha.update(letters.translate(_UPPER_N))
-    if sha is not None:
-        yield digest()
+        for header, letters in scan_records(source, visit=visit):
+            sha, counts = hashlib.sha256(), Composition()
+            for piece in letters:
+                counts.add(piece)
+                sha.update(piece.translate(_UPPER_N))
+            yield Digest(header.name, counts.length, sha.hexdigest(), counts, header.is_circular)
 
 
 def read_contig_lengths(path: str | Path) -> dict[str, int]:
     """Name → length of every record, in the file's order, judged as by `read_fasta`."""
-    lengths: dict[str, int] = {}
-    name = ""
     with open_input(path) as source:
-        for event in scan_fasta(source):
-            if isinstance(event, Header):
-                name = event.name
-                lengths[name] = 0
-            else:
-                lengths[name] += len(event.letters())
-    return lengths
+        return {header.name: sum(map(len, letters)) for header, letters in scan_records(source)}
 
 
 def check_letters(sequence: bytes, name: str, file: str | None = None) -> None:
@@ -166,6 +139,21 @@ def scan_fasta(
 ) -> Iterator[Header | RecordLines]:
     """The file as headers and good stretches of sequence. Raises `DataError` at the first fault."""
     return _Scanner(source, extra, visit).events()
+
+
+def scan_records(
+    source: InputFile, extra: bytes = b"", visit: Callable[[FlatRecord], None] | None = None
+) -> Iterator[tuple[Header, Iterator[bytes]]]:
+    """Each header with its letters in pieces, as a stream: take these before the next header."""
+    last = Header("", "", 0, 0)
+
+    def find_header(event: Header | RecordLines) -> Header:
+        nonlocal last
+        last = event if isinstance(event, Header) else last
+        return last
+
+    for header, events in groupby(scan_fasta(source, extra, visit), find_header):
+        yield header, (one.letters() for one in events if isinstance(one, RecordLines))
 
 
 class _Scanner:
@@ -217,8 +205,7 @@ class _Scanner:
         lines = split_lines(blocks, flat.name, self.source.shown)
         for record in parse_flat_records(lines, flat, self.source.shown):
             self.starts.append(record.line)
-            about = mark_circular(record.parsed)
-            header = f">{record.name} {about}".replace("\n", " ")
+            header = f">{record.name} {mark_circular(record.parsed)}".replace("\n", " ")
             yield header.encode() + b"\n" + record.sequence + b"\n"
             if self.visit is not None:  # by now the sequence is judged good
                 self.visit(record)
@@ -269,7 +256,8 @@ class _Scanner:
             bad = strange.translate(None, _AMBIGUOUS)
             returns = len(bad)
             if len(strange) > returns and not self.ambiguous:
-                self.first_ambiguous = self.line + data.count(b"\n", 0, _search(_AMBIGUOUS, data))
+                found = _AMBIGUOUS_LETTER.search(data)
+                self.first_ambiguous = self.line + data.count(b"\n", 0, found and found.start())
             self.ambiguous += len(strange) - returns
             if bad.count(b"\r") != returns or data.count(b"\r\n") != returns:
                 data, raw, returns = self._cut_blanks(data, last=last), False, 0
@@ -308,8 +296,7 @@ class _Scanner:
             if line.lstrip().startswith(b">"):
                 known: Diagnosis | None = describe_letter(line, 0)
             else:
-                other = find_format(self.head, "FASTA FASTQ SAM VCF GFF3")
-                known = other or find_file_format(self.head)
+                known = find_format(self.head, "FASTA") or guess_format(self.head)
             if known:
                 what, fix = f"{what}; this is {known[0]}", known[1] or _NOTHING
             raise self._fault(what, fix)
@@ -319,7 +306,7 @@ class _Scanner:
         self._finish_record(last=False)
         raw = raw.removesuffix(b"\r")
         if b"\x00" in raw:
-            known = find_file_format(self.head)
+            known = find_binary_format(self.head)
             what = "NUL byte in a header" + (f"; this is {known[0]}" if known else "")
             raise self._fault(what, known[1] if known and known[1] else _NOTHING, record=None)
         if b"\r" in raw:
@@ -336,10 +323,6 @@ class _Scanner:
             what = f"the record's name {shown[:80]!r} is not UTF-8"
             fix = "convert the file: iconv -f LATIN1 -t UTF-8"
             raise self._fault(what, fix, record=None) from None
-        if not name.isprintable():
-            hidden = next(c for c in name if not c.isprintable())
-            what = f"the record's name has an invisible or control character {hidden!a}"
-            raise self._fault(what, "rename the record", record=name)
         if spoilt := find_spoilt_name(name):
             raise self._fault("the record's name " + spoilt[0], spoilt[1], record=name)
         if name in self.seen:
@@ -377,9 +360,3 @@ class _Scanner:
         name = self.record.name if record == "" and self.record else record or None
         at = self._line_in_file(line or self.line)
         return DataError(what, fix=fix, file=self.source.shown, line=at, record=name)
-
-
-def _search(letters: bytes, data: bytes) -> int:
-    """Position of the first byte of `data` that is one of `letters`; it has one."""
-    found = re.search(b"[" + letters + b"]", data)
-    return found.start() if found else 0

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.fasta import Header, RecordLines, scan_fasta
+from genodiff.io.fasta import Header, RecordLines, scan_fasta, scan_records
 from genodiff.io.file_kinds import find_readable
 from genodiff.io.identity import sha256_json
 from genodiff.io.input_file import STDIN, open_input
@@ -184,26 +184,19 @@ def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[s
 
 
 def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple[int, ...]]:
-    """Write the file as plain FASTA, a line for each contig; returns places and stamp.
+    """Write the file, which has the hash `sha`, as plain FASTA, a line for each contig.
 
-    Raises `DataError` where the file no longer has the hash `sha`.
+    Returns places and stamp. Raises `DataError` where it has changed.
     """
     log.info("%s cannot be read at random as it is: writing a plain copy to %s", path, copy)
     places: list[list[Any]] = []
     with open_input(path, digest=True) as source, atomic.open_atomic(copy) as out:
         at = 0
-        for event in scan_fasta(source):
-            if isinstance(event, Header):
-                header = f"{chr(10) * bool(places)}>{event.name}\n".encode()
-                at += out.write(header)
-                places.append([event.name, 0, at, 0, 1])
-            else:
-                written = out.write(event.letters())
-                at += written
-                places[-1][1] += written
-        out.write(b"\n")
-        for place in places:
-            place[3:] = [place[1], place[1] + 1]
+        for header, letters in scan_records(source):
+            at += out.write(f">{header.name}\n".encode())
+            length = sum(map(out.write, letters))
+            places.append([header.name, length, at, length, length + 1])
+            at += length + out.write(b"\n")
         if source.sha256 is None or source.sha256.hexdigest() != sha:
             fix = "wait until it is complete"
             raise DataError("changed while it was being read", file=path, fix=fix)
@@ -272,11 +265,8 @@ def _sample(descriptor: int, size: int) -> str:
 
 
 def _sha256_of(descriptor: int) -> str:
-    digest, at = hashlib.sha256(), 0
-    while block := os.pread(descriptor, 1 << 22, at):
-        digest.update(block)
-        at += len(block)
-    return digest.hexdigest()
+    with open(descriptor, "rb", closefd=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_of(index: dict[str, Any]) -> str:
