@@ -16,7 +16,7 @@ class Played:
         self.outputs = [x.clone() for x in function(*self.inputs)]
         self.plays = 0
 
-    def play(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         self.plays += 1
         for own, given in zip(self.inputs, inputs, strict=True):
             own.copy_(given)
@@ -35,24 +35,24 @@ class Unrecordable(Played):
 class Breaking(Played):
     """The second play fails."""
 
-    def play(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         if self.plays:
             raise RuntimeError("out of memory")
-        return super().play(inputs)
+        return super().__call__(inputs)
 
 
 class Stale(Played):
     """It goes on with the inputs that it was recorded with."""
 
-    def play(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        return super().play(self.inputs)
+    def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return super().__call__(self.inputs)
 
 
 class Rounding(Played):
     """The last output is off by one last digit, from the third play on."""
 
-    def play(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        *rest, last = super().play(inputs)
+    def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        *rest, last = super().__call__(inputs)
         if self.plays > 2:
             last.mul_(1 + 2**-23)
         return (*rest, last)
@@ -61,8 +61,8 @@ class Rounding(Played):
 class Late(Played):
     """Right until it is believed, then stale."""
 
-    def play(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        return super().play(inputs if self.plays < 5 else self.inputs)
+    def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return super().__call__(inputs if self.plays < 5 else self.inputs)
 
 
 def not_faster(*_: Any) -> None:

@@ -26,11 +26,16 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.block_pairs import read_before, separate
 from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.direction import DirectionState, DirectionWeights, join_weights, split_weights
+from genodiff.kernels.direction import (
+    DirectionState,
+    DirectionWeights,
+    MixerInputs,
+    join_weights,
+    split_weights,
+)
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.gemm import linear
 from genodiff.kernels.mixer import (
-    Weights,
     native_accepts,
     native_mixer,
     scan_direction,
@@ -59,19 +64,18 @@ def mix_blocks(
     return out
 
 
-def _mix_by_parts(
-    h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Weights, recompute: bool, size: int,
-) -> Tensor:  # fmt: skip
-    ahead, back = split_weights(weights)
-    x, z = linear(h, in_weight, in_bias).chunk(2, -1)
-    x = x if mask is None else x * mask
-    y = scan_blocks(x, ahead, size) + read_back(x, back, size, mask)
-    return linear(y * F.silu(z), out_weight)
+def _mix_by_parts(*given: Any) -> Tensor:
+    of = MixerInputs(*given)
+    assert of.size is not None
+    ahead, back = split_weights(of.weights)
+    x, z = linear(of.h, of.in_weight, of.in_bias).chunk(2, -1)
+    x = x if of.mask is None else x * of.mask
+    y = scan_blocks(x, ahead, of.size) + read_back(x, back, of.size, of.mask)
+    return linear(y * F.silu(z), of.out_weight)
 
 
 BLOCK_MIXER = Operation(
-    Implementation("native", native_mixer, lambda *given: native_accepts(*given[:-1])),
+    Implementation("native", native_mixer, native_accepts),
     Implementation("torch", _mix_by_parts, accept_all),
     recorded=_mix_by_parts,
 )

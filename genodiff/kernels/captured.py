@@ -15,7 +15,8 @@ import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,13 +35,10 @@ _BEHIND = 0.1  # of the time that launches take: a GPU that ends within it waits
 Outputs = tuple[Tensor, ...]
 
 
-@runtime_checkable
-class Recording(Protocol):
-    """A function that was recorded once, for inputs of certain shapes."""
-
-    def play(self, inputs: Sequence[Tensor]) -> Outputs:
-        """The outputs for these inputs, in memory that the next call writes over."""
-
+Recording = Callable[[Sequence[Tensor]], Outputs]
+"""A function recorded once: its outputs for inputs of these shapes, in memory that the next call
+writes over.
+"""
 
 Recorder = Callable[[Callable[..., Outputs], Sequence[Tensor]], Recording | None]
 """What makes a recording of a function and inputs, or None where one would not be faster."""
@@ -82,8 +80,7 @@ class CudaRecording:
             with torch.cuda.graph(self._graph, stream=aside, capture_error_mode=mode):
                 self._outputs = function(*self._inputs)
 
-    def play(self, inputs: Sequence[Tensor]) -> Outputs:
-        """As `Recording.play`."""
+    def __call__(self, inputs: Sequence[Tensor]) -> Outputs:
         for own, given in zip(self._inputs, inputs, strict=True):
             own.copy_(given, non_blocking=True)
         self._graph.replay()
@@ -120,14 +117,15 @@ def find_recorder(device: str) -> Recorder | None:
     return _RECORDERS[asked] if device.startswith("cuda") else None
 
 
+@dataclass
 class _ShapeOfCalls:
     """What is known of the calls of one shape."""
 
-    def __init__(self) -> None:
-        self.recording: Recording | None = None
-        self.at: tuple[int, ...] = ()  # where the weights are that the recording reads
-        self.runs = self.played = 0
-        self.left = False  # whether a recording would not be faster
+    recording: Recording | None = None
+    at: tuple[int, ...] = ()  # where the weights are that the recording reads
+    runs: int = 0
+    played: int = 0
+    left: bool = False  # whether a recording would not be faster
 
 
 class Captured:
@@ -204,7 +202,7 @@ class Captured:
             if shape.recording is None:
                 return None
         shape.played += 1
-        return tuple(x.clone() for x in shape.recording.play(inputs))
+        return tuple(x.clone() for x in shape.recording(inputs))
 
     def _give_up(self, why: str) -> None:
         self.fault = why

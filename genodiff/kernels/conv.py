@@ -44,16 +44,8 @@ def conv_forward(
 
     With `block`, a divisor of L, each block is a sequence of its own.
     """
-    y = x.new_empty(x.shape)
-    _run_conv(
-        dict(x=x, bias=bias, y=y, p=p),
-        weight,
-        None if v is None else v.t(),
-        reverse=reverse,
-        silu=silu,
-        backward=False,
-        block=block,
-    )
+    y, flags = x.new_empty(x.shape), dict(reverse=reverse, silu=silu, backward=False)
+    _run_conv(dict(x=x, bias=bias, y=y, p=p), weight, None if v is None else v.t(), block, **flags)
     return y
 
 
@@ -85,7 +77,7 @@ def conv_backward(
     part = x.new_empty(pieces, width + 1 + (0 if v is None else len(v)), x.shape[2])
     tensors = dict(x=x, bias=bias, gy=gy, gp=gp, dx=dx, part=part)
     flags = dict(reverse=reverse, silu=silu, accumulate=accumulate)
-    _run_conv(tensors, weight, v, backward=True, block=block, **flags)
+    _run_conv(tensors, weight, v, block, backward=True, **flags)
     sums = part.sum(0)
     return ConvGradients(sums[:width].t(), sums[width], sums[width + 1 :])
 
@@ -99,14 +91,11 @@ def _run_conv(
 ) -> None:
     x = tensors["x"]
     assert x is not None
-    if not x.numel():
-        return
     batch, length, channels = x.shape
     tensors |= {"w": weight.t().contiguous(), "v": None if v is None else v.contiguous()}
     numbers |= {"batch": batch, "L": length, "E": channels, "K": weight.shape[1]}
-    numbers |= {"block": length if block is None else block}
-    numbers |= {"P": 0 if v is None else v.numel() // channels, "piece": _steps_per_task(x)}
-    call("conv", tensors, **numbers)
+    numbers |= {"block": length if block is None else block, "piece": _steps_per_task(x)}
+    call("conv", tensors, P=0 if v is None else v.numel() // max(channels, 1), **numbers)
 
 
 def _steps_per_task(x: Float[Tensor, "B L E"]) -> int:
@@ -116,33 +105,22 @@ def _steps_per_task(x: Float[Tensor, "B L E"]) -> int:
 class _NativeConv(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool
-    ) -> Tensor:
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool,
+        activation: str | None,
+    ) -> Tensor:  # fmt: skip
         x, weight = library.pack_channels(x), weight.contiguous()
         bias = None if bias is None else bias.contiguous()
         ctx.save_for_backward(x, weight, bias)
-        ctx.reverse, ctx.silu = reverse, silu
-        return conv_forward(x, weight, bias, reverse=reverse, silu=silu)
+        ctx.way = dict(reverse=reverse, silu=activation == "silu")
+        return conv_forward(x, weight, bias, **ctx.way)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias = ctx.saved_tensors
         gy, dx = library.pack_channels(gy), x.new_empty(x.shape)
-        found = conv_backward(gy, x, weight, bias, reverse=ctx.reverse, silu=ctx.silu, dx=dx)
+        found = conv_backward(gy, x, weight, bias, **ctx.way, dx=dx)
         return dx, found.weight.contiguous(), None if bias is None else found.bias, None, None
-
-
-def native_conv(
-    x: Float[Tensor, "B L E"],
-    weight: Float[Tensor, "E K"],
-    bias: Float[Tensor, " E"] | None,
-    reverse: bool,
-    activation: str | None,
-) -> Float[Tensor, "B L E"]:
-    """As `causal_conv1d`, for tensors that the library can take; differentiable."""
-    y: Tensor = _NativeConv.apply(x, weight, bias, reverse, activation == "silu")
-    return y
 
 
 _NUMBERS = 2**17  # numbers in a block, about
@@ -264,7 +242,7 @@ def _triton_accepts(
 CONV = Operation(
     Implementation("triton", triton_conv, _triton_accepts),
     Implementation("mamba_ssm", published_conv, lambda *given: fits_published_conv(*given[:3])),
-    Implementation("native", native_conv, lambda *given: library.fits(*given[:3])),
+    Implementation("native", _NativeConv.apply, lambda *given: library.fits(*given[:3])),
     Implementation("torch", _Conv.apply, accept_all),
     recorded=graph_conv,
 )

@@ -71,7 +71,7 @@ def compute_rates(logs: Sequence[Float[Tensor, "E N"]]) -> Sequence[Float[Tensor
 
 
 class ScanInputs(NamedTuple):
-    """What a scan reads, and the order of its gradients.
+    """What a scan reads, or the gradients of that.
 
     Each implementation says in which form it takes `delta`, A, D and `bias`.
     """
@@ -84,6 +84,29 @@ class ScanInputs(NamedTuple):
     D: Tensor | None
     bias: Tensor | None
     h0: Float[Tensor, "B E N"] | None = None
+
+
+class MixerInputs(NamedTuple):
+    """What each version of a mixer is given, in this order; `kernels/mixer.py` has the shapes."""
+
+    h: Tensor
+    in_weight: Tensor
+    in_bias: Tensor | None
+    out_weight: Tensor
+    mask: Tensor | None
+    reverse: tuple[bool, ...]
+    weights: Sequence[Tensor | None]  # of all directions, from `join_weights`
+    recompute: bool = False
+    size: int | None = None  # of blocks, in rows of two streams: `kernels/blocks.py`
+
+    @property
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        return (*self[:5], *self.weights)
+
+
+def want_gradient(*tensors: Tensor | None) -> bool:
+    """Whether a backward pass may follow. Under `no_grad` what asks for a gradient has none."""
+    return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
 
 
 class DirectionState(NamedTuple):
@@ -190,23 +213,9 @@ def scan_forward(
 
     A is (N, E), D and bias are (E), and the step sizes a tensor or `LowRank`.
     """
-    if x.u.numel():
-        tensors = _name(x) | dict(y=y, states=states, hlast=last)
-        flags = dict(softplus=softplus, reverse=reverse, accumulate=accumulate)
-        call("scan", tensors, backward=False, **flags, **_shape(x, blocks))
-
-
-class ScanGradients(NamedTuple):
-    """The gradients of `ScanInputs`; that of delta in the form in which delta came."""
-
-    u: Float[Tensor, "B L E"]
-    delta: Float[Tensor, "B L E"] | LowRank
-    A: Float[Tensor, "N E"]
-    B: Float[Tensor, "B L N"]
-    C: Float[Tensor, "B L N"]
-    D: Float[Tensor, " E"]
-    bias: Float[Tensor, " E"]
-    h0: Float[Tensor, "B E N"] | None
+    tensors = _name(x) | dict(y=y, states=states, hlast=last)
+    flags = dict(softplus=softplus, reverse=reverse, accumulate=accumulate)
+    call("scan", tensors, backward=False, **flags, **_shape(x, blocks))
 
 
 def scan_backward(
@@ -218,8 +227,11 @@ def scan_backward(
     reverse: bool,
     g_last: Float[Tensor, "B E N"] | None = None,
     blocks: Blocks | None = None,
-) -> ScanGradients:
-    """The gradients of all inputs, from those of y and of the last state."""
+) -> ScanInputs:
+    """The gradients of all inputs, from those of y and of the last state.
+
+    That of delta has the form in which delta came.
+    """
     u, delta, h0 = x.u, x.delta, x.h0
     (batch, length, channels), n = u.shape, x.A.shape[0]
     parts = -(-channels // _group(batch, channels))
@@ -234,12 +246,11 @@ def scan_backward(
     low = LowRank(u.new_empty(parts, batch, length, rank), u.new_empty(batch, rank, channels))
     full = u.new_empty(u.shape if not rank else 0)
     tensors |= dict(dr=low.r, dw=low.w) if rank else dict(ddelta=full)
-    if u.numel():
-        flags = dict(softplus=softplus, reverse=reverse)
-        call("scan", tensors, backward=True, **flags, **_shape(x, blocks))
+    flags = dict(softplus=softplus, reverse=reverse)
+    call("scan", tensors, backward=True, **flags, **_shape(x, blocks))
     ddelta = LowRank(_sum_parts(low.r), low.w.sum(0)) if rank else full
     dB, dC = _sum_parts(dB), _sum_parts(dC)
-    return ScanGradients(du, ddelta, dA.sum(0), dB, dC, dD.sum(0), dbias.sum(0), dh0)
+    return ScanInputs(du, ddelta, dA.sum(0), dB, dC, dD.sum(0), dbias.sum(0), dh0)
 
 
 def _sum_parts(parts: Float[Tensor, " parts *shape"]) -> Float[Tensor, "*shape"]:
@@ -284,10 +295,9 @@ def native_scan(
 
     Where no gradient is asked for, nothing is saved.
     """
-    inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
-    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    y, last = _Scan.apply(delta_softplus, reverse, keep, u, delta, A, B, C, D, delta_bias, h0)
-    return y if z is None else native_gate(y, z), last
+    inputs = (u, delta, A, B, C, D, delta_bias, h0)
+    y, last = _Scan.apply(delta_softplus, reverse, want_gradient(*inputs, z), *inputs)
+    return y if z is None else _Gate.apply(y, z), last
 
 
 # The gate of a mixer, y ⊙ silu(z), and the projection W of what is gated. Tensors have one row for
@@ -300,7 +310,7 @@ def gate_forward(
     """y ⊙ silu(z), projected where there is a weight."""
     out = torch.empty_like(y) if weight is None else y.new_empty(len(y), len(weight))
     tensors = dict(y=y, z=z, out=out, w=None if weight is None else weight.t().contiguous())
-    _run_gate(tensors, backward=False, outputs=0 if weight is None else len(weight))
+    call("gate", tensors, backward=False, **_gate_sizes(y, weight), piece=library.PIECE)
     return out
 
 
@@ -312,33 +322,22 @@ def gate_backward(
     weight: Float[Tensor, "D E"] | None = None,
 ) -> tuple[Float[Tensor, "T E"], Float[Tensor, "D E"] | None]:
     """The gradients of y and of the weight; that of z is written to `dz`."""
-    gy = torch.empty_like(y)
-    tensors: dict[str, Tensor | None] = dict(y=y, z=z, g=g, gy=gy, dz=dz)
-    if weight is None:
-        _run_gate(tensors, backward=True)
-        return gy, None
-    piece = library.rows_per_task(library.SUM_PIECE, len(y))
-    part = y.new_empty(-(-len(y) // piece), *weight.shape)
-    tensors |= dict(w=weight.contiguous(), part=part)
-    _run_gate(tensors, backward=True, outputs=len(weight), piece=piece)
-    return gy, part.sum(0)
+    gy, part, piece = torch.empty_like(y), None, library.PIECE
+    if weight is not None:
+        weight, piece = weight.contiguous(), library.rows_per_task(library.SUM_PIECE, len(y))
+        part = y.new_empty(-(-len(y) // piece), *weight.shape)
+    tensors = dict(y=y, z=z, g=g, gy=gy, dz=dz, w=weight, part=part)
+    call("gate", tensors, backward=True, **_gate_sizes(y, weight), piece=piece)
+    return gy, None if part is None else part.sum(0)
 
 
-def _run_gate(
-    tensors: dict[str, Tensor | None],
-    *,
-    backward: bool,
-    outputs: int = 0,
-    piece: int = library.PIECE,
-) -> None:
-    y = tensors["y"]
-    assert y is not None
-    if y.numel():
-        rows, channels = y.shape
-        call("gate", tensors, backward=backward, rows=rows, E=channels, D=outputs, piece=piece)
+def _gate_sizes(y: Tensor, weight: Tensor | None) -> dict[str, int]:
+    return {"rows": len(y), "E": y.shape[1], "D": 0 if weight is None else len(weight)}
 
 
 class _Gate(torch.autograd.Function):
+    """y ⊙ silu(z) of (B, L, E)."""
+
     @staticmethod
     def forward(ctx: Any, y: Tensor, z: Tensor) -> Tensor:
         z = library.pack_channels(z)
@@ -352,9 +351,3 @@ class _Gate(torch.autograd.Function):
         dz = torch.empty_like(y)
         gy, _ = gate_backward(g.flatten(0, 1).contiguous(), y, z, dz)
         return gy.view(g.shape), dz.view(g.shape)
-
-
-def native_gate(y: Float[Tensor, "B L E"], z: Float[Tensor, "B L E"]) -> Float[Tensor, "B L E"]:
-    """y ⊙ silu(z), differentiable."""
-    out: Tensor = _Gate.apply(y, z)
-    return out

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 import threading
 from collections import deque
@@ -19,8 +20,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-ABI = 20  # as in native.c
+INTERFACE = 0x30A5FFBE  # its checksum: the library of another source is refused
 _MOST_THREADS = max(8, os.cpu_count() or 1)  # whoever set torch's: thousands end the process
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 # How kernels divide their work into tasks, for threads to take. Sizes depend on shapes alone, and
@@ -41,83 +44,27 @@ SHARES = 64  # about the most shares of a gradient; each is as large as the weig
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
 
-def _structure(pointers: str, numbers: str) -> type[ctypes.Structure]:
-    fields = [(name, ctypes.c_void_p) for name in pointers.split()] + [
-        (name, ctypes.c_int64) for name in numbers.split()
-    ]
-    return type("Arguments", (ctypes.Structure,), {"_fields_": fields})
+@cache
+def _structures(library: Any) -> dict[str, type[ctypes.Structure]]:
+    """The arguments of each kernel, from their text in native.c: pointers, then 64-bit integers.
+
+    For a tensor x, x_b and x_l are its strides over the batch and over time (or rows), in numbers.
+    """
+    found: dict[str, type[ctypes.Structure]] = {}
+    for name, _, fields in (line.decode().partition(" ") for line in _read_interface(library)[1:]):
+        of = [
+            (field, ctypes.c_void_p if star else ctypes.c_int64)
+            for star, field in re.findall(r"(\*?)(\w+)[,;]", fields)
+        ]
+        # Without a __dict__, a field that is not there is an error.
+        found[name] = type(name, (ctypes.Structure,), {"_fields_": of, "__slots__": ()})
+    return found
 
 
-# The arguments of each kernel, as the structures of native.c: pointers to float32 tensors, then
-# 64-bit integers. For a tensor x, x_b and x_l are its strides over the batch and over time (or
-# rows), in numbers, not bytes. Second, the tensors that have such strides.
-_STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
-    "scan": (
-        _structure(
-            "u delta r w A B C D bias h0 gy ghlast y states hlast du ddelta dr dw dA dB dC "
-            "dD dbias dh0",
-            "batch L E N R group chunk u_b u_l delta_b delta_l r_b r_l B_b B_l C_b C_l y_b y_l "
-            "gy_b gy_l du_b du_l ddelta_b ddelta_l"
-            " softplus reverse accumulate block streams",
-        ),
-        ("u", "delta", "r", "B", "C", "y", "gy", "du", "ddelta"),
-    ),
-    "conv": (
-        _structure(
-            "x w bias v gy gp y p dx part",
-            "batch L E K P piece x_b x_l y_b y_l p_b p_l gy_b gy_l gp_b gp_l dx_b dx_l silu "
-            "reverse accumulate block",
-        ),
-        ("x", "y", "p", "gy", "gp", "dx"),
-    ),
-    "linear": (
-        _structure("x w bias g y dx part", "rows K N piece x_l y_l g_l dx_l"),
-        ("x", "g", "y", "dx"),
-    ),
-    "norm": (_structure("x w gy eps scale y dx part", "rows D"), ()),
-    "mixing": (_structure("train fit text nats", "n_train n_fit n seed grow"), ()),
-    "recall": (
-        _structure(
-            "planes start at ends jumps least_hits codes without loci next first divergence share "
-            "chances evidence background copy diagonals counts",
-            "batch L size plane_bytes k order scored most wild sparse",
-        ),
-        (),
-    ),
-    "align": (
-        _structure(
-            "planes codes evidence without loci near diagonals counts emission share chances alike "
-            "over sums likelihood places",
-            "batch L size plane_bytes most classes given",
-        ),
-        (),
-    ),
-    "far": (
-        _structure(
-            "planes codes tells told without loci found found_counts least_hits pays diagonals "
-            "counts regions",
-            "batch L size plane_bytes most found_most sifts",
-        ),
-        (),
-    ),
-    "columns": (
-        _structure(
-            "over prior codes parent order chances weights share leave toward bases factors "
-            "rates posterior",
-            "batch L G nodes K",
-        ),
-        (),
-    ),
-    "classes": (_structure("of ids likely share leave toward slow lods", "n K M block around"), ()),
-    "segments": (_structure("scores drop ends count sums", "n"), ()),
-    "kmers": (_structure("codes start at", "n k pieces"), ()),
-    "sampled": (_structure("planes totals ends jumps at", "plane_bytes size k piece_bits"), ()),
-    "chain": (_structure("tables begin first p due u error symbols told gains", "F most"), ()),
-    "gate": (
-        _structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l"),
-        ("y", "z", "g", "out", "gy", "dz"),
-    ),
-}
+def _read_interface(library: Any) -> list[bytes]:
+    read = library.genodiff_interface
+    read.restype = ctypes.c_char_p
+    return list(takewhile(bool, map(read, count())))
 
 
 def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
@@ -129,18 +76,9 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
                 library = ctypes.CDLL(str(path))
             except OSError as fault:
                 return None, f"the C library cannot be loaded ({fault}): {_AGAIN}"
-            if (found := _version(library)) != ABI:
-                return (
-                    None,
-                    f"the C library is of another version (interface {found}, wanted "
-                    f"{ABI}): {_AGAIN}",
-                )
-            for kernel, (structure, _) in _STRUCTURES.items():
-                function = getattr(library, f"genodiff_{kernel}")
-                function.argtypes, function.restype = (
-                    [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int],
-                    ctypes.c_int,
-                )
+            if (found := _version(library)) != INTERFACE:
+                text = f"(interface {found:x}, wanted {INTERFACE:x})"
+                return None, f"the C library is of another version {text}: {_AGAIN}"
             return library, ""
     return None, f"the C library was not built: {BUILD}"
 
@@ -207,16 +145,11 @@ def _share_openmp(library: Any) -> None:
 
 
 def _version(library: Any) -> int:
-    """The library's version, or 0 where its structures do not have the sizes of ours."""
+    """The checksum of its interface; 0 where it has none."""
     try:
-        same = all(
-            getattr(library, f"genodiff_{k}_size")() == ctypes.sizeof(s)
-            for k, (s, _) in _STRUCTURES.items()
-        )
-        version: int = library.genodiff_abi()
+        return crc32(b"\n".join(_read_interface(library)))
     except AttributeError:
         return 0
-    return version if same else 0
 
 
 @cache
@@ -248,11 +181,8 @@ def multiply_adds(rounds: int) -> int:
     """Run rounds of multiply-adds on one core, for benchmarks; returns how many vectors' worth."""
     library = _library()[0]
     assert library is not None
-    library.genodiff_multiply_add.argtypes, library.genodiff_multiply_add.restype = (
-        [ctypes.c_int64],
-        ctypes.c_float,
-    )
-    library.genodiff_multiply_add(rounds)
+    library.genodiff_multiply_add.restype = ctypes.c_float
+    library.genodiff_multiply_add(ctypes.c_int64(rounds))
     return 12 * rounds
 
 
@@ -290,24 +220,27 @@ def call(
 
     An array that is not contiguous, aligned and writable is copied, so an output must be all three.
     `tensors` and `numbers` are the fields of the kernel's structure; a field that is left out is
-    null or 0. Raises `MemoryError` if there is no memory for scratch space.
+    null or 0. Where the first tensor is empty, nothing is run. Raises `MemoryError` if there is no
+    memory for scratch space.
     """
-    structure, strided = _STRUCTURES[kernel]
-    arguments, arrays = structure(), []
+    first = next(iter(tensors.values()))
+    if first is not None and not isinstance(first, np.ndarray) and not first.numel():
+        return
+    library = _library()[0]
+    assert library is not None
+    arguments, arrays = _structures(library)[kernel](), []
     for name, x in tensors.items():
         if isinstance(x, np.ndarray):
             arrays.append(np.require(x, None, ["C", "A", "W"]))  # lives as long as the call
             setattr(arguments, name, arrays[-1].ctypes.data)
             continue
         setattr(arguments, name, None if x is None else x.data_ptr())
-        if name in strided and x is not None:
+        if x is not None and hasattr(arguments, f"{name}_l"):
             if x.ndim > 2:
                 setattr(arguments, f"{name}_b", x.stride(0))
             setattr(arguments, f"{name}_l", x.stride(-2))
     for name, number in numbers.items():
         setattr(arguments, name, int(number))
-    library = _library()[0]
-    assert library is not None
     if "torch" in sys.modules:
         _share_openmp(library)
     if getattr(library, f"genodiff_{kernel}")(

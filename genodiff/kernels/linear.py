@@ -26,8 +26,8 @@ def linear_forward(
 ) -> Float[Tensor, "T N"]:
     """x Wᵀ + b."""
     y, bias = x.new_empty(len(x), len(weight)), None if bias is None else bias.contiguous()
-    tensors = dict(x=x, w=weight.t().contiguous(), bias=bias, y=y)
-    _run_linear(tensors, len(weight), backward=False, piece=library.PIECE)
+    tensors, sizes = dict(x=x, w=weight.t().contiguous(), bias=bias, y=y), _sizes(x, weight)
+    call("linear", tensors, backward=False, **sizes, piece=library.PIECE)
     return y
 
 
@@ -42,41 +42,28 @@ def linear_backward(
     # One share for each task: dw, then dbias.
     part = x.new_empty(-(-len(x) // piece), weight.numel() + (0 if bias is None else len(bias)))
     tensors = dict(x=x, w=weight.contiguous(), bias=bias, g=g, dx=dx, part=part)
-    _run_linear(tensors, len(weight), backward=True, piece=piece)
+    call("linear", tensors, backward=True, **_sizes(x, weight), piece=piece)
     sums = part.sum(0)
     d_bias = None if bias is None else sums[weight.numel() :]
     return dx, sums[: weight.numel()].view(weight.shape), d_bias
 
 
-def _run_linear(
-    tensors: dict[str, Tensor | None], outputs: int, *, backward: bool, piece: int
-) -> None:
-    x = tensors["x"]
-    assert x is not None
-    if x.numel():
-        rows, inputs = x.shape
-        call("linear", tensors, backward=backward, rows=rows, K=inputs, N=outputs, piece=piece)
+def _sizes(x: Tensor, weight: Tensor) -> dict[str, int]:
+    return {"rows": len(x), "K": x.shape[1], "N": len(weight)}
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        x = x.contiguous()
-        ctx.save_for_backward(x, weight, bias)
-        return linear_forward(x, weight, bias)
+        rows = x.reshape(-1, x.shape[-1]).contiguous()
+        ctx.save_for_backward(rows, weight, bias)
+        return linear_forward(rows, weight, bias).view(*x.shape[:-1], len(weight))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        return linear_backward(g.contiguous(), *ctx.saved_tensors)
-
-
-def native_linear(
-    x: Float[Tensor, "*rows K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None
-) -> Float[Tensor, "*rows N"]:
-    """W x + b, for tensors that the library can take; differentiable."""
-    y: Tensor = _Linear.apply(x.reshape(-1, x.shape[-1]), weight, bias)
-    return y.view(*x.shape[:-1], len(weight))
+        dx, *others = linear_backward(g.reshape(-1, g.shape[-1]).contiguous(), *ctx.saved_tensors)
+        return dx.view(*g.shape[:-1], dx.shape[1]), *others
 
 
 def _native_accepts(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
@@ -84,7 +71,7 @@ def _native_accepts(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 LINEAR = Operation(
-    Implementation("native", native_linear, _native_accepts),
+    Implementation("native", _Linear.apply, _native_accepts),
     Implementation("torch", gemm.linear, accept_all),
     recorded=F.linear,
 )

@@ -86,15 +86,7 @@ def mamba_ssm_scan(
     scan, _ = _published()
     assert scan is not None
     assert h0 is None
-    return call_with_layout(scan, u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse)
-
-
-def call_with_layout(
-    scan: Callable[..., Any], u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
-    D: Tensor | None, z: Tensor | None,
-    delta_bias: Tensor | None, delta_softplus: bool, reverse: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Call a scan that has mamba-ssm's signature and layout with ours."""
+    # Both packages take channels before time.
     u, delta, B, C, z = (_channels_first(x, reverse) for x in (u, delta, B, C, z))  # type: ignore[assignment]
     bias = None if delta_bias is None else delta_bias.contiguous()
     y, state = scan(u, delta, A, B, C, D, z, bias, delta_softplus, return_last_state=True)
@@ -112,15 +104,13 @@ def _refuse_gradient(gradient: Tensor | None) -> None:
         )
 
 
-def fits_published_scan(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, *others: Tensor | None
-) -> bool:
-    """Whether `mamba_ssm_scan` takes these tensors, which end with h0, once they are float32.
+def fits_published_scan(*tensors: Tensor | None) -> bool:
+    """Whether `mamba_ssm_scan` takes u, delta, A, B, C, D, z, delta_bias and h0, once float32.
 
     They are on a GPU, none is empty, and they may have any strides.
     """
-    *_, h0 = others
-    tensors = (u, delta, A, B, C, *others)
+    A, h0 = tensors[2], tensors[-1]
+    assert A is not None
     return (
         h0 is None
         and A.shape[1] <= _MOST_STATES

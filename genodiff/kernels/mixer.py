@@ -31,6 +31,7 @@ from genodiff.kernels.direction import (
     DirectionState,
     DirectionWeights,
     LowRank,
+    MixerInputs,
     ScanInputs,
     allocate_states,
     gate_backward,
@@ -39,6 +40,7 @@ from genodiff.kernels.direction import (
     scan_backward,
     scan_forward,
     split_weights,
+    want_gradient,
 )
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.gemm import linear
@@ -48,20 +50,13 @@ from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.mixer import MOST_TAPS, triton_mixer
 
 
-def native_mixer(
-    h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Sequence[Tensor | None], recompute: bool = False,
-    size: int | None = None,
-) -> Tensor:  # fmt: skip
-    """As `mixer`, for tensors that the library can take; `weights` is from `join_weights`.
+def native_mixer(*given: Any) -> Tensor:
+    """As `mixer`, or `mix_blocks`, of `MixerInputs` that the library can take.
 
-    With `size`, as `mix_blocks`. States are kept, whatever `recompute` says.
+    States are kept, whatever `recompute` says.
     """
-    inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
-    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    out: Tensor = _Mixer.apply(
-        h, in_weight, in_bias, out_weight, mask, reverse, size, keep, *weights
-    )
+    x = MixerInputs(*given)
+    out: Tensor = _Mixer.apply(*x[:6], x.size, want_gradient(*x.tensors), *x.weights)
     return out
 
 
@@ -95,15 +90,13 @@ class _Reading:
     def _convolve(
         self, x: Tensor, project: bool, block: int | None
     ) -> tuple[Tensor, Tensor | None]:
-        w, p = self.weights, None
-        into: dict[str, Tensor] = {}
-        if project:
-            # Written in one pass with the convolution, while its outputs are in the cache.
-            p = x.new_empty(*x.shape[:2], len(w.x_weight))
-            into = {"v": w.x_weight, "p": p}
+        w = self.weights
+        # Written in one pass with the convolution, while its outputs are in the cache.
+        p = x.new_empty(*x.shape[:2], len(w.x_weight)) if project else None
         c = conv_forward(
-            x, w.conv_weight, w.conv_bias, reverse=self.reverse, silu=True, block=block, **into
-        )
+            x, w.conv_weight, w.conv_bias, reverse=self.reverse, silu=True, block=block,
+            v=w.x_weight if project else None, p=p,
+        )  # fmt: skip
         return c, p
 
     def convolve_back(
@@ -130,18 +123,12 @@ class _Reading:
         return ConvGradients(*(a + b for a, b in zip(first, second, strict=True)))
 
     def _convolve_back(
-        self,
-        gc: Tensor,
-        gp: Tensor,
-        x: Tensor,
-        dx: Tensor,
-        block: int | None,
-        accumulate: bool = False,
+        self, gc: Tensor, gp: Tensor, x: Tensor, dx: Tensor, block: int | None, add: bool = False
     ) -> ConvGradients:
         w = self.weights
         return conv_backward(
             gc, x, w.conv_weight, w.conv_bias, reverse=self.reverse, silu=True, dx=dx,
-            accumulate=accumulate, v=w.x_weight, gp=gp, block=block,
+            accumulate=add, v=w.x_weight, gp=gp, block=block,
         )  # fmt: skip
 
     def _put_before(self, clean: Tensor | None, x: Tensor) -> Tensor:
@@ -249,9 +236,6 @@ class _Mixer(torch.autograd.Function):
         return dh.view(h.shape), d_in_weight, d_in_bias, d_out_weight, *[None] * 4, *grads
 
 
-Weights = Sequence[Tensor | None]  # of all directions, from `join_weights`
-
-
 def mixer(
     h: Float[Tensor, "B L D"],
     in_weight: Float[Tensor, "two_E D"],
@@ -339,30 +323,22 @@ def scan_projected(
     return *found, delta
 
 
-def _run_by_parts(
-    h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
-) -> Tensor:  # fmt: skip
-    directions = split_weights(weights)
-    return mixer_by_parts(h, in_weight, in_bias, out_weight, directions, reverse, mask)
+def _run_by_parts(*given: Any) -> Tensor:
+    x = MixerInputs(*given)
+    return mixer_by_parts(*x[:4], split_weights(x.weights), x.reverse, x.mask)
 
 
-def _triton_accepts(
-    h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
-) -> bool:  # fmt: skip
-    tensors, taps = (h, in_weight, in_bias, out_weight, mask, *weights), weights[0].shape[1]  # type: ignore[union-attr]
-    return taps <= MOST_TAPS and launch.fits(*tensors, rows=len(h) * len(reverse))
+def _triton_accepts(*given: Any) -> bool:
+    x = MixerInputs(*given)
+    assert x.weights[0] is not None
+    fits = launch.fits(*x.tensors, rows=len(x.h) * len(x.reverse))
+    return fits and x.weights[0].shape[1] <= MOST_TAPS
 
 
-def native_accepts(
-    h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
-) -> bool:  # fmt: skip
-    """Whether the fused version in C can take these arguments of `MIXER`."""
+def native_accepts(*given: Any) -> bool:
+    """Whether the fused version in C can take these `MixerInputs`."""
     # Under autocast products would be in its dtype, which the C library does not have.
-    tensors = (h, in_weight, in_bias, out_weight, mask, *weights)
-    return library.fits(*tensors) and not torch.is_autocast_enabled("cpu")
+    return library.fits(*MixerInputs(*given).tensors) and not torch.is_autocast_enabled("cpu")
 
 
 MIXER = Operation(

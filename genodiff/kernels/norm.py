@@ -44,14 +44,6 @@ class _NativeNorm(torch.autograd.Function):
         return dx, part.sum(0), None
 
 
-def native_rms_norm(
-    x: Float[Tensor, "*shape D"], weight: Float[Tensor, " D"], eps: float
-) -> Float[Tensor, "*shape D"]:
-    """As `rms_norm`, for tensors that the library can take; differentiable."""
-    y: Tensor = _NativeNorm.apply(x, weight, eps)
-    return y
-
-
 def _triton_accepts(x: Tensor, weight: Tensor, eps: float) -> bool:
     return x.shape[-1] <= WIDEST and launch.fits(x, weight)
 
@@ -112,7 +104,7 @@ class _RMSNorm(torch.autograd.Function):
 
 NORM = Operation(
     Implementation("triton", triton_rms_norm, _triton_accepts),
-    Implementation("native", native_rms_norm, lambda *given: library.fits(*given[:2])),
+    Implementation("native", _NativeNorm.apply, lambda *given: library.fits(*given[:2])),
     Implementation("torch", _RMSNorm.apply, accept_all),
     recorded=graph_norm,
 )

@@ -23,11 +23,8 @@ def _is_wide(tensors: Tensors) -> bool:
     return any(x is not None and x.dtype == torch.float64 for x in tensors)
 
 
-def _mamba_ssm_accepts(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, *others: Tensor | None
-) -> bool:
-    wide = _is_wide((u, delta, A, B, C, *others))
-    return not wide and fits_published_scan(u, delta, A, B, C, *others)
+def _mamba_ssm_accepts(*tensors: Tensor | None) -> bool:
+    return not _is_wide(tensors) and fits_published_scan(*tensors)
 
 
 def _native_accepts(*tensors: Tensor | None) -> bool:

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.defaults import own_defaults
-from genodiff.kernels.direction import ScanInputs
+from genodiff.kernels.direction import ScanInputs, want_gradient
 from genodiff.kernels.gemm import plain_matmul
 from genodiff.kernels.parallel import map_parts
 
@@ -279,7 +279,7 @@ def chunked_scan(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """As `naive_scan`; where no gradient is asked for, nothing is saved."""
     inputs = ScanInputs(u, delta, A, B, C, D, delta_bias, h0)
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (*inputs, z)):
+    if want_gradient(*inputs, z):
         return _Scan.apply(delta_softplus, reverse, z, *inputs)
     y, state, *_ = _forward(inputs, z, delta_softplus, reverse, keep=False)
     return y, state.transpose(1, 2)

@@ -5,6 +5,7 @@ the place of this machine's own.
 import ctypes
 import shutil
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,7 @@ from compiling import FLAGS, SOURCES
 from numpy.typing import NDArray
 from torch import Tensor
 
-from genodiff.generate import constrained
-from genodiff.kernels import conv, direction, library, linear, norm
-from genodiff.memory import column_classes, columns, far, fast, segments, tables
+from genodiff.kernels import library
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
@@ -62,15 +61,15 @@ class Arm64:
     def __init__(self, program: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.program, self.file, self.calls = program, file, 0
         self._tensors: list[Tensor | NDArray[Any]] = []
-        for kernel in library._STRUCTURES:
+        own, _ = library._library()
+        assert own is not None
+        self.genodiff_interface = own.genodiff_interface
+        for kernel in library._structures(own):
             setattr(self, f"genodiff_{kernel}", partial(self._run, kernel))
         monkeypatch.setattr(library, "_library", lambda: (self, "arm64"))
-        modules = (
-            direction, conv, linear, norm, fast, tables, columns, constrained, segments,
-            column_classes, far,
-        )  # fmt: skip
-        for module in modules:
-            monkeypatch.setattr(module, "call", self._call)
+        for module in list(sys.modules.values()):
+            if module is not library and getattr(module, "call", None) is library.call:
+                monkeypatch.setattr(module, "call", self._call)
 
     def _call(
         self,

@@ -20,7 +20,7 @@ from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from genodiff.kernels.direction import DirectionWeights, ScanInputs, join_weights
+from genodiff.kernels.direction import DirectionWeights, join_weights
 from genodiff.kernels.mixer import mixer_by_parts
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.triton import mixer, norm, scan, weights
@@ -33,24 +33,17 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "reverse": {"rows": 1, "length": 33, "channels": 36, "states": 2, "reverse": True},
     "split": {"rows": 1, "length": 60, "channels": 33, "states": 2, "split": True},
     "chain": {"rows": 1, "length": 275, "channels": 3, "states": 1, "split": True},
-    "groups": {"rows": 2, "length": 33, "channels": 5, "states": 1, "groups": 2},
     "lone": {"rows": 1, "length": 21, "channels": 1, "states": 2},
     "block": {"rows": 1, "length": 33, "width": 118},
     "block-bfloat16": {"rows": 1, "length": 17, "width": 118, "dtype": torch.bfloat16},
     "block-near-one": {"rows": 2, "length": 19, "width": 5, "states": 2, "near_one": True},
-    "block-near-one-wide": {
-        "rows": 1,
-        "length": 19,
-        "width": 118,
-        "states": 2,
-        "near_one": True,
-        "recompute": True,
-    },
+    "block-near-one-wide": {"rows": 1, "length": 19, "width": 118, "states": 2, "near_one": True,
+                            "recompute": True},
     "near-one": {"rows": 1, "length": 33, "channels": 118, "states": 2, "bias": -9},
     "near-one-wide": {"rows": 1, "length": 33, "channels": 236, "states": 2, "bias": -9},
     "block-of-one": {"rows": 1, "length": 1, "width": 118, "states": 2},
     "bfloat16": {"rows": 1, "length": 35, "channels": 40, "states": 3, "dtype": torch.bfloat16},
-}
+}  # fmt: skip
 
 
 # The kernels that go through time. `scan_chain`, a scan over segments, may move tiles.
@@ -98,9 +91,8 @@ class Emulated:
             program = Program(compiled.asm["ptx"])
             memory = Memory([x for x in given.values() if isinstance(x, Tensor)])
             values = [to_bits(x) for x in given.values()]
-            values += [0] * (
-                len(program.parameters) - len(values)
-            )  # one or two that Triton adds for scratch
+            # Triton adds one or two for scratch.
+            values += [0] * (len(program.parameters) - len(values))
             whole = (*grid, *[1] * (3 - len(grid)))
             for block in torch.cartesian_prod(*(torch.arange(n) for n in whole)).tolist():
                 program.run(values, memory, tuple(block), whole, num_warps, shared)  # type: ignore[arg-type]
@@ -128,55 +120,19 @@ def solve(
     }
 
 
-def sum_groups(x: Tensor) -> Tensor:
-    """The shares of rows in two groups (rows, segments, ...) as one sum for each group."""
-    return x.unflatten(0, (2, -1)).sum((1, 2))
-
-
-class Grouped(torch.autograd.Function):
-    """The scan of rows in two groups, each with its own A, D and bias, as a mixer calls it."""
-
-    @staticmethod
-    def forward(ctx: Any, *x: Tensor) -> Tensor:
-        x = (*x[:2], scan.scale_rates(x[2]), *x[3:])
-        y, _, kept = scan.scan_forward(ScanInputs(*x), softplus=True, reverse=False, keep=True)
-        ctx.save_for_backward(*x, kept)
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor, ...]:
-        *x, kept = ctx.saved_tensors
-        inputs = ScanInputs(*x)
-        found = scan.scan_backward(gy.contiguous(), inputs, kept, softplus=True, reverse=False)
-        of_groups = {name: sum_groups(getattr(found, name)) for name in ("A", "D", "bias")}
-        of_groups["A"] = of_groups["A"].transpose(1, 2)
-        return tuple(found._replace(**of_groups)[:-1])
-
-
-def compare_groups(p: dict[str, Any], normal: Any) -> dict[str, float]:
-    """Two groups in one launch against a naive scan of each: errors of y and each gradient."""
+def compare_scan(p: dict[str, Any], normal: Any) -> dict[str, float]:
+    """Errors of a scan's outputs and gradients."""
     b, t, e, n = p["rows"], p["length"], p["channels"], p["states"]
-    shapes = {"u": (b, t, e), "delta": (b, t, e), "A": (2, e, n), "B": (b, t, n), "C": (b, t, n)}
-    x = {name: normal(*shape) for name, shape in shapes.items()}
-    x |= {"D": normal(2, e), "bias": 0.3 * normal(2, e) - 2}
-    x["A"] = -torch.exp(x["A"])
-    gy = normal(b, t, e)
-    got = [v.clone().requires_grad_() for v in x.values()]
-    y = Grouped.apply(*got)
-    y.backward(gy)
-    wanted = [v.double().requires_grad_() for v in x.values()]
-    u, delta, A, B, C, D, bias = (v.chunk(2) for v in wanted)
-    parts = [
-        naive_scan(u[g], delta[g], A[g][0], B[g], C[g], D[g][0], None, bias[g][0], True)[0]
-        for g in (0, 1)
-    ]
-    truth = torch.cat(parts)
-    truth.backward(gy.double())
-    pairs = [(y, truth), *((a.grad, b.grad) for a, b in zip(got, wanted, strict=True))]
-    return {
-        name: float((a.detach().double() - b.detach()).norm() / b.detach().norm())
-        for name, (a, b) in zip(("y", *(f"d{k}" for k in x)), pairs, strict=True)
-    }
+    x = {"u": normal(b, t, e), "delta": normal(b, t, e), "A": -torch.exp(normal(e, n)),
+         "B": normal(b, t, n), "C": normal(b, t, n), "D": normal(e),
+         "delta_bias": 0.3 * normal(e) + p.get("bias", -2), "h0": normal(b, e, n)}  # fmt: skip
+    low = p.get("dtype", torch.float32)
+    x |= {k: x[k].to(low) for k in ("u", "delta", "B", "C")}
+    flow = normal(b, t, e).double(), normal(b, e, n).double()
+    reverse = p.get("reverse", False)
+    truth = solve(naive_scan, {k: v.double() for k, v in x.items()}, reverse, *flow)
+    found = solve(scan.triton_scan, x, reverse, *flow)
+    return {k: float((found[k] - truth[k]).norm() / truth[k].norm()) for k in truth}
 
 
 def draw_block(p: dict[str, Any], normal: Any) -> dict[str, Tensor]:
@@ -246,32 +202,8 @@ def main() -> None:
         def normal(*shape: int, generator: torch.Generator = generator) -> Tensor:
             return torch.randn(*shape, generator=generator)
 
-        if "width" in p:
-            print(json.dumps({"problem": name} | compare_block(p, normal)), flush=True)
-            continue
-        if p.get("groups"):
-            print(json.dumps({"problem": name} | compare_groups(p, normal)), flush=True)
-            continue
-        b, t, e, n = p["rows"], p["length"], p["channels"], p["states"]
-        x = {"u": normal(b, t, e), "delta": normal(b, t, e), "A": -torch.exp(normal(e, n)),
-            "B": normal(b, t, n), "C": normal(b, t, n),
-             "D": normal(e), "delta_bias": 0.3 * normal(e) + p.get("bias", -2),
-             "h0": normal(b, e, n)}  # fmt: skip
-        low = {
-            k: v.to(p.get("dtype", torch.float32)) if k in ("u", "delta", "B", "C") else v
-            for k, v in x.items()
-        }
-        gy, g_state = normal(b, t, e).double(), normal(b, e, n).double()
-        reverse = p.get("reverse", False)
-        truth = solve(naive_scan, {k: v.double() for k, v in low.items()}, reverse, gy, g_state)
-        got = solve(scan.triton_scan, low, reverse, gy, g_state)
-        print(
-            json.dumps(
-                {"problem": name}
-                | {k: float((got[k] - truth[k]).norm() / truth[k].norm()) for k in truth}
-            ),
-            flush=True,
-        )
+        compare = compare_block if "width" in p else compare_scan
+        print(json.dumps({"problem": name} | compare(p, normal)), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ from torch import Tensor
 
 LANES = 32
 Array = np.ndarray[Any, Any]
+Place = tuple[int, int, int]
 WIDTH = {"8": np.uint8, "16": np.uint16, "32": np.uint32, "64": np.uint64}
-KIND = {"f32": np.float32, "s32": np.int32, "u32": np.uint32, "b32": np.uint32, "s64": np.int64,
-    "u64": np.uint64, "b64": np.uint64,
-        "b16": np.uint16, "u16": np.uint16, "s16": np.int16, "f64": np.float64}  # fmt: skip
-
-
+KIND = {
+    "f32": np.float32, "f64": np.float64, "b16": np.uint16, "b32": np.uint32, "b64": np.uint64,
+    "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "s16": np.int16, "s32": np.int32,
+    "s64": np.int64,
+}  # fmt: skip
 HALF = {"b32": np.uint16, "b64": np.uint32}
 
 
@@ -31,24 +32,17 @@ class Memory:
 
     def __init__(self, tensors: list[Tensor]) -> None:
         self.spans = []
-        for x in tensors:
-            size = x.untyped_storage().nbytes()
-            start = x.untyped_storage().data_ptr()
-            self.spans.append(
-                (
-                    start,
-                    start + size,
-                    np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8)
-                    if size
-                    else None,
-                )
-            )
+        for storage in (x.untyped_storage() for x in tensors):
+            start, size = storage.data_ptr(), storage.nbytes()
+            if size:
+                data = np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8)
+                self.spans.append((start, start + size, data))
 
     def view(self, addresses: Array, bytes_: int) -> tuple[Array, Array]:
         """The bytes of the tensor that all addresses fall into, and where they are in it."""
         low, high = int(addresses.min()), int(addresses.max()) + bytes_
         for start, stop, data in self.spans:
-            if data is not None and start <= low and high <= stop:
+            if start <= low and high <= stop:
                 return data, (addresses - np.uint64(start)).astype(np.int64)
         raise IndexError(f"an access from {low:#x} to {high:#x} is in no tensor")
 
@@ -81,19 +75,12 @@ class Program:
                 )
 
     def run(
-        self,
-        arguments: list[int],
-        memory: Memory,
-        block: tuple[int, int, int],
-        grid: tuple[int, int, int],
-        warps: int,
-        shared: int,
+        self, values: list[int], memory: Memory, block: Place, grid: Place, warps: int, shared: int
     ) -> None:
         """One program of so many warps and bytes of shared memory."""
         near = np.zeros(shared, np.uint8)
-        running = [
-            Warp(self, arguments, memory, near, block, grid, warp).run() for warp in range(warps)
-        ]
+        where = (memory, near, block, grid)
+        running = [Warp(self, values, *where, warp).run() for warp in range(warps)]
         while running:
             arrived = [next(warp, None) for warp in running]
             assert len(set(arrived)) == 1, "some warps wait at a barrier, others have ended"
@@ -104,15 +91,9 @@ class Warp:
     """Registers of 32 lanes, 64 bits each."""
 
     def __init__(
-        self,
-        program: Program,
-        arguments: list[int],
-        memory: Memory,
-        shared: Array,
-        block: Any,
-        grid: Any,
-        warp: int,
-    ) -> None:
+        self, program: Program, values: list[int], memory: Memory, shared: Array, block: Place,
+        grid: Place, warp: int,
+    ) -> None:  # fmt: skip
         self.program, self.memory, self.shared = program, memory, shared
         self.registers: dict[str, Array] = {}
         lanes = np.arange(LANES, dtype=np.uint64)
@@ -121,9 +102,8 @@ class Warp:
         for i, axis in enumerate("xyz"):
             self.special[f"%ctaid.{axis}"] = np.full(LANES, block[i], np.uint64)
             self.special[f"%nctaid.{axis}"] = np.full(LANES, grid[i], np.uint64)
-        self.arguments = {
-            name: value for (_, name), value in zip(program.parameters, arguments, strict=True)
-        }
+        names = [name for _, name in program.parameters]
+        self.arguments = dict(zip(names, values, strict=True))
         for i, name in enumerate(self.arguments):  # the addresses of parameters
             self.special[name] = np.full(LANES, 8 * i, np.uint64)
 
@@ -199,20 +179,14 @@ class Warp:
         for i, register in enumerate(found):
             places = index[:, None] + i * size + np.arange(size)
             if name.startswith("ld"):
-                value = (
-                    np.zeros(LANES, dtype)
-                    if register not in self.registers
-                    else self.get(register, f"b{8 * size}").copy()
-                )
+                value = np.zeros(LANES, dtype)
+                if register in self.registers:
+                    value = self.get(register, f"b{8 * size}").copy()
                 value[active] = data[places].copy().view(dtype)[:, 0]
                 self.put(register, value)
             else:
-                data[places] = (
-                    self.get(register, f"b{8 * size}")[active][:, None]
-                    .copy()
-                    .view(np.uint8)
-                    .reshape(len(index), size)
-                )
+                value = self.get(register, f"b{8 * size}")[active]
+                data[places] = value[:, None].copy().view(np.uint8).reshape(len(index), size)
 
     def _matrix(self, name: str, rest: str) -> None:
         """Matrices of 8 × 8 numbers of 16 bits: lane 8 m + r has the address of row r of the m-th.
@@ -262,10 +236,8 @@ class Warp:
             for i, part in enumerate(x[0].strip("{} ").split(",")):
                 self.put(part, bits[:, i])
         elif op == "mov" and x[1].startswith("{"):
-            halves = [
-                self.get(part, f"b{8 * HALF[kind]().itemsize}")
-                for part in x[1].strip("{} ").split(",")
-            ]
+            half = f"b{8 * HALF[kind]().itemsize}"
+            halves = [self.get(part, half) for part in x[1].strip("{} ").split(",")]
             self.put(x[0], np.stack(halves, 1).view(KIND[kind])[:, 0])
         elif op == "cvt":
             self.put(x[0], self._convert(parts, *x[1:]))
@@ -273,14 +245,8 @@ class Warp:
             a, b = self.get(x[1], kind), self.get(x[2], kind)
             self.put(x[0], COMPARE[parts[1]](a, b))
         elif op == "selp":
-            self.put(
-                x[0],
-                np.where(
-                    self.registers[x[3].strip()].astype(bool),
-                    self.get(x[1], kind),
-                    self.get(x[2], kind),
-                ),
-            )
+            first = self.registers[x[3].strip()].astype(bool)
+            self.put(x[0], np.where(first, self.get(x[1], kind), self.get(x[2], kind)))
         elif kind == "pred":
             given = (
                 np.full(LANES, int(r) != 0)
@@ -294,20 +260,15 @@ class Warp:
             product = self.get(x[1], kind).astype(wide) * self.get(x[2], kind).astype(wide)
             if parts[1] == "hi":
                 product = (product >> wide(kind[1:])).astype(KIND[kind])
-            self.put(
-                x[0],
-                product + self.get(x[3], "s64" if kind == "s32" else "u64")
-                if op == "mad"
-                else product,
-            )
+            if op == "mad":
+                product = product + self.get(x[3], "s64" if kind == "s32" else "u64")
+            self.put(x[0], product)
         elif op in ("shl", "shr"):
             shift = np.left_shift if op == "shl" else np.right_shift
             self.put(x[0], shift(self.get(x[1], kind), self.get(x[2], "b32").astype(KIND[kind])))
         else:
-            self.put(
-                x[0],
-                ARITHMETIC[op](*(self.get(operand, kind) for operand in x[1:])).astype(KIND[kind]),
-            )
+            given = (self.get(operand, kind) for operand in x[1:])
+            self.put(x[0], ARITHMETIC[op](*given).astype(KIND[kind]))
 
     def _convert(self, parts: list[str], operand: str, low: str | None = None) -> Array:
         to, source = parts[-2], parts[-1]
@@ -318,11 +279,9 @@ class Warp:
         if source == "bf16":
             return (self.get(operand, "b16").astype(np.uint32) << np.uint32(16)).view(np.float32)
         if to == "bf16":
-            bits = self.get(operand, "b32")
-            return (
-                (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
-                >> np.uint32(16)
-            ).astype(np.uint16)
+            bits, half = self.get(operand, "b32"), np.uint32(16)
+            odd = (bits >> half) & np.uint32(1)
+            return ((bits + np.uint32(0x7FFF) + odd) >> half).astype(np.uint16)
         return self.get(operand, source).astype(KIND[to])
 
     def _mma(self, x: list[str]) -> None:

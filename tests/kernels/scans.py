@@ -1,6 +1,8 @@
 """Problems for scans: inputs of any shape, all gradients, the truth in float64."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +19,18 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     """Normal numbers in float64 that depend on the shape and the seed."""
     generator = torch.Generator().manual_seed(seed + sum(shape))
     return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def differentiate(
+    function: Callable[..., Tensor],
+    inputs: Sequence[Tensor],
+    gy: Tensor | None = None,
+    dtype: torch.dtype | None = None,
+) -> list[Tensor]:
+    """The output on inputs of a dtype, and the gradients of all; without `gy`, of a sum."""
+    given = [x.detach().to(dtype or x.dtype, copy=True).requires_grad_() for x in inputs]
+    y = function(*given)
+    return [y.detach(), *torch.autograd.grad((y if gy is None else y * gy.to(y)).sum(), given)]
 
 
 @dataclass
@@ -64,19 +78,31 @@ class Problem:
         self.gy, self.g_state = normal(b, t, e).float().double(), normal(b, e, n).float().double()
 
     def solve(
-        self, provider: str, dtype: torch.dtype = torch.float64, **changes: Any
+        self,
+        scan: str | Callable[..., Any],
+        dtype: torch.dtype = torch.float64,
+        low: torch.dtype | None = None,
+        device: str = "cpu",
     ) -> dict[str, Tensor]:
-        """y, the last state, and the gradient of every input, as float64."""
-        x = {name: value.to(dtype).requires_grad_() for name, value in self.inputs.items()}
-        options = {"delta_softplus": self.delta_softplus, "reverse": self.reverse} | changes
-        if provider == "naive":
-            y, state = naive_scan(**x, **options)
-        else:
-            y, state = selective_scan(**x, **options, return_state=True, provider=provider)
-        loss = (y * self.gy.to(dtype)).sum() + (state * self.g_state.to(dtype)).sum()
-        grads = torch.autograd.grad(loss, list(x.values()))
+        """y, the last state, and the gradient of every input, as float64, by a provider or a scan.
+
+        With `low`, inputs that vary in time are of that dtype.
+        """
+        timed = ("u", "delta", "B", "C", "z")
+        x = {
+            name: value.to(device, low if low and name in timed else dtype).requires_grad_()
+            for name, value in self.inputs.items()
+        }
+        if isinstance(scan, str) and scan != "naive":
+            scan = partial(selective_scan, return_state=True, provider=scan)
+        scan = naive_scan if isinstance(scan, str) else scan
+        y, state = scan(**x, delta_softplus=self.delta_softplus, reverse=self.reverse)
+        gy, g_state = (g.to(device) for g in (self.gy, self.g_state))
+        grads = torch.autograd.grad(
+            (y.double() * gy).sum() + (state.double() * g_state).sum(), x.values()
+        )
         found = {"y": y, "state": state} | {f"d{name}": g for name, g in zip(x, grads, strict=True)}
-        return {name: value.detach().double() for name, value in found.items()}
+        return {name: value.detach().double().cpu() for name, value in found.items()}
 
 
 def differences(got: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, float]:

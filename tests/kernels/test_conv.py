@@ -5,11 +5,10 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scans import PROVIDERS
+from scans import PROVIDERS, differentiate
 from torch import Tensor
 
 from genodiff.kernels import conv, library
-from genodiff.kernels import conv as native_conv
 from genodiff.kernels.conv import causal_conv1d
 
 
@@ -34,22 +33,19 @@ def test_outputs_and_gradients_are_those_of_torchs_convolution(
     generator = torch.Generator().manual_seed(length)
     shapes = ((batch, length, channels), (channels, width), (channels,), (batch, length, channels))
     x, weight, bias, gy = (torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes)
-    inputs = [
-        x.requires_grad_(),
-        weight.requires_grad_(),
-        *([bias.requires_grad_()] if has_bias else []),
-    ]
-    wanted = plain(*inputs[:2], inputs[2] if has_bias else None, reverse, silu)
-    wanted_grads = torch.autograd.grad(wanted, inputs, gy)
+    inputs = [x, weight, bias] if has_bias else [x, weight]
+
+    def convolve(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        return causal_conv1d(x, weight, bias, reverse, "silu" if silu else None)
+
+    def truth(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        return plain(x, weight, bias, reverse, silu)
+
+    wanted = differentiate(truth, inputs, gy)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENODIFF_SCAN", provider)
         for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
-            given_ = [v.detach().to(dtype).requires_grad_() for v in inputs]
-            got = causal_conv1d(
-                *given_[:2], given_[2] if has_bias else None, reverse, "silu" if silu else None
-            )
-            grads = torch.autograd.grad(got, given_, gy.to(dtype))
-            for a, b in zip((got, *grads), (wanted, *wanted_grads), strict=True):
+            for a, b in zip(differentiate(convolve, inputs, gy, dtype), wanted, strict=True):
                 torch.testing.assert_close(a.double(), b, rtol=tolerance, atol=10 * tolerance)
 
 
@@ -76,11 +72,10 @@ def test_the_projection_beside_the_convolution(
         t.detach().float() for t in (x, weight, bias, v, gy, gp, before)
     )
     found_p = torch.empty(batch, length, outputs)
-    found_y = native_conv.conv_forward(
-        x_, weight_, bias_, reverse=reverse, silu=silu, v=v_, p=found_p
-    )
-    more = {"dx": dx, "accumulate": accumulate, "v": v_, "gp": gp_}
-    found = native_conv.conv_backward(gy_, x_, weight_, bias_, reverse=reverse, silu=silu, **more)
+    way = {"reverse": reverse, "silu": silu, "v": v_}
+    found_y = conv.conv_forward(x_, weight_, bias_, **way, p=found_p)
+    way |= {"dx": dx, "accumulate": accumulate, "gp": gp_}
+    found = conv.conv_backward(gy_, x_, weight_, bias_, **way)
     pairs = zip(
         (found_y, found_p, dx, *found),
         (y, p, wanted_x + before if accumulate else wanted_x, *wanted),
@@ -98,19 +93,15 @@ def test_blocks_leave_no_seam(reverse, monkeypatch):
     x, weight, bias, gy = (
         torch.randn(s, dtype=torch.float64) for s in ((2, 200, 3), (3, 4), (3,), (2, 200, 3))
     )
-    inputs = [v.requires_grad_() for v in (x, weight, bias)]
-    whole = [
-        causal_conv1d(x, weight, bias, reverse),
-        *torch.autograd.grad(causal_conv1d(x, weight, bias, reverse), inputs, gy),
-    ]
+
+    def convolve(*inputs: Tensor) -> Tensor:
+        return causal_conv1d(*inputs, reverse)
+
+    whole = differentiate(convolve, (x, weight, bias), gy)
     monkeypatch.setattr(conv, "_NUMBERS", 3 * 70)
     assert len(conv._blocks(x)) == 3
-    parts = [
-        causal_conv1d(x, weight, bias, reverse),
-        *torch.autograd.grad(causal_conv1d(x, weight, bias, reverse), inputs, gy),
-    ]
-    for a, b in zip(whole, parts, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+    parts = differentiate(convolve, (x, weight, bias), gy)
+    torch.testing.assert_close(whole, parts, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

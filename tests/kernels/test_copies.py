@@ -2,6 +2,7 @@
 where it can be emulated, against the truth in float64.
 """
 
+from functools import partial
 from itertools import product
 
 import arm64
@@ -11,7 +12,7 @@ import torch
 from compiling import MARCH
 from far_homologs import check_far
 from recalls import EFFORTS, align_both, make_columns, make_memory, make_windows
-from scans import Problem, differences
+from scans import Problem, differences, differentiate
 from test_mixer import assert_agrees, problem
 
 from genodiff.kernels import library
@@ -81,16 +82,11 @@ def test_the_convolution_and_the_norm(taps):
     x, weight, bias, gy = (
         torch.randn(s, generator=g) for s in ((2, 300, 37), (37, taps), (37,), (2, 300, 37))
     )
-    for function, rest in (
-        (causal_conv1d, (weight, bias)),
-        (lambda x, w: rms_norm(x, w, 1e-3), (bias,)),
-    ):
-        found = []
-        for dtype in (torch.float32, torch.float64):
-            inputs = [v.to(dtype, copy=True).requires_grad_() for v in (x, *rest)]
-            y = function(*inputs)
-            found.append([y, *torch.autograd.grad(y, inputs, gy.to(dtype))])
-        for got, wanted in zip(*found, strict=True):
+    norm = partial(rms_norm, eps=1e-3)
+    for function, inputs in ((causal_conv1d, (x, weight, bias)), (norm, (x, bias))):
+        found = differentiate(function, inputs, gy)
+        truth = differentiate(function, inputs, gy, torch.float64)
+        for got, wanted in zip(found, truth, strict=True):
             assert (got.double() - wanted).norm() < 1e-5 * wanted.norm()
 
 

@@ -2,7 +2,6 @@
 goes on in torch.
 """
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -17,19 +16,31 @@ from genodiff.kernels.library import find_missing
 
 
 class Other:
-    """A library of another version, as ctypes would give it."""
+    """A library with another interface, as ctypes would give it."""
 
-    def __init__(self, abi: int, shift: int) -> None:
-        self.genodiff_abi = lambda: abi
-        for kernel, (structure, _) in library._STRUCTURES.items():
-            setattr(self, f"genodiff_{kernel}_size", lambda s=structure: ctypes.sizeof(s) + shift)
+    def __init__(self, *lines: bytes) -> None:
+        self.genodiff_interface = lambda i: (*lines, None)[i]
 
 
+@pytest.mark.skipif(find_missing() is not None, reason=f"no library here: {find_missing()}")
 def test_another_version_or_other_structures_are_refused():
-    assert library._version(Other(library.ABI, 0)) == library.ABI
-    assert library._version(Other(library.ABI - 1, 0)) != library.ABI
-    assert library._version(Other(library.ABI, 8)) != library.ABI
-    assert library._version(object()) != library.ABI
+    own = library._library()[0]
+    number, *kernels = library._read_interface(own)
+    assert library._version(Other(number, *kernels)) == library.INTERFACE
+    for lines in (
+        [b"0", *kernels],
+        [number, *kernels[1:]],
+        [number, kernels[0].replace(b"*u, *delta", b"*delta, *u"), *kernels[1:]],
+        [number, kernels[0] + b" int64_t more;", *kernels[1:]],
+    ):
+        assert library._version(Other(*lines)) != library.INTERFACE
+    assert library._version(object()) != library.INTERFACE
+
+
+@pytest.mark.skipif(find_missing() is not None, reason=f"no library here: {find_missing()}")
+def test_a_field_that_a_kernel_does_not_have_is_an_error():
+    with pytest.raises(AttributeError):
+        library.call("segments", {"scores": None, "scales": None}, backward=False)
 
 
 @pytest.mark.skipif(find_missing() is not None, reason=f"no library here: {find_missing()}")

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scans import differentiate
 from torch import Tensor
 
 from genodiff.kernels import library
@@ -32,29 +33,17 @@ def layer(rows: int, inputs: int, outputs: int, has_bias: bool) -> tuple[list[Te
     return [x, weight, *([bias] if has_bias else [])], gy
 
 
-def solve(inputs: list[Tensor], gy: Tensor) -> list[Tensor]:
-    """The output and the gradients."""
-    wanted = [v.detach().requires_grad_() for v in inputs]
-    y = (linear if gy.dtype == torch.float32 else F.linear)(*wanted)
-    return [y.detach(), *torch.autograd.grad(y, wanted, gy)]
-
-
 @settings(max_examples=30)
-@given(
-    st.sampled_from([1, 3, 8, 63, 64, 65, 200, 257]),
-    st.sampled_from(SIZES),
-    st.sampled_from(SIZES),
-    st.booleans(),
-    st.booleans(),
-)
+@given(st.sampled_from([1, 3, 8, 63, 64, 65, 200, 257]), st.sampled_from(SIZES),
+       st.sampled_from(SIZES), st.booleans(), st.booleans())  # fmt: skip
 def test_outputs_and_gradients(rows, inputs, outputs, has_bias, small_tasks):
     given_, gy = layer(rows, inputs, outputs, has_bias)
     with pytest.MonkeyPatch.context() as patch:
         if small_tasks:
             patch.setattr(library, "PIECE", 37)
             patch.setattr(library, "SUM_PIECE", 70)
-        found = solve(given_, gy)
-    for got, exact in zip(found, solve([v.double() for v in given_], gy.double()), strict=True):
+        found = differentiate(linear, given_, gy)
+    for got, exact in zip(found, differentiate(F.linear, given_, gy, torch.float64), strict=True):
         assert (got.double() - exact).norm() <= 2e-6 * (1 + exact.norm())
 
 

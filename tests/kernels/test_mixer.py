@@ -1,6 +1,8 @@
 """The fused mixer against its definition in float64: outputs, gradients, padding."""
 
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import pytest
 import torch
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.skipif(
     find_missing() is not None, reason=f"nothing is fused here: {find_missing()}"
 )
 Inputs = dict[str, Tensor | None]
+NAMES = [field.name for field in fields(DirectionWeights)]
 
 
 def problem(
@@ -57,44 +60,35 @@ def problem(
 def run(
     inputs: Inputs,
     dtype: torch.dtype,
-    parts: bool = False,
+    function: Callable[..., Tensor] = mixer,
     reverse: tuple[bool, ...] = (False, True),
 ) -> dict[str, Tensor]:
-    """The output and the gradient of every input, as float64."""
-    x = {
-        name: None if value is None else value.to(dtype, copy=True)
-        for name, value in inputs.items()
-    }
+    """The output and the gradient of every input."""
+    x = {name: None if v is None else v.to(dtype, copy=True) for name, v in inputs.items()}
     g, mask = x.pop("g"), x.pop("mask")
     wanted = {name: value.requires_grad_() for name, value in x.items() if value is not None}
     ways = len({name.split(".")[0] for name in x if "." in name})
-    names = [field.name for field in fields(DirectionWeights)]
-    directions = [DirectionWeights(*(x[f"{i}.{name}"] for name in names)) for i in range(ways)]  # type: ignore[arg-type]
-    assert x["h"] is not None
-    assert x["in_weight"] is not None
-    assert x["out_weight"] is not None
-    function = mixer_by_parts if parts else mixer
-    out = function(
-        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], directions, reverse[:ways], mask
-    )
-    grads = torch.autograd.grad(out, list(wanted.values()), g)
-    found = {"out": out} | dict(zip(wanted, grads, strict=True))
-    return {name: value.detach().double() for name, value in found.items()}
+    directions = [DirectionWeights(*(x[f"{i}.{name}"] for name in NAMES)) for i in range(ways)]  # type: ignore[arg-type]
+    given = [x[name] for name in ("h", "in_weight", "in_bias", "out_weight")]
+    out = function(*given, directions, reverse[:ways], mask)
+    assert g is not None
+    grads = torch.autograd.grad((out.double() * g.double()).sum(), list(wanted.values()))
+    return {"out": out.detach()} | dict(zip(wanted, grads, strict=True))
 
 
 def assert_agrees(
     inputs: Inputs,
     monkeypatch: pytest.MonkeyPatch,
     tolerance: float = 5e-6,
-    **options: tuple[bool, ...],
+    reverse: tuple[bool, ...] = (False, True),
 ) -> None:
     monkeypatch.setenv("GENODIFF_SCAN", "naive")
-    truth = run(inputs, torch.float64, parts=True, **options)
+    truth = run(inputs, torch.float64, mixer_by_parts, reverse)
     monkeypatch.setenv("GENODIFF_SCAN", "native")
     used = []
     apply = native_mixer._Mixer.apply
     monkeypatch.setattr(native_mixer._Mixer, "apply", lambda *a: used.append(1) or apply(*a))
-    got = run(inputs, torch.float32, **options)
+    got = run(inputs, torch.float32, reverse=reverse)
     monkeypatch.undo()
     assert used, "the fused mixer did not run"
     size = max(float(v.norm()) for v in truth.values())
@@ -111,18 +105,11 @@ SHAPES: list[tuple[tuple[int, int, int, int], dict[str, int]]] = [
     *(((2, 70, 20, n), {}) for n in (1, 8, 16, 64)),
     *(((1, 70, 150, 16), {"rank": n}) for n in (1, 7, 8, 9, 16, 19, 40)),
     *(((9, 70, 20, 16), {"rank": n, "padding": 30}) for n in (1, 7, 8, 9, 16, 19, 40)),
-    *(
-        ((3, 70, 18, 5), {name: n})
-        for name, n in (
-            ("in_bias", True),
-            ("conv_bias", False),
-            ("taps", 1),
-            ("taps", 17),
-            ("ways", 1),
-            ("padding", 40),
-        )
-    ),
-]
+    *(((3, 70, 18, 5), one) for one in (
+        {"in_bias": True}, {"conv_bias": False}, {"taps": 1}, {"taps": 17}, {"ways": 1},
+        {"padding": 40},
+    )),
+]  # fmt: skip
 
 
 @pytest.mark.few(24)
@@ -147,12 +134,7 @@ def test_any_shape_gives_the_outputs_and_gradients_of_the_parts(
 
 def small(grad: bool) -> tuple[Tensor, ...]:
     x = problem(2, 100, 20, 16, ways=1)
-    names = [
-        "h",
-        "in_weight",
-        "out_weight",
-        *(f"0.{field.name}" for field in fields(DirectionWeights)),
-    ]
+    names = ["h", "in_weight", "out_weight", *(f"0.{name}" for name in NAMES)]
     return tuple(x[name].float().requires_grad_(grad) for name in names)  # type: ignore[union-attr]
 
 
@@ -192,25 +174,17 @@ def test_autocast_and_float64_go_part_by_part_and_mean_the_same():
 
 def test_at_most_five_kilobytes_per_token_are_saved_at_width_128():
     def saved(length: int) -> int:
-        x = {
-            k: None if v is None else v.float()
-            for k, v in problem(2, length, 256, 16, d_model=128, rank=8).items()
-        }
-        seen: dict[int, int] = {}
+        inputs, seen = problem(2, length, 256, 16, d_model=128, rank=8), dict[int, int]()
 
         def pack(t: Tensor) -> Tensor:
             seen[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
             return t
 
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-            directions = [
-                DirectionWeights(*(x[f"{i}.{f.name}"] for f in fields(DirectionWeights)))
-                for i in range(2)
-            ]  # type: ignore[arg-type]
-            h = x["h"]
-            mixer(
-                h.requires_grad_(), x["in_weight"], None, x["out_weight"], directions, [False, True]
-            )  # type: ignore[arg-type]
+        def packed(*given: Any) -> Tensor:
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+                return mixer(*given)
+
+        run(inputs, torch.float32, packed)
         return sum(seen.values())
 
     # h, x, z and the sum of the directions: 2,560; [r, B, C] of both: 320; chunk states of both:

@@ -1,10 +1,13 @@
 """RMSNorm in C and in torch against its formula in float64."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scans import PROVIDERS
+from scans import PROVIDERS, differentiate
+from torch import Tensor
 
 from genodiff.kernels.norm import rms_norm
 
@@ -15,12 +18,13 @@ from genodiff.kernels.norm import rms_norm
 def test_outputs_and_gradients_are_those_of_the_formula(provider, rows, width):
     g = torch.Generator().manual_seed(rows)
     x, w, gy = (torch.randn(s, generator=g) for s in ((1, rows, width), (width,), (1, rows, width)))
-    exact = [v.double().requires_grad_() for v in (x, w)]
-    wanted = exact[1] * exact[0] / torch.sqrt(exact[0].square().mean(-1, keepdim=True) + 1e-3)
-    truth = [wanted, *torch.autograd.grad(wanted, exact, gy.double())]
+
+    def formula(x: Tensor, w: Tensor) -> Tensor:
+        return w * x / torch.sqrt(x.square().mean(-1, keepdim=True) + 1e-3)
+
+    truth = differentiate(formula, (x, w), gy, torch.float64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENODIFF_SCAN", provider)
-        found = [v.requires_grad_() for v in (x, w)]
-        y = rms_norm(*found, 1e-3)
-        for a, b in zip([y, *torch.autograd.grad(y, found, gy)], truth, strict=True):
-            torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-5 * rows**0.5)
+        found = differentiate(partial(rms_norm, eps=1e-3), (x, w), gy)
+    for a, b in zip(found, truth, strict=True):
+        torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-5 * rows**0.5)

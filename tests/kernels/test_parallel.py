@@ -5,7 +5,7 @@ import threading
 
 import pytest
 import torch
-from scans import PROVIDERS, Problem
+from scans import PROVIDERS, Problem, differentiate
 from test_mixer import problem as make_mixer
 from test_mixer import run
 
@@ -89,10 +89,8 @@ def solve(provider: str, batch: int) -> dict[str, torch.Tensor]:
         ("norm", lambda x, weight: rms_norm(x, weight, 1e-5), (x, bias)),
         ("linear", linear, (x.repeat(2, 1, 1), wide)),
     ):
-        given = [value.clone().requires_grad_() for value in given]
-        y = function(*given)
-        gradients = torch.autograd.grad(y.square().sum(), given)
-        found |= {f"{name} {i}": value.detach() for i, value in enumerate((y, *gradients))}
+        parts = differentiate(lambda *of, f=function: f(*of).square(), given)
+        found |= {f"{name} {i}": value for i, value in enumerate(parts)}
     if provider == "native":
         found |= run(make_mixer(batch, 200, 100, 16, d_model=24, rank=2), torch.float32)
     return found

@@ -17,17 +17,19 @@ typedef struct {
     int64_t at;
 } weighed;
 
+#define ALIGN_ARRAYS(X)                                                                            \
+    X(ve, likely, L * 5) /* of strand 0 */                                                         \
+    X(weighed, list, listed) X(ve, rows, held) X(ve, marks, (L / PLACES_HELD + 2) * D)             \
+    X(ve, now, D) X(ve, passed, D) X(double, background, L) X(double, total, L)
+
 typedef struct {
     recall_args text; /* planes, their bytes, L and shift: what recall_rows.h reads */
     recall_space o;   /* sources, linked diagonals */
-    ve *likely;       /* (L, 5), of strand 0 */
+    ALIGN_ARRAYS(DECLARE_ARRAY)
     ve inverse[5][4];   /* by base of the window and of the source, 1 over the emission */
     int64_t of[2][2];   /* the states of each strand: the first, and the last + 1 */
     ve shown[5][KINDS]; /* by base of the window (4: hidden) and class, the chance of it over each
                            base of the source (4: none) */
-    weighed *list;
-    ve *rows, *marks, *now, *passed;
-    double *background, *total;
     ve rate, turned; /* start and turn, times share */
     double start, end, stay, choice;
 } align_space;
@@ -37,22 +39,16 @@ static inline int64_t align_states(const align_args *s) {
     return 2 * fill_up(s->given == ALIGN_ALL && s->most > most ? s->most : most);
 }
 
-static uintptr_t align_lay(const align_args *s, align_space *a, uintptr_t space) {
-    int64_t L = s->L, D = align_states(s), held = PLACES_HELD * D;
+static uintptr_t align_lay(const align_args *s, align_space *o, uintptr_t space) {
+    int64_t L = s->L, D = align_states(s), held = PLACES_HELD * D,
+            listed = s->most > ALIGN_NEAR ? s->most : ALIGN_NEAR;
     held = held > STATES_HELD ? held : STATES_HELD;
     held = held < L * D ? held : L * D;
-    a->likely = recall_cut(&space, L * 5 * (int64_t)sizeof(ve));
-    int64_t listed = s->most > ALIGN_NEAR ? s->most : ALIGN_NEAR;
-    a->list = recall_cut(&space, listed * (int64_t)sizeof(weighed));
-    a->rows = recall_cut(&space, held * (int64_t)sizeof(ve));
-    a->marks = recall_cut(&space, (L / PLACES_HELD + 2) * D * (int64_t)sizeof(ve));
-    a->now = recall_cut(&space, D * (int64_t)sizeof(ve));
-    a->passed = recall_cut(&space, D * (int64_t)sizeof(ve));
-    a->background = recall_cut(&space, L * 8), a->total = recall_cut(&space, L * 8);
-    a->o.diagonals = recall_cut(&space, D * 8);
-    a->o.sources = recall_cut(&space, L * D);
-    a->o.linked = recall_cut(&space, D * (int64_t)sizeof(reach));
-    a->o.pair_g = recall_cut(&space, D * (2 * REACH + 1) * 8);
+    ALIGN_ARRAYS(CUT_ARRAY)
+    o->o.diagonals = recall_cut(&space, D * 8);
+    o->o.sources = recall_cut(&space, L * D);
+    o->o.linked = recall_cut(&space, D * (int64_t)sizeof(reach));
+    o->o.pair_g = recall_cut(&space, D * (2 * REACH + 1) * 8);
     return space;
 }
 
@@ -336,7 +332,6 @@ static void align_sum(const align_args *s, align_space *a, int64_t b, const int6
 }
 
 static void align_task(const void *args, int64_t b, void *own, int backward) {
-    (void)backward;
     const align_args *s = args;
     align_space a;
     align_lay(s, &a, (uintptr_t)own);
@@ -375,13 +370,11 @@ static void align_task(const void *args, int64_t b, void *own, int backward) {
     if (!D) return;
     a.of[0][0] = 0, a.of[0][1] = counts[0], a.of[1][0] = first, a.of[1][1] = first + counts[1];
     read_sources(&a.text, &a.o, without, counts, D);
-    a.o.n_linked = 0;
-    int64_t g_end = list_links(&a.text, &a.o, a.o.diagonals, counts[0], 0, 0);
-    list_links(&a.text, &a.o, a.o.diagonals + counts[0], counts[1], fill_up(counts[0]), g_end);
+    list_links(&a.text, &a.o, counts);
     align_sum(s, &a, b, counts, D, over, all_, alike, places, s->likelihood + b);
 }
 
-static int align_run(const align_args *s, int threads) {
+int genodiff_align(const align_args *s, int backward, int threads) {
     align_space nowhere;
     return tasks_run(align_task, s, s->batch, align_lay(s, &nowhere, 0), 0, threads);
 }

@@ -325,7 +325,7 @@ static double *chain_kept(void) {
     return kept ? kept : (kept = malloc(CHAIN_KEPT));
 }
 
-static int chain_run(const chain_args *s) {
+int genodiff_chain(const chain_args *s, int backward, int threads) {
     int64_t states = s->first[s->F + 1], n = 2 * states + s->F + 1 + 8 * (s->most + 1);
     int64_t small = s->F + 1 + 3 * s->most;
     size_t bytes = (size_t)n * sizeof(double) + (size_t)small * sizeof(int32_t) + (size_t)s->F + 1;

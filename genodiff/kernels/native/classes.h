@@ -2,7 +2,6 @@
    the equations. A task is a block of the row, read with `around` columns on either side. */
 
 static void classes_task(const void *args, int64_t task, void *own, int backward) {
-    (void)backward;
     const classes_args *s = args;
     int64_t K = s->K, low = task * s->block, high = least(low + s->block, s->n);
     int64_t first = low > s->around ? low - s->around : 0, end = least(high + s->around, s->n);
@@ -44,7 +43,7 @@ static void classes_task(const void *args, int64_t task, void *own, int backward
     }
 }
 
-static int classes_run(const classes_args *s, int threads) {
+int genodiff_classes(const classes_args *s, int backward, int threads) {
     size_t bytes = (size_t)((s->block + 2 * s->around + 1) * s->K) * sizeof(double);
     return tasks_run(classes_task, s, (s->n + s->block - 1) / s->block, bytes, 0, threads);
 }

@@ -10,20 +10,17 @@ typedef double vr __attribute__((vector_size(RATES * 8), aligned(64)));
 /* As Python lays them out. */
 typedef double vr_u __attribute__((vector_size(RATES * 8), aligned(8), may_alias));
 
+#define COLUMNS_ARRAYS(X)                                                                          \
+    X(vr, column, L * 4) X(vr, partial, s->nodes * 4) X(vr, seen, L)                               \
+    X(double, emission, L * K) X(double, forward, L * K) X(double, scale, L) X(double, now, K)
+
 typedef struct {
-    vr *column, *partial, *seen; /* (L, 4); (nodes, 4); (L) */
-    double *emission, *forward, *scale; /* (L, K), (L, K), (L) */
-    double *now;          /* (K) */
+    COLUMNS_ARRAYS(DECLARE_ARRAY)
 } columns_space;
 
 static uintptr_t columns_lay(const columns_args *s, columns_space *o, uintptr_t space) {
-    o->column = recall_cut(&space, s->L * 4 * (int64_t)sizeof(vr));
-    o->partial = recall_cut(&space, s->nodes * 4 * (int64_t)sizeof(vr));
-    o->seen = recall_cut(&space, s->L * (int64_t)sizeof(vr));
-    o->emission = recall_cut(&space, s->L * s->K * 8);
-    o->forward = recall_cut(&space, s->L * s->K * 8);
-    o->scale = recall_cut(&space, s->L * 8);
-    o->now = recall_cut(&space, s->K * 8);
+    int64_t L = s->L, K = s->K;
+    COLUMNS_ARRAYS(CUT_ARRAY)
     return space;
 }
 
@@ -55,7 +52,6 @@ static void columns_weigh(const columns_args *s, columns_space *o, int64_t b, in
 }
 
 static void columns_task(const void *args, int64_t b, void *own, int backward) {
-    (void)backward;
     const columns_args *s = args;
     columns_space o;
     columns_lay(s, &o, (uintptr_t)own);
@@ -110,7 +106,7 @@ static void columns_task(const void *args, int64_t b, void *own, int backward) {
     }
 }
 
-static int columns_run(const columns_args *s, int threads) {
+int genodiff_columns(const columns_args *s, int backward, int threads) {
     columns_space nowhere;
     return tasks_run(columns_task, s, s->batch, columns_lay(s, &nowhere, 0), 0, threads);
 }

@@ -43,13 +43,10 @@ INLINE vf conv_at(const conv_args *s, const float *x, int64_t step, int k0, int6
    once and left in `row`, for dw. */
 INLINE void conv_four(const conv_args *s, const float *x, int64_t step, int64_t e, int lanes, vf *p,
                       vf *row) {
-#pragma GCC unroll 8
-    for (int i = 0; i < 2 * FOUR - 1; i++) row[i] = v_load(x + i * step + e, lanes);
-#pragma GCC unroll 4
-    for (int k = 0; k < FOUR; k++) {
+    UNROLLED(i, 2 * FOUR - 1) row[i] = v_load(x + i * step + e, lanes);
+    UNROLLED(k, FOUR) {
         vf w = v_load(s->w + k * s->E + e, lanes);
-#pragma GCC unroll 4
-        for (int j = 0; j < FOUR; j++) p[j] += w * row[j + k];
+        UNROLLED(j, FOUR) p[j] += w * row[j + k];
     }
 }
 
@@ -74,16 +71,14 @@ INLINE void conv_forward_four(const conv_args *s, int64_t b, conv_steps at, int6
     vf p[FOUR], row[2 * FOUR - 1], bias = s->bias ? v_load(s->bias + e, lanes) : v_splat(0.0f);
     const float *x = s->x + b * s->x_b + at.first * s->x_l;
     float *y = s->y + b * s->y_b + at.from * s->y_l + e;
-#pragma GCC unroll 4
-    for (int j = 0; j < FOUR; j++) {
+    UNROLLED(j, FOUR) {
         p[j] = bias;
         /* The rows that are new two groups of FOUR later. */
         WANT(x + (s->reverse ? -j : j + FOUR - 1) * s->x_l + 2 * FOUR * s->x_l + e, 0);
         WANT(y + j * at.way * s->y_l + 2 * FOUR * s->y_l, 1);
     }
     conv_four(s, x, at.way * s->x_l, e, lanes, p, row);
-#pragma GCC unroll 4
-    for (int j = 0; j < FOUR; j++)
+    UNROLLED(j, FOUR)
         v_store(y + j * at.way * s->y_l, s->silu ? p[j] * v_sigmoid(p[j]) : p[j], lanes);
 }
 
@@ -160,8 +155,7 @@ INLINE void conv_back_four(const conv_args *s, const conv_scratch *w, int64_t b,
     const float *x = s->x + b * s->x_b + at.first * s->x_l, *from = conv_gy(s, w, b, at.from) + e;
     int64_t down = at.way * s->E, first = (at.from - w->lo) * s->E + e,
             gy_l = at.way * (s->P ? s->E : s->gy_l);
-#pragma GCC unroll 4
-    for (int j = 0; j < FOUR; j++) {
+    UNROLLED(j, FOUR) {
         p[j] = bias;
         /* With a projection, gy of a whole chunk is read at once, so it is wanted a chunk ahead. */
         WANT(x + (s->reverse ? -j : j + FOUR - 1) * s->x_l + 2 * FOUR * s->x_l + e, 0);
@@ -171,20 +165,17 @@ INLINE void conv_back_four(const conv_args *s, const conv_scratch *w, int64_t b,
         WANT(s->dx + b * s->dx_b + (at.from + j * at.way) * s->dx_l + e, 1);
     }
     conv_four(s, x, at.way * s->x_l, e, lanes, p, row);
-#pragma GCC unroll 4
-    for (int j = 0; j < FOUR; j++) {
+    UNROLLED(j, FOUR) {
         vf gy = v_load(from + j * gy_l, lanes), gate = s->silu ? v_sigmoid(p[j]) : v_splat(1.0f);
         if (s->silu) gy *= gate * (1.0f + p[j] * (1.0f - gate));
         if (s->P) v_store(w->y + first + j * down, p[j] * gate, lanes);
         /* Where gy came from q, this replaces it; p goes on as q, for dw. */
         v_store(w->q + first + j * down, p[j] = gy, lanes);
     }
-#pragma GCC unroll 5
-    for (int k = 0; k <= FOUR; k++) {
+    UNROLLED(k, FOUR + 1) {
         float *to = w->part + k * s->E + e;
         vf sum = v_load(to, lanes);
-#pragma GCC unroll 4
-        for (int j = 0; j < FOUR; j++) sum += k < FOUR ? p[j] * row[j + k] : p[j];
+        UNROLLED(j, FOUR) sum += k < FOUR ? p[j] * row[j + k] : p[j];
         v_store(to, sum, lanes);
     }
 }
@@ -195,12 +186,10 @@ INLINE void conv_back_dx_four(const conv_args *s, int64_t b, conv_steps at, int6
     vf dx[FOUR], row[2 * FOUR - 1];
     float *to = s->dx + b * s->dx_b + at.from * s->dx_l + e;
     int64_t step = at.way * s->dx_l;
-#pragma GCC unroll 4
-    for (int j = 0; j < FOUR; j++)
+    UNROLLED(j, FOUR)
         dx[j] = s->accumulate ? v_load(to + j * step, lanes) : v_splat(0.0f);
     conv_four(s, q, at.way * s->E, e, lanes, dx, row);
-#pragma GCC unroll 4
-    for (int j = 0; j < FOUR; j++) v_store(to + j * step, dx[j], lanes);
+    UNROLLED(j, FOUR) v_store(to + j * step, dx[j], lanes);
 }
 
 INLINE void conv_back_dx(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes,
@@ -306,7 +295,7 @@ static void conv_task(const void *args, int64_t i, void *own, int backward) {
     conv_backward(s, b, start, end, &w);
 }
 
-static int conv_run(const conv_args *s, int backward, int threads) {
+int genodiff_conv(const conv_args *s, int backward, int threads) {
     size_t bytes = backward ? (s->P ? 2 : 1) * (CONV_CHUNK + s->K) * s->E * sizeof(float) : 0;
     return tasks_run(conv_task, s, s->batch * conv_pieces(s), bytes, backward, threads);
 }

@@ -20,32 +20,30 @@ typedef int16_t vh_u __attribute__((vector_size(SCAN), aligned(2), may_alias));
 enum { FAR_MATCH, FAR_TRANSITION, FAR_TRANSVERSION, FAR_ABSENT, FAR_BREAK, FAR_NEAR, FAR_FAR,
        FAR_JUMP, FAR_ACCEPT, FAR_NOISE, FAR_WITHIN };
 
-typedef struct {
-    uint64_t *votes[2];
-    uint8_t *rows_of_bases, *codes, *tells;
-    int16_t *told, *before, *through, *pays[5], *last, *broken, *on, *four, *eight;
-    int32_t *sifted[2];
-    int64_t *kept;
-} far_space;
-
 static inline int64_t far_bins(int64_t size) { return (size + FAR_STRETCH) / FAR_BIN + 2; }
 
+#define FAR_ARRAYS(X)                                                                              \
+    X(uint8_t, rows_of_bases, sift_bytes(FAR_STRETCH))                                             \
+    X(uint8_t, codes, 2 * L) X(uint8_t, tells, 2 * L) X(int16_t, told, 2 * L)                      \
+    X(int16_t, before, FAR_STRETCH * FAR_WIDTH)                                                    \
+    X(int16_t, through, row) X(int16_t, last, row) X(int16_t, broken, row)                         \
+    X(int16_t, on, row) X(int16_t, four, row) X(int16_t, eight, row)
+
+typedef struct {
+    uint64_t *votes[2];
+    int32_t *sifted[2];
+    int16_t *pays[5];
+    FAR_ARRAYS(DECLARE_ARRAY)
+} far_space;
+
 static uintptr_t far_lay(const far_args *s, far_space *o, uintptr_t space) {
-    int64_t row = FAR_ROW * 2 + SCAN;
+    int64_t L = s->L, row = FAR_ROW + FAR_LANES;
     for (int strand_ = 0; strand_ < 2; strand_++) {
         o->votes[strand_] = recall_cut(&space, far_bins(s->size) * 8);
         o->sifted[strand_] = recall_cut(&space, sift_places(FAR_STRETCH) * 4);
     }
-    o->rows_of_bases = recall_cut(&space, sift_bytes(FAR_STRETCH));
-    o->codes = recall_cut(&space, 2 * s->L), o->tells = recall_cut(&space, 2 * s->L);
-    o->told = recall_cut(&space, 4 * s->L);
-    o->before = recall_cut(&space, FAR_STRETCH * FAR_WIDTH * 2);
-    o->through = recall_cut(&space, row), o->last = recall_cut(&space, row);
-    o->broken = recall_cut(&space, row);
     for (int k = 0; k < 5; k++) o->pays[k] = recall_cut(&space, FAR_TEXT * 2 + SCAN);
-    o->on = recall_cut(&space, row), o->four = recall_cut(&space, row);
-    o->eight = recall_cut(&space, row);
-    o->kept = recall_cut(&space, s->most * 8);
+    FAR_ARRAYS(CUT_ARRAY)
     return space;
 }
 
@@ -71,16 +69,9 @@ static inline int16_t vh_largest(vh v) {
 static void far_count(const far_args *s, far_space *o, int64_t n, const uint8_t *const *codes,
                       const uint8_t *const *tells) {
     recall_args text = {.planes = s->planes, .plane_bytes = s->plane_bytes, .size = s->size, .L = n};
-    int64_t row = sift_row(n), zeros = (3 + 4 * 8) * row, informative = 0;
-    memset(o->rows_of_bases + zeros, 0, row);
-    for (int of = 0; of < 2; of++) {
-        int64_t m = 0;
-        for (int64_t i = 0; i < n; i++)
-            if (tells[of][i])
-                o->sifted[of][m++] = (int32_t)((3 + 8 * codes[of][i] + (i & 7)) * row + (i >> 3));
-        informative = m;
-        while (m & 7) o->sifted[of][m++] = (int32_t)zeros;
-    }
+    int64_t informative = 0;
+    for (int of = 0; of < 2; of++)
+        informative = sift_plan(&text, codes[of], tells[of], o->rows_of_bases, o->sifted[of]);
     int64_t groups = informative / SIFT_GROUP > 1 ? informative / SIFT_GROUP : 1;
     for (int64_t d = -((n + 6) / 8 * 8); d < s->size; d += SIFTED) {
         sift_prepare(&text, o->rows_of_bases, d);
@@ -230,7 +221,6 @@ static int compare_regions(const void *a, const void *b) {
 }
 
 static void far_task(const void *args, int64_t b, void *own, int backward) {
-    (void)backward;
     const far_args *s = args;
     far_space o;
     far_lay(s, &o, (uintptr_t)own);
@@ -291,7 +281,7 @@ static void far_task(const void *args, int64_t b, void *own, int backward) {
     s->regions[b] = regions;
 }
 
-static int far_run(const far_args *s, int threads) {
+int genodiff_far(const far_args *s, int backward, int threads) {
     far_space nowhere;
     return tasks_run(far_task, s, s->batch, far_lay(s, &nowhere, 0), 0, threads);
 }

@@ -74,7 +74,7 @@ static void gate_task(const void *args, int64_t i, void *own, int backward) {
         gate_projected(s, t, least(t + GATE_CHUNK, end), own, dw, backward);
 }
 
-static int gate_run(const gate_args *s, int backward, int threads) {
+int genodiff_gate(const gate_args *s, int backward, int threads) {
     size_t bytes = s->D ? 2 * GATE_CHUNK * s->E * sizeof(float) : 0;
     return tasks_run(gate_task, s, (s->rows + s->piece - 1) / s->piece, bytes, backward, threads);
 }

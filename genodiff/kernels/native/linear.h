@@ -56,6 +56,6 @@ static void linear_task(const void *args, int64_t i, void *own, int backward) {
         else linear_forward(s, t, least(t + LINEAR_CHUNK, end));
 }
 
-static int linear_run(const linear_args *s, int backward, int threads) {
+int genodiff_linear(const linear_args *s, int backward, int threads) {
     return tasks_run(linear_task, s, (s->rows + s->piece - 1) / s->piece, 0, backward, threads);
 }

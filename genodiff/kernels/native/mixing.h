@@ -314,7 +314,8 @@ static void mixing_forget(mixing *s, int64_t n) {
     for (; s->n > n; s->n--) seed_remove(s, s->n);
 }
 
-static int mixing_run(const mixing_args *a) {
+/* It has neither a backward pass nor threads: what each base costs depends on all before it. */
+int genodiff_mixing(const mixing_args *a, int backward, int threads) {
     mixing *s = calloc(1, sizeof(mixing));
     int64_t more = a->n_fit > a->n ? a->n_fit : a->n;
     int bad = !s;

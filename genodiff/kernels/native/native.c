@@ -44,7 +44,18 @@
    so that loops unroll into registers: a call must be replaced by that body. */
 #define INLINE static inline __attribute__((always_inline))
 
-typedef struct {
+/* A loop of at most 16 rounds without a jump, so that what it indexes can stay in registers. */
+#define UNROLLED(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
+
+/* The arguments of genodiff_NAME(&arguments, backward, threads), which returns 1 where there is no
+   memory for its scratch space, else 0. Python makes its structures of the text of these. */
+#define ARGUMENTS(name, ...)                                                                       \
+    typedef struct {                                                                               \
+        __VA_ARGS__                                                                                \
+    } name##_args;                                                                                 \
+    static const char name##_text[] = #name " " #__VA_ARGS__;
+
+ARGUMENTS(scan,
     /* Of low rank, r and w stand in place of delta, and dr and dw in place of ddelta. */
     const float *u, *delta, *r, *w, *A, *B, *C, *D, *bias, *h0, *gy, *ghlast;
     float *y, *states, *hlast, *du, *ddelta, *dr, *dw, *dA, *dB, *dC, *dD, *dbias, *dh0;
@@ -53,44 +64,44 @@ typedef struct {
     int64_t y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
     int64_t softplus, reverse, accumulate; /* accumulate: y is added to */
     int64_t block, streams; /* see scan.h; 0 and 1 where there are no blocks */
-} scan_args;
+)
 
-typedef struct {
+ARGUMENTS(conv,
     const float *x, *w, *bias, *v, *gy, *gp;
     float *y, *p, *dx, *part;
     int64_t batch, L, E, K, P, piece; /* piece: steps of a task */
     int64_t x_b, x_l, y_b, y_l, p_b, p_l, gy_b, gy_l, gp_b, gp_l, dx_b, dx_l;
     int64_t silu, reverse, accumulate; /* accumulate: dx is added to */
     int64_t block; /* steps that know nothing of other blocks; L where all know each other */
-} conv_args;
+)
 
-typedef struct {
+ARGUMENTS(gate,
     const float *y, *z, *g, *w;
     float *out, *gy, *dz, *part;
     int64_t rows, E, D, piece; /* piece: rows of a task */
     int64_t y_l, z_l, g_l, out_l, gy_l, dz_l;
-} gate_args;
+)
 
-typedef struct {
+ARGUMENTS(norm,
     const float *x, *w, *gy, *eps;
     float *scale, *y, *dx, *part;
     int64_t rows, D;
-} norm_args;
+)
 
-typedef struct {
+ARGUMENTS(linear,
     const float *x, *w, *bias, *g;
     float *y, *dx, *part;
     int64_t rows, K, N, piece; /* piece: rows of a task */
     int64_t x_l, y_l, g_l, dx_l;
-} linear_args;
+)
 
-typedef struct {
+ARGUMENTS(mixing,
     const uint8_t *train, *fit, *text; /* codes of bases, see mixing.h */
     double *nats;
     int64_t n_train, n_fit, n, seed, grow;
-} mixing_args;
+)
 
-typedef struct {
+ARGUMENTS(recall,
     const uint8_t *planes; /* three, of plane_bytes each */
     const uint32_t *start, *at;
     const uint64_t *ends, *jumps; /* of a sampled table, which has no start: see sampled.h */
@@ -104,9 +115,9 @@ typedef struct {
     int64_t batch, L, size, plane_bytes, k, order;
     int64_t scored, most, wild; /* scored: -1 for every diagonal */
     int64_t sparse; /* the most informative places at which diagonals are sifted */
-} recall_args;
+)
 
-typedef struct {
+ARGUMENTS(align,
     const uint8_t *planes, *codes; /* of the text; (batch, L) */
     const double *evidence;        /* (batch, L) */
     const int64_t *without, *loci; /* (batch, 2) and (batch) */
@@ -121,9 +132,9 @@ typedef struct {
                         -1 where nothing is. Null: not wanted */
     int64_t batch, L, size, plane_bytes, most, classes;
     int64_t given; /* 1: shifts are those of an alignment, and no others are tried; 2: all are kept */
-} align_args;
+)
 
-typedef struct {
+ARGUMENTS(far,
     const uint8_t *planes, *codes, *tells; /* of the text; (batch, L), and which are informative */
     const int16_t *told;                   /* (batch, L): what the evidence adds to a place's pay */
     const int64_t *without, *loci;         /* (batch, 2) and (batch) */
@@ -131,9 +142,9 @@ typedef struct {
     const int64_t *least_hits, *pays;      /* (64) and (10) */
     int64_t *diagonals, *counts, *regions; /* (batch, 2, most), (batch, 2) and (batch) */
     int64_t batch, L, size, plane_bytes, most, found_most, sifts;
-} far_args;
+)
 
-typedef struct {
+ARGUMENTS(columns,
     const double *over, *prior; /* (G, batch, L, 4), (batch, L, 4) */
     const uint8_t *codes;       /* (batch, L) */
     const int64_t *parent, *order;
@@ -142,39 +153,39 @@ typedef struct {
     double *factors; /* (batch, L, 4) */
     double *rates, *posterior; /* (batch, L, 16), (batch, L, K); null where not requested */
     int64_t batch, L, G, nodes, K;
-} columns_args;
+)
 
-typedef struct {
+ARGUMENTS(classes,
     const int64_t *of;    /* (3, K): the likelihood of each state at each codon position */
     const int32_t *ids;   /* (n): which column; below 0, nothing, and the chain begins anew */
     const double *likely; /* (columns, M) */
     const double *share, *leave, *toward, *slow; /* (K) */
     double *lods; /* (n) */
     int64_t n, K, M, block, around;
-} classes_args;
+)
 
-typedef struct {
+ARGUMENTS(segments,
     const double *scores, *drop; /* (n), (1) */
     int64_t *ends, *count; /* (n, 2), (1) */
     double *sums; /* (n) */
     int64_t n;
-} segments_args;
+)
 
-typedef struct {
+ARGUMENTS(kmers,
     const uint8_t *codes;
     uint32_t *start, *at;
     int64_t n, k, pieces;
-} kmers_args;
+)
 
-typedef struct {
+ARGUMENTS(sampled,
     const uint8_t *planes;
     int64_t *totals; /* (pieces + 1): first the words of each piece, then of all before it */
     uint64_t *ends, *jumps;
     uint32_t *at;
     int64_t plane_bytes, size, k, piece_bits;
-} sampled_args;
+)
 
-typedef struct {
+ARGUMENTS(chain,
     const int32_t *tables; /* (n, 4) */
     const int64_t *begin, *first; /* (F), of a layer in the tables; (F + 2), of its states */
     double *p;            /* (F, 4); a drawn base is written there as certain */
@@ -184,7 +195,7 @@ typedef struct {
     int64_t *told; /* whether it was drawn, whether it is close */
     const double *gains; /* (n, 4), the weight of each move; null where all are 1 */
     int64_t F, most;
-} chain_args;
+)
 
 #include "vector.h"
 #include "tasks.h"
@@ -210,88 +221,18 @@ typedef struct {
 #include "chain.h"
 #include "segments.h"
 
-/* Raised with every change of a structure or of what its fields mean. Python refuses another
-   number. */
-int genodiff_abi(void) { return 20; }
-/* The sizes of the structures, which Python compares with its own. They reveal a library that is
-   older or newer than the Python beside it even where the number above was not raised. */
-int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
-int genodiff_conv_size(void) { return (int)sizeof(conv_args); }
-int genodiff_gate_size(void) { return (int)sizeof(gate_args); }
-int genodiff_norm_size(void) { return (int)sizeof(norm_args); }
-int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
-int genodiff_mixing_size(void) { return (int)sizeof(mixing_args); }
-int genodiff_recall_size(void) { return (int)sizeof(recall_args); }
-int genodiff_align_size(void) { return (int)sizeof(align_args); }
-int genodiff_far_size(void) { return (int)sizeof(far_args); }
-int genodiff_columns_size(void) { return (int)sizeof(columns_args); }
-int genodiff_kmers_size(void) { return (int)sizeof(kmers_args); }
-int genodiff_sampled_size(void) { return (int)sizeof(sampled_args); }
-int genodiff_classes_size(void) { return (int)sizeof(classes_args); }
-int genodiff_segments_size(void) { return (int)sizeof(segments_args); }
-int genodiff_chain_size(void) { return (int)sizeof(chain_args); }
+/* Line i of the interface, null after the last. The first is raised where a field comes to mean
+   something else. Python refuses a library whose lines differ from those that it was written for. */
+const char *genodiff_interface(int i) {
+    static const char *const lines[] = {
+        "20", scan_text, conv_text, gate_text, norm_text, linear_text, mixing_text, recall_text,
+        align_text, far_text, columns_text, kmers_text, sampled_text, classes_text, segments_text,
+        chain_text, 0};
+    return lines[i];
+}
 
 /* Run tasks on the threads of this OpenMP from now on; null: on POSIX threads. */
 void genodiff_use_openmp(parallel *given) { openmp = given; }
-
-/* Each returns 1 where there is no memory for its scratch space, else 0. */
-int genodiff_scan(const scan_args *s, int backward, int threads) {
-    return scan_run(s, backward, threads);
-}
-int genodiff_conv(const conv_args *s, int backward, int threads) {
-    return conv_run(s, backward, threads);
-}
-int genodiff_gate(const gate_args *s, int backward, int threads) {
-    return gate_run(s, backward, threads);
-}
-int genodiff_norm(const norm_args *s, int backward, int threads) {
-    return norm_run(s, backward, threads);
-}
-int genodiff_linear(const linear_args *s, int backward, int threads) {
-    return linear_run(s, backward, threads);
-}
-/* It has neither a backward pass nor threads: what each base costs depends on all before it. */
-int genodiff_mixing(const mixing_args *s, int backward, int threads) {
-    (void)backward, (void)threads;
-    return mixing_run(s);
-}
-
-/* "Backward", diagonals and evidence are found, and nothing is summed over. */
-int genodiff_recall(const recall_args *s, int backward, int threads) {
-    return recall_run(s, backward, threads);
-}
-int genodiff_align(const align_args *s, int backward, int threads) {
-    (void)backward;
-    return align_run(s, threads);
-}
-int genodiff_far(const far_args *s, int backward, int threads) {
-    (void)backward;
-    return far_run(s, threads);
-}
-int genodiff_columns(const columns_args *s, int backward, int threads) {
-    (void)backward;
-    return columns_run(s, threads);
-}
-/* "Backward", the places of words are filled in; before, the words are counted. */
-int genodiff_kmers(const kmers_args *s, int backward, int threads) {
-    return kmers_run(s, backward, threads);
-}
-/* "Backward", the table is filled; before, the words of each piece are counted. */
-int genodiff_sampled(const sampled_args *s, int backward, int threads) {
-    return sampled_run(s, backward, threads);
-}
-int genodiff_classes(const classes_args *s, int backward, int threads) {
-    (void)backward;
-    return classes_run(s, threads);
-}
-int genodiff_segments(const segments_args *s, int backward, int threads) {
-    (void)backward, (void)threads;
-    return segments_run(s);
-}
-int genodiff_chain(const chain_args *s, int backward, int threads) {
-    (void)backward, (void)threads;
-    return chain_run(s);
-}
 
 /* n rounds of CHAINS independent multiply-adds of W numbers: what one core can do, for benchmarks.
    Twelve chains hide the latency (4 cycles, two units); a sum depends on the one a round before. */
@@ -300,8 +241,7 @@ float genodiff_multiply_add(int64_t n) {
     vf a[CHAINS], x = v_splat(0.999f), y = v_splat(0.001f);
     for (int i = 0; i < CHAINS; i++) a[i] = v_splat((float)i);
     for (; n > 0; n--)
-#pragma GCC unroll 12
-        for (int i = 0; i < CHAINS; i++) a[i] = a[i] * x + y;
+        UNROLLED(i, CHAINS) a[i] = a[i] * x + y;
     for (int i = 1; i < CHAINS; i++) a[0] += a[i];
     return a[0][0];
 }

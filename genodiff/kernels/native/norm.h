@@ -52,6 +52,6 @@ static void norm_task(const void *args, int64_t i, void *own, int backward) {
     else norm_forward(s, start, end);
 }
 
-static int norm_run(const norm_args *s, int backward, int threads) {
+int genodiff_norm(const norm_args *s, int backward, int threads) {
     return tasks_run(norm_task, s, (s->rows + NORM_PIECE - 1) / NORM_PIECE, 0, backward, threads);
 }

@@ -15,7 +15,6 @@
 #define LEAST_SEEN 3
 #define HIT_CAP 4000
 #define VERIFY 4
-#define SCAN_LANE_BYTES 48
 
 typedef double vd __attribute__((vector_size(KINDS_OF_COPY * 8)));
 typedef uint64_t word_u __attribute__((aligned(1), may_alias));
@@ -35,7 +34,13 @@ typedef struct {
     int64_t score, at;
 } scored_diagonal;
 
-typedef struct scan_lane scan_lane;
+/* A lane of 16 places: where its two bytes are, what the window has there, each byte four times;
+   how often a lane of the window's size, and one of 64, tells something, where it ends here. */
+typedef struct {
+    int64_t at;
+    uint32_t high[2], low[2], seen[2], near, far;
+    int64_t ends;
+} scan_lane;
 
 /* A diagonal with others within reach: where it stands in a row; the first of those within reach in
    a row and in the list of linked ones; how many they are, itself among them; their weights. */
@@ -43,25 +48,31 @@ typedef struct {
     int64_t at, first, listed, n, g;
 } reach;
 
+/* Arrays of a thread's scratch space: of what, their name, how many. */
+#define RECALL_ARRAYS(X)                                                                           \
+    X(double, states, S) X(double, next_states, S) X(double, filtered, 2 * L) /* of the chain */   \
+    X(uint64_t, counts, words) /* mismatches, four lanes to a word */                              \
+    X(uint64_t, table, table_slots(find_budget(s, 64))) /* met diagonals, a hash table */          \
+    X(scan_lane, plan, words * 4) /* of one shift */                                               \
+    /* Of a block, and where each place is in them: recall_sift.h. */                              \
+    X(uint8_t, rows_of_bases, s->sparse >= 0 ? sift_bytes(L) : 0)                                  \
+    X(int32_t, sifted, s->sparse >= 0 ? 2 * sift_places(L) : 0)                                    \
+    X(int64_t, seeds, L) X(double, odds, s->most + 8)                                              \
+    X(int64_t, diagonals, D) /* of strand 0, then of strand 1 */                                   \
+    X(vd, likely, L * 5) /* of a strand */                                                         \
+    X(uint8_t, sources, L * D)                                                                     \
+    X(vd, rows, held) X(vd, marks, (L / PLACES_HELD + 1) * D) /* of the forward pass */            \
+    X(double, background, L) X(double, total, L) X(vd, now, D) X(vd, passed, D)                    \
+    X(reach, linked, D) /* (n_linked) */                                                           \
+    X(double, pair_g, D * (2 * REACH + 1))
+#define DECLARE_ARRAY(type, name, count) type *name;
+/* Cut off the scratch space, in whole lines of the cache. */
+#define CUT_ARRAY(type, name, count) o->name = recall_cut(&space, (count) * (int64_t)sizeof(type));
+
 typedef struct {
     strand strands[2];
-    double *states, *next_states, *filtered; /* of the chain */
-    uint64_t *counts;                        /* mismatches, four lanes to a word */
-    uint64_t *table;                         /* diagonals that were met, a hash table */
     scored_diagonal *heap[2]; /* of each strand */
-    scan_lane *plan; /* of one shift */
-    uint8_t *rows_of_bases; /* of a block, and where each place is in them: recall_sift.h */
-    int32_t *sifted;
-    int64_t *seeds;
-    double *odds;
-    int64_t *diagonals; /* of strand 0, then of strand 1 */
-    vd *likely;         /* (L, 5), of a strand */
-    uint8_t *sources;   /* (L, D) */
-    vd *rows, *marks;   /* of the forward pass */
-    double *background, *total; /* (L) */
-    vd *now, *passed;
-    reach *linked; /* (n_linked) */
-    double *pair_g;
+    RECALL_ARRAYS(DECLARE_ARRAY)
     int64_t n_linked;
     const uint32_t *filled; /* of the text, shared: see recall_scan.h */
 } recall_space;
@@ -87,7 +98,6 @@ static inline int64_t stretch_places(int64_t L, int64_t D) {
     return places < L ? places : L;
 }
 
-/* Cut `bytes` off the scratch space, in whole lines of the cache. */
 static inline void *recall_cut(uintptr_t *space, int64_t bytes) {
     void *cut = (void *)*space;
     *space += (uintptr_t)(bytes + 63) / 64 * 64;
@@ -104,6 +114,7 @@ static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t spa
     held = held > STATES_HELD ? held : STATES_HELD;
     for (int strand_ = 0; strand_ < 2; strand_++) {
         strand *w = o->strands + strand_;
+        o->heap[strand_] = recall_cut(&space, s->most * (int64_t)sizeof(scored_diagonal));
         w->words = words;
         w->codes = recall_cut(&space, L), w->tells = recall_cut(&space, L);
         w->evidence = recall_cut(&space, L * 8);
@@ -114,28 +125,7 @@ static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t spa
             w->lanes[shift] = recall_cut(&space, words * 8);
         }
     }
-    o->states = recall_cut(&space, S * 8), o->next_states = recall_cut(&space, S * 8);
-    o->filtered = recall_cut(&space, 2 * L * 8);
-    o->counts = recall_cut(&space, words * 8);
-    o->table = recall_cut(&space, table_slots(find_budget(s, 64)) * 8);
-    for (int strand_ = 0; strand_ < 2; strand_++)
-        o->heap[strand_] = recall_cut(&space, s->most * (int64_t)sizeof(scored_diagonal));
-    o->plan = recall_cut(&space, words * 4 * SCAN_LANE_BYTES);
-    o->rows_of_bases = recall_cut(&space, s->sparse >= 0 ? sift_bytes(L) : 0);
-    o->sifted = recall_cut(&space, s->sparse >= 0 ? sift_places(L) * 8 : 0);
-    o->seeds = recall_cut(&space, L * 8);
-    o->odds = recall_cut(&space, (s->most + 8) * 8);
-    o->diagonals = recall_cut(&space, D * 8);
-    o->likely = recall_cut(&space, L * 5 * (int64_t)sizeof(vd));
-    o->sources = recall_cut(&space, L * D);
-    o->rows = recall_cut(&space, held * (int64_t)sizeof(vd));
-    o->marks = recall_cut(&space, (L / PLACES_HELD + 1) * D * (int64_t)sizeof(vd));
-    o->background = recall_cut(&space, L * 8);
-    o->total = recall_cut(&space, L * 8);
-    o->now = recall_cut(&space, D * (int64_t)sizeof(vd));
-    o->passed = recall_cut(&space, D * (int64_t)sizeof(vd));
-    o->linked = recall_cut(&space, D * (int64_t)sizeof(reach));
-    o->pair_g = recall_cut(&space, D * (2 * REACH + 1) * 8);
+    RECALL_ARRAYS(CUT_ARRAY)
     return space;
 }
 

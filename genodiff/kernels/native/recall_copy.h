@@ -133,7 +133,6 @@ typedef struct {
     uint32_t *filled;
 } recall_job;
 
-/* With `find`, the diagonals and the evidence are all that is asked for. */
 static void recall_task(const void *args, int64_t b, void *own, int find) {
     const recall_job *job = args;
     const recall_args *s = job->s;
@@ -164,14 +163,13 @@ static void recall_task(const void *args, int64_t b, void *own, int find) {
     int64_t D = fill_up(counts[0]) + fill_up(counts[1]);
     if (!D || find) return;
     read_sources(s, &o, without, counts, D);
-    o.n_linked = 0;
-    int64_t g_end = list_links(s, &o, o.diagonals, counts[0], 0, 0);
-    list_links(s, &o, o.diagonals + counts[0], counts[1], fill_up(counts[0]), g_end);
+    list_links(s, &o, counts);
     write_likely(s, x, evidence, o.likely);
     recall_copies(s, &o, s->loci[b], D, w0, copy);
 }
 
-static int recall_run(const recall_args *s, int find, int threads) {
+/* With `find`, the diagonals and the evidence are all that is asked for. */
+int genodiff_recall(const recall_args *s, int find, int threads) {
     recall_space nowhere;
     recall_job job = {s, 0};
     size_t bytes = recall_lay(s, &nowhere, 0);
@@ -184,8 +182,8 @@ static int recall_run(const recall_args *s, int find, int threads) {
     return failed;
 }
 
-/* The table of k-mers: words counted into start[word + 1], or their places filled into `at`. A task
-   has the words from one number to another, so no two tasks write the same place. */
+/* The table of k-mers: words counted into start[word + 1] or, with `fill`, their places filled into
+   `at`. A task has the words from one number to another, so no two tasks write the same place. */
 static void kmers_task(const void *args, int64_t piece, void *own, int fill) {
     const kmers_args *s = args;
     uint64_t all = (uint64_t)1 << (2 * s->k), from = all * piece / s->pieces,
@@ -203,7 +201,7 @@ static void kmers_task(const void *args, int64_t piece, void *own, int fill) {
     }
 }
 
-static int kmers_run(const kmers_args *s, int fill, int threads) {
+int genodiff_kmers(const kmers_args *s, int fill, int threads) {
     size_t words = ((size_t)1 << (2 * s->k)) / s->pieces + 1;
     return tasks_run(kmers_task, s, s->pieces, fill ? words * 4 : 0, fill, threads);
 }

@@ -64,32 +64,36 @@ static void read_sources(const recall_args *s, recall_space *o, const int64_t *w
     }
 }
 
-/* Those of a strand that have others within reach, into `linked`, and for each of these the first
-   within reach (its place in `linked` and in a row), how many, and shift times g of their distances:
-   0 for itself. Returns where g ends. */
-static int64_t list_links(const recall_args *s, recall_space *o, const int64_t *diagonals,
-                          int64_t n, int64_t row, int64_t g_end) {
+/* Those that have others of their strand within reach, into `linked`, and for each of these the
+   first within reach (its place in `linked` and in a row), how many, and shift times g of their
+   distances: 0 for itself. */
+static void list_links(const recall_args *s, recall_space *o, const int64_t *counts) {
     double scale = 0;
     for (int j = 1; j <= REACH; j++) scale += 2.0 / j;
-    int64_t first = 0, last = 0, begun = o->n_linked;
-    for (int64_t m = 0; m < n; m++) {
-        while (diagonals[m] - diagonals[first] > REACH) first++;
-        while (last < n && diagonals[last] - diagonals[m] <= REACH) last++;
-        if (last - first == 1) continue;
-        /* Whatever is within reach of one that is linked is linked itself, so it is listed, too. */
-        reach *link = o->linked + o->n_linked++;
-        *link = (reach){.at = row + m, .first = row + first, .n = last - first, .g = g_end};
-        for (int64_t j = first; j < last; j++) {
-            int64_t far = diagonals[j] - diagonals[m];
-            o->pair_g[g_end++] = far ? s->chances[2] / (scale * (far < 0 ? -far : far)) : 0;
+    int64_t g_end = 0;
+    o->n_linked = 0;
+    for (int strand_ = 0; strand_ < 2; strand_++) {
+        const int64_t *diagonals = o->diagonals + (strand_ ? counts[0] : 0);
+        int64_t first = 0, last = 0, begun = o->n_linked, n = counts[strand_],
+                row = strand_ ? fill_up(counts[0]) : 0;
+        for (int64_t m = 0; m < n; m++) {
+            while (diagonals[m] - diagonals[first] > REACH) first++;
+            while (last < n && diagonals[last] - diagonals[m] <= REACH) last++;
+            if (last - first == 1) continue;
+            /* Whatever is within reach of one that is linked is linked itself, so it is listed, too. */
+            reach *link = o->linked + o->n_linked++;
+            *link = (reach){.at = row + m, .first = row + first, .n = last - first, .g = g_end};
+            for (int64_t j = first; j < last; j++) {
+                int64_t far = llabs(diagonals[j] - diagonals[m]);
+                o->pair_g[g_end++] = far ? s->chances[2] / (scale * far) : 0;
+            }
+        }
+        int64_t listed = begun; /* where `first` stands in the list */
+        for (int64_t p = begun; p < o->n_linked; p++) {
+            while (o->linked[listed].at < o->linked[p].first) listed++;
+            o->linked[p].listed = listed;
         }
     }
-    int64_t listed = begun; /* where `first` stands in the list */
-    for (int64_t p = begun; p < o->n_linked; p++) {
-        while (o->linked[listed].at < o->linked[p].first) listed++;
-        o->linked[p].listed = listed;
-    }
-    return g_end;
 }
 
 /* Σ_j g_j from_j. */

@@ -68,15 +68,6 @@ static inline vb b_count(vb a, vb b) {
 #endif
 }
 
-/* A lane of 16 places: where its two bytes are, what the window has there, each byte four times;
-   how often a lane of the window's size, and one of 64, tells something, where it ends here. */
-struct scan_lane {
-    int64_t at;
-    uint32_t high[2], low[2], seen[2], near, far;
-    int64_t ends;
-};
-_Static_assert(sizeof(scan_lane) == SCAN_LANE_BYTES, "the scratch space of plans");
-
 /* The lanes at a shift that tell something, into `out`; returns how many. */
 static int64_t scan_plan(const strand *w, int shift, scan_lane *out) {
     const int16_t *lanes = w->lanes[shift];

@@ -79,12 +79,15 @@ INLINE vq sift_group(const uint8_t *rows, const int32_t *at, int64_t n, int64_t 
 }
 
 /* Where the bits of the informative places stand in the rows, the last group filled up to whole
-   eights with a row of zeros. */
-static void sift_plan(const recall_args *s, const strand *w, int32_t *at) {
-    int64_t row = sift_row(s->L), n = 0;
+   eights with a row of zeros. Returns how many are informative. */
+static int64_t sift_plan(const recall_args *s, const uint8_t *codes, const uint8_t *tells,
+                         uint8_t *rows, int32_t *at) {
+    int64_t row = sift_row(s->L), zeros = (3 + 4 * 8) * row, n = 0;
+    memset(rows + zeros, 0, row);
     for (int64_t i = 0; i < s->L; i++)
-        if (w->tells[i]) at[n++] = (int32_t)((3 + 8 * w->codes[i] + (i & 7)) * row + (i >> 3));
-    while (n & 7) at[n++] = (int32_t)((3 + 4 * 8) * row);
+        if (tells[i]) at[n++] = (int32_t)((3 + 8 * codes[i] + (i & 7)) * row + (i >> 3));
+    for (int64_t end = n; end & 7; end++) at[end] = (int32_t)zeros;
+    return n;
 }
 
 /* Both strands of a window, `k` and the next, on each block of the text. */
@@ -93,8 +96,7 @@ static void sift_all(seeker *k) {
     uint8_t *rows = k->o->rows_of_bases;
     int32_t *at[2] = {k->o->sifted, k->o->sifted + sift_places(s->L)};
     int64_t n = k->w->informative, groups = n / SIFT_GROUP > 1 ? n / SIFT_GROUP : 1;
-    memset(rows + (3 + 4 * 8) * sift_row(s->L), 0, sift_row(s->L));
-    for (int of = 0; of < 2; of++) sift_plan(s, k[of].w, at[of]);
+    for (int of = 0; of < 2; of++) sift_plan(s, k[of].w->codes, k[of].w->tells, rows, at[of]);
     for (int64_t d = -((s->L + 6) / 8 * 8); d < s->size; d += SIFTED) {
         sift_prepare(s, rows, d);
         for (int of = 0; of < 2; of++)

@@ -79,7 +79,6 @@ static void sampled_deal(const sampled_args *s, int64_t *next) {
 }
 
 static void sampled_task(const void *args, int64_t piece, void *own, int backward) {
-    (void)backward;
     const sampled_args *s = args;
     int64_t begin = s->totals[piece], n = s->totals[piece + 1] - begin;
     uint32_t size = (uint32_t)1 << (2 * s->k - s->piece_bits), from = (uint32_t)piece * size,
@@ -98,7 +97,8 @@ static void sampled_task(const void *args, int64_t piece, void *own, int backwar
     for (int64_t i = 0; i < n; i++) s->at[begin + next[words[i]]++] = places[i];
 }
 
-static int sampled_run(const sampled_args *s, int fill, int threads) {
+/* With `fill` the table is filled; before, the words of each piece are counted. */
+int genodiff_sampled(const sampled_args *s, int fill, int threads) {
     int64_t pieces = (int64_t)1 << s->piece_bits, most = 0;
     if (!fill) {
         sampled_count(s);

@@ -82,14 +82,12 @@ static inline void scan_set(const scan_args *s, float *to, const float *from, in
 INLINE void project(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0, int m, int64_t e,
                     int lanes, int64_t k0, const int nb) {
     vf row[NB_BACK], bias = s->bias ? v_load(s->bias + e, lanes) : v_splat(0.0f);
-#pragma GCC unroll 16
-    for (int k = 0; k < nb; k++) row[k] = v_load(s->w + (k0 + k) * s->E + e, lanes);
+    UNROLLED(k, nb) row[k] = v_load(s->w + (k0 + k) * s->E + e, lanes);
     int64_t r_l = s->reverse ? -s->r_l : s->r_l;
     const float *r = s->r + b * s->r_b + at(s, t0) * s->r_l + k0;
     for (int i = 0; i < m; i++) {
         vf d = k0 ? w->dt[i] : bias;
-#pragma GCC unroll 16
-        for (int k = 0; k < nb; k++) d += row[k] * r[k];
+        UNROLLED(k, nb) d += row[k] * r[k];
         w->dt[i] = d;
         r += r_l;
     }
@@ -161,8 +159,7 @@ INLINE void pass_fwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0,
                      int64_t e, int lanes, int64_t n0, const int nb, float *state, const int tame,
                      const int keep) {
     vf h[NB_MOST], A2[NB_MOST], pair[NB_MOST];
-#pragma GCC unroll 16
-    for (int n = 0; n < nb; n++) {
+    UNROLLED(n, nb) {
         h[n] = v_load(state + (n0 + n) * s->E + e, lanes);
         /* exp(dt A) = 2^(dt A2) with A2 = A log2 e: 2^x is cheaper. */
         A2[n] = v_load(s->A + (n0 + n) * s->E + e, lanes) * 1.44269504088896f;
@@ -172,8 +169,7 @@ INLINE void pass_fwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0,
                 *C = s->C + b * s->C_b + at(s, t0) * s->C_l + n0;
     for (int i = 0, r = 0; i < m; r++) {
         /* The state before a block, or before a pair of them. */
-#pragma GCC unroll 16
-        for (int n = 0; n < nb; n++) {
+        UNROLLED(n, nb) {
             if (r && s->streams == 1) h[n] = v_splat(0.0f);
             else if (r & 1) h[n] = pair[n];
             else if (run < m) pair[n] = h[n];
@@ -184,8 +180,7 @@ INLINE void pass_fwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0,
                before it in its sum. */
             vf dt = w->dt[i], dtu = w->dtu[i], y = keep ? v_splat(0.0f) : w->y[i],
                y2 = v_splat(0.0f);
-#pragma GCC unroll 16
-            for (int n = 0; n < nb; n++) {
+            UNROLLED(n, nb) {
                 vf a = tame ? v_tame_exp2(dt * A2[n]) : v_exp2(dt * A2[n]);
                 h[n] = a * h[n] + dtu * B[n];
                 if (keep) {
@@ -200,8 +195,7 @@ INLINE void pass_fwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0,
         }
     }
     if (!keep)
-#pragma GCC unroll 16
-        for (int n = 0; n < nb; n++) v_store(state + (n0 + n) * s->E + e, h[n], lanes);
+        UNROLLED(n, nb) v_store(state + (n0 + n) * s->E + e, h[n], lanes);
 }
 
 /* The scan of the g-th group of channels of row b. `state` (N, E) is the thread's own, and not in

@@ -13,8 +13,7 @@ INLINE void project_back(const scan_args *s, const scan_scratch *w, int64_t b, i
                          int64_t e, int lanes, int64_t k0, const int nb, vf *dr, int stride,
                          float *dw) {
     vf row[NB_BACK], grow[NB_BACK];
-#pragma GCC unroll 16
-    for (int k = 0; k < nb; k++) {
+    UNROLLED(k, nb) {
         row[k] = v_load(s->w + (k0 + k) * s->E + e, lanes);
         grow[k] = v_splat(0.0f);
     }
@@ -22,8 +21,7 @@ INLINE void project_back(const scan_args *s, const scan_scratch *w, int64_t b, i
     const float *r = s->r + b * s->r_b + at(s, t0) * s->r_l + k0;
     for (int i = 0; i < m; i++) {
         vf g = w->gdt[i], v[NB_BACK];
-#pragma GCC unroll 16
-        for (int k = 0; k < nb; k++) {
+        UNROLLED(k, nb) {
             grow[k] += g * r[k];
             v[k] = g * row[k];
             FOLD(v, k)
@@ -33,8 +31,7 @@ INLINE void project_back(const scan_args *s, const scan_scratch *w, int64_t b, i
         dr[i * stride] += v[nb - 1];
         r += r_l;
     }
-#pragma GCC unroll 16
-    for (int k = 0; k < nb; k++) {
+    UNROLLED(k, nb) {
         float *to = dw + (k0 + k) * s->E + e;
         v_store(to, v_load(to, lanes) + grow[k], lanes);
     }
@@ -49,8 +46,7 @@ INLINE void pass_bwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0,
     /* With `keep` the state is not written, so the cast is safe. */
     pass_fwd(s, w, b, t0, m, run, e, lanes, n0, nb, (float *)start, tame, 1);
     vf pair[NB_BACK], g[NB_BACK], A[NB_BACK], gA[NB_BACK];
-#pragma GCC unroll 16
-    for (int n = 0; n < nb; n++) {
+    UNROLLED(n, nb) {
         g[n] = v_load(adjoint + (n0 + n) * s->E + e, lanes);
         gA[n] = v_splat(0.0f);
         A[n] = v_load(s->A + (n0 + n) * s->E + e, lanes);
@@ -62,8 +58,7 @@ INLINE void pass_bwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0,
         int first = run < m && s->streams == 2 && !(r & 1);
         /* Nothing follows the end of a block, or of the first of a pair, whose own start follows. */
         if (first || (run < m && s->streams == 1))
-#pragma GCC unroll 16
-            for (int n = 0; n < nb; n++) {
+            UNROLLED(n, nb) {
                 pair[n] = g[n];
                 g[n] = v_splat(0.0f);
             }
@@ -71,8 +66,7 @@ INLINE void pass_bwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0,
             vf dt = w->dt[i], dtu = w->dtu[i], gy = w->gy[i], sB = v_splat(0.0f),
                sA = v_splat(0.0f);
             vf vB[NB_BACK], vC[NB_BACK];
-#pragma GCC unroll 16
-            for (int n = 0; n < nb; n++) {
+            UNROLLED(n, nb) {
                 g[n] += gy * C[n]; /* g was exp(dt_{t+1} A) g_{t+1} */
                 vC[n] = gy * w->h[i + r + 1][n];
                 vB[n] = dtu * g[n];
@@ -93,11 +87,9 @@ INLINE void pass_bwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0,
             C -= C_l;
         }
         if (first)
-#pragma GCC unroll 16
-            for (int n = 0; n < nb; n++) g[n] += pair[n];
+            UNROLLED(n, nb) g[n] += pair[n];
     }
-#pragma GCC unroll 16
-    for (int n = 0; n < nb; n++) {
+    UNROLLED(n, nb) {
         v_store(adjoint + (n0 + n) * s->E + e, g[n], lanes);
         float *to = dA + (n0 + n) * s->E + e;
         v_store(to, v_load(to, lanes) + gA[n], lanes);
@@ -222,7 +214,7 @@ static void scan_task(const void *args, int64_t i, void *own, int backward) {
                                               state);
 }
 
-static int scan_run(const scan_args *s, int backward, int threads) {
+int genodiff_scan(const scan_args *s, int backward, int threads) {
     size_t bytes = scan_bytes(s, backward) + (size_t)s->streams * s->N * s->E * sizeof(float);
     return tasks_run(scan_task, s, s->batch * scan_groups(s), bytes, backward, threads);
 }

@@ -1,6 +1,6 @@
 /* Maximal scoring segments of a row of scores: `genodiff/memory/segments.py` has the definition. */
 
-static int segments_run(const segments_args *s) {
+int genodiff_segments(const segments_args *s, int backward, int threads) {
     int64_t found = 0, first = -1, last = 0;
     double sum = 0, best = 0;
     for (int64_t i = 0; i <= s->n; i++) {

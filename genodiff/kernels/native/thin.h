@@ -23,29 +23,22 @@ INLINE void thin_tile(const thin_args *s, int64_t m, int64_t n, int lanes, const
                       const int wide) {
     vf sum[TILE][THREE];
     const float *a = s->a + m * s->a_m, *w = s->w + n;
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 3
-        for (int v = 0; v < wide; v++)
+    UNROLLED(i, rows)
+        UNROLLED(v, wide)
             sum[i][v] = s->init ? v_load(s->init + (m + i) * s->init_m + n + v * W,
                                          v < wide - 1 ? W : lanes)
                                 : v_splat(0.0f);
     /* Each row of w is read once for all rows of the tile; an element of a goes to all lanes. */
     for (int64_t k = 0; k < s->K; k++) {
         vf row[THREE];
-#pragma GCC unroll 3
-        for (int v = 0; v < wide; v++) row[v] = v_load(w + v * W, v < wide - 1 ? W : lanes);
-#pragma GCC unroll 8
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 3
-            for (int v = 0; v < wide; v++) sum[i][v] += row[v] * a[i * s->a_m];
+        UNROLLED(v, wide) row[v] = v_load(w + v * W, v < wide - 1 ? W : lanes);
+        UNROLLED(i, rows)
+            UNROLLED(v, wide) sum[i][v] += row[v] * a[i * s->a_m];
         a += s->a_k;
         w += s->w_k;
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 3
-        for (int v = 0; v < wide; v++)
+    UNROLLED(i, rows)
+        UNROLLED(v, wide)
             v_store(s->out + (m + i) * s->out_m + n + v * W, sum[i][v], v < wide - 1 ? W : lanes);
 }
 

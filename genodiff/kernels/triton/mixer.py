@@ -13,7 +13,6 @@ Both directions go through each kernel together, as two groups of rows. Half as 
 the machine twice as well.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.direction import ScanInputs, split_weights
+from genodiff.kernels.direction import MixerInputs, ScanInputs, split_weights, want_gradient
 from genodiff.kernels.triton.launch import kernels, use_device
 from genodiff.kernels.triton.scan import compute_states, pack_channels, scan_backward, scan_forward
 from genodiff.kernels.triton.weights import (
@@ -105,25 +104,11 @@ def conv_backward(
     return dw
 
 
-def triton_mixer(
-    h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Sequence[Tensor | None], recompute: bool = False,
-) -> Tensor:  # fmt: skip
-    """As `mixer`, for tensors that the kernels can take; `weights` is from `join_weights`."""
-    inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
-    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    out: Tensor = _Mixer.apply(
-        h,
-        in_weight,
-        in_bias,
-        out_weight,
-        mask,
-        reverse,
-        keep,
-        recompute,
-        compute_dtype(h),
-        *weights,
-    )
+def triton_mixer(*given: Any) -> Tensor:
+    """As `mixer`, of `MixerInputs` that the kernels can take."""
+    x = MixerInputs(*given)
+    keep, dtype = want_gradient(*x.tensors), compute_dtype(x.h)
+    out: Tensor = _Mixer.apply(*x[:6], keep, x.recompute, dtype, *x.weights)
     return out
 
 

@@ -8,14 +8,14 @@ the same inputs give the same bits.
 """
 
 from math import e, log2
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.direction import ScanInputs
+from genodiff.kernels.direction import ScanInputs, want_gradient
 from genodiff.kernels.triton.launch import CHOICES, kernels, next_power_of_2, use_device
 
 _OF_CHAIN = ("E", "EXACT", "ASM", "T", "BE", "num_warps")
@@ -99,23 +99,6 @@ class _ScanLaunch:
         )
 
 
-class Gradients(NamedTuple):
-    """The gradients of `ScanInputs`, in their dtypes.
-
-    `h0` is (B, N, E). Those of A (B, segments, N, E), D and bias (B, segments, E) are float32, to
-    be summed over the segments and rows of each group.
-    """
-
-    u: Tensor
-    delta: Tensor
-    A: Tensor
-    B: Tensor
-    C: Tensor
-    D: Tensor
-    bias: Tensor
-    h0: Tensor
-
-
 def scan_forward(
     x: ScanInputs, *, softplus: bool, reverse: bool, keep: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -175,9 +158,11 @@ def scan_backward(
     gy: Tensor, x: ScanInputs, kept: Tensor, *,
     softplus: bool, reverse: bool, g_last: Tensor | None = None,
     to: tuple[Tensor, Tensor] | None = None, over: bool = False,
-) -> Gradients:  # fmt: skip
-    """The gradients of all inputs, from those of y and of the last state (B, E, N).
+) -> ScanInputs:  # fmt: skip
+    """The gradients of all inputs in their dtypes, from those of y and the last state (B, E, N).
 
+    `h0` is (B, N, E). Those of A (B, segments, N, E), D and bias (B, segments, E) are float32, to
+    be summed over the segments and rows of each group.
     Those of B and C are written `to`, where it is given. With `over` those of u and delta take the
     memory of gy and delta, which are contiguous: a program has read what it writes over.
     """
@@ -211,7 +196,7 @@ def scan_backward(
             SUMS="plain" if go.k.interpreted else go.kind["SUMS"], **go.options("scan_backward"),
         )  # fmt: skip
         dB, dC = go.unstaged(dbc, to or (torch.empty_like(B), torch.empty_like(C)))
-    return Gradients(du, ddelta, dA, dB, dC, dD, dbias, carry[:, 0])
+    return ScanInputs(du, ddelta, dA, dB, dC, dD, dbias, carry[:, 0])
 
 
 def scale_rates(A: Tensor) -> Tensor:
@@ -267,7 +252,5 @@ def triton_scan(
     y is in the dtype of u, the state after the last step in float32.
     """
     timed = (u, delta, A, B, C, D, delta_bias)
-    # Under `no_grad` inputs that ask for gradients have none.
-    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (*timed, h0))
-    y, last = _Scan.apply(delta_softplus, reverse, keep, *timed, h0)
+    y, last = _Scan.apply(delta_softplus, reverse, want_gradient(*timed, h0), *timed, h0)
     return y if z is None else y * F.silu(z), last

@@ -99,6 +99,8 @@ _EXCHANGES: tl.constexpr = tl.constexpr(_exchanges())
 # Operands of inline PTX: 16 results, then the 16 registers of one tile or of two.
 _TWO_TILES: tl.constexpr = tl.constexpr(",".join(["=r"] * 16 + ["f"] * 32))
 _TURN: tl.constexpr = tl.constexpr("\n".join(f"mov.b32 ${i}, ${31 - i};" for i in range(16)))
+_FETCH_L1: tl.constexpr = tl.constexpr("prefetch.global.L1 [$1]; mov.b32 $0, 0;")
+_FETCH_L2: tl.constexpr = tl.constexpr("prefetch.global.L2 [$1]; mov.b32 $0, 0;")
 _ONE_TILE: tl.constexpr = tl.constexpr(",".join(["=f"] * 16 + ["f"] * 16))
 
 
@@ -197,14 +199,8 @@ def sum_quarters(p, SUMS: tl.constexpr):
     Register i < 4 of lane l has step 4 (l%4) + i of the group l/4. SUMS is "tf32", or "split" for
     products of full precision.
     """
-    if SUMS == "tf32":
-        return tl.inline_asm_elementwise(
-            _QUARTERS, _ONE_TILE, [p], dtype=tl.float32, is_pure=True, pack=16
-        )
-    else:
-        return tl.inline_asm_elementwise(
-            _EXACT_QUARTERS, _ONE_TILE, [p], dtype=tl.float32, is_pure=True, pack=16
-        )
+    asm: tl.constexpr = _QUARTERS if SUMS == "tf32" else _EXACT_QUARTERS
+    return tl.inline_asm_elementwise(asm, _ONE_TILE, [p], dtype=tl.float32, is_pure=True, pack=16)
 
 
 @triton.jit
@@ -267,16 +263,8 @@ def fetch(at, CACHE: tl.constexpr):
 
     That takes sectors of 32 bytes, so a lane asks for one of its own. All pointers must be valid.
     """
-    if CACHE == "L1":
-        tl.inline_asm_elementwise(
-            "prefetch.global.L1 [$1]; mov.b32 $0, 0;", "=r,l", [at.to(tl.int64)], dtype=tl.int32,
-            is_pure=False, pack=1,
-        )  # fmt: skip
-    else:
-        tl.inline_asm_elementwise(
-            "prefetch.global.L2 [$1]; mov.b32 $0, 0;", "=r,l", [at.to(tl.int64)], dtype=tl.int32,
-            is_pure=False, pack=1,
-        )  # fmt: skip
+    asm: tl.constexpr = _FETCH_L1 if CACHE == "L1" else _FETCH_L2
+    tl.inline_asm_elementwise(asm, "=r,l", [at.to(tl.int64)], dtype=tl.int32, is_pure=False, pack=1)
 
 
 @triton.jit

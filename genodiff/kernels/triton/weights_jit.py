@@ -42,6 +42,29 @@ def _copy_rates(x, to, E, F, N: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 @no_type_check
+def _pack_direction(
+    part, conv_, conv_bias_, A_, D_, bias_, x_, dt_, conv, conv_bias, A2, D, bias, x, dt, E, F, P,
+    R, N: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One of the seven parts of a direction, into the place of that direction."""
+    if part == 0:
+        _copy(conv_, conv, 1, E * K, F * K, BLOCK)
+    elif part == 1:
+        _copy(conv_bias_, conv_bias, 1, E, F, BLOCK)
+    elif part == 2:
+        _copy_rates(A_, A2, E, F, N, BLOCK)
+    elif part == 3:
+        _copy(D_, D, 1, E, F, BLOCK)
+    elif part == 4:
+        _copy(bias_, bias, 1, E, F, BLOCK)
+    elif part == 5:
+        _copy(x_, x, P, E, F, BLOCK)
+    else:
+        _copy(dt_, dt, 1, E * R, F * R, BLOCK)
+
+
+@triton.jit
+@no_type_check
 def pack_weights(
     conv_0, conv_bias_0, A_0, D_0, bias_0, x_0, dt_0, conv_1, conv_bias_1, A_1, D_1, bias_1, x_1,
     dt_1, w_in, w_out, conv, conv_bias, A2, D, bias, x, dt, w_in_to, w_out_to, E, F, width, P, R,
@@ -61,34 +84,17 @@ def pack_weights(
     elif part == 1:
         if CONVERTED:
             _copy(w_out, w_out_to, width, E, F, BLOCK)
-    elif part == 2:
-        _copy(conv_0, conv, 1, E * K, F * K, BLOCK)
-    elif part == 3:
-        _copy(conv_bias_0, conv_bias, 1, E, F, BLOCK)
-    elif part == 4:
-        _copy_rates(A_0, A2, E, F, N, BLOCK)
-    elif part == 5:
-        _copy(D_0, D, 1, E, F, BLOCK)
-    elif part == 6:
-        _copy(bias_0, bias, 1, E, F, BLOCK)
-    elif part == 7:
-        _copy(x_0, x, P, E, F, BLOCK)
-    elif part == 8:
-        _copy(dt_0, dt, 1, E * R, F * R, BLOCK)
-    elif part == 9:
-        _copy(conv_1, conv + F * K, 1, E * K, F * K, BLOCK)
-    elif part == 10:
-        _copy(conv_bias_1, conv_bias + F, 1, E, F, BLOCK)
-    elif part == 11:
-        _copy_rates(A_1, A2 + F * N, E, F, N, BLOCK)
-    elif part == 12:
-        _copy(D_1, D + F, 1, E, F, BLOCK)
-    elif part == 13:
-        _copy(bias_1, bias + F, 1, E, F, BLOCK)
-    elif part == 14:
-        _copy(x_1, x + P * F, P, E, F, BLOCK)
+    elif part < 9:
+        _pack_direction(
+            part - 2, conv_0, conv_bias_0, A_0, D_0, bias_0, x_0, dt_0, conv, conv_bias, A2, D,
+            bias, x, dt, E, F, P, R, N, K, BLOCK,
+        )  # fmt: skip
     else:
-        _copy(dt_1, dt + F * R, 1, E * R, F * R, BLOCK)
+        _pack_direction(
+            part - 9, conv_1, conv_bias_1, A_1, D_1, bias_1, x_1, dt_1, conv + F * K,
+            conv_bias + F, A2 + F * N, D + F, bias + F, x + P * F, dt + F * R, E, F, P, R, N, K,
+            BLOCK,
+        )  # fmt: skip
 
 
 @triton.jit
