@@ -47,7 +47,6 @@ SHARED_CLASS_NAMES = {
     "_Scan": ({"kernels"}, "one operation, an autograd function for each implementation"),
     "_Conv": ({"kernels"}, "one operation, an autograd function for each implementation"),
     "_Linear": ({"kernels"}, "one operation, an autograd function for each implementation"),
-    "_RMSNorm": ({"kernels"}, "one operation, an autograd function for each implementation"),
     "_Projected": ({"kernels"}, "what a mixer computes before its scans, in C and in Triton"),
     "_Mixer": ({"kernels"}, "one operation, an autograd function for each implementation"),
 }

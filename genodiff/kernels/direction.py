@@ -322,7 +322,8 @@ def gate_backward(
     weight: Float[Tensor, "D E"] | None = None,
 ) -> tuple[Float[Tensor, "T E"], Float[Tensor, "D E"] | None]:
     """The gradients of y and of the weight; that of z is written to `dz`."""
-    gy, part, piece = torch.empty_like(y), None, library.PIECE
+    gy, piece = torch.empty_like(y), library.PIECE
+    part: Tensor | None = None
     if weight is not None:
         weight, piece = weight.contiguous(), library.rows_per_task(library.SUM_PIECE, len(y))
         part = y.new_empty(-(-len(y) // piece), *weight.shape)

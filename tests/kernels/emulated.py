@@ -193,10 +193,10 @@ def main() -> None:
     emulated = SimpleNamespace(**every, interpreted=False, T=16, BE=32)
     for module in (mixer, norm, scan, weights):
         module.kernels = lambda: emulated  # type: ignore[assignment]
+    pinned, split = dict(scan.CHOICES), {"split_below": 10**6, "split_into": 64, "least_tiles": 1}
     for name in sys.argv[1:]:
         p = PROBLEMS[name]
-        if p.get("split"):
-            scan.CHOICES.update(split_below=10**6, split_into=64, least_tiles=1)
+        scan.CHOICES.update(split if p.get("split") else pinned)
         generator = torch.Generator().manual_seed(1)
 
         def normal(*shape: int, generator: torch.Generator = generator) -> Tensor:

@@ -35,7 +35,7 @@ class Memory:
         for storage in (x.untyped_storage() for x in tensors):
             start, size = storage.data_ptr(), storage.nbytes()
             if size:
-                data = np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8)
+                data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(start))
                 self.spans.append((start, start + size, data))
 
     def view(self, addresses: Array, bytes_: int) -> tuple[Array, Array]:
@@ -236,8 +236,8 @@ class Warp:
             for i, part in enumerate(x[0].strip("{} ").split(",")):
                 self.put(part, bits[:, i])
         elif op == "mov" and x[1].startswith("{"):
-            half = f"b{8 * HALF[kind]().itemsize}"
-            halves = [self.get(part, half) for part in x[1].strip("{} ").split(",")]
+            narrow = f"b{8 * HALF[kind]().itemsize}"
+            halves = [self.get(part, narrow) for part in x[1].strip("{} ").split(",")]
             self.put(x[0], np.stack(halves, 1).view(KIND[kind])[:, 0])
         elif op == "cvt":
             self.put(x[0], self._convert(parts, *x[1:]))

@@ -98,9 +98,8 @@ class Problem:
         scan = naive_scan if isinstance(scan, str) else scan
         y, state = scan(**x, delta_softplus=self.delta_softplus, reverse=self.reverse)
         gy, g_state = (g.to(device) for g in (self.gy, self.g_state))
-        grads = torch.autograd.grad(
-            (y.double() * gy).sum() + (state.double() * g_state).sum(), x.values()
-        )
+        loss = (y.double() * gy).sum() + (state.double() * g_state).sum()
+        grads = torch.autograd.grad(loss, list(x.values()))
         found = {"y": y, "state": state} | {f"d{name}": g for name, g in zip(x, grads, strict=True)}
         return {name: value.detach().double().cpu() for name, value in found.items()}
 

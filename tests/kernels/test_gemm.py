@@ -35,13 +35,8 @@ def test_the_setting_is_put_back_even_after_an_error():
     with pytest.raises(KeyError), routed_matmul():
         raise KeyError
     assert setting() == before
-
-
-def test_nothing_is_switched_when_not_asked():
-    before = setting()
-    with routed_matmul(enabled=False) as routed:
-        assert not routed
-        assert setting() == before
+    with routed_matmul(enabled=False) as routed:  # nothing is switched where it is not asked for
+        assert (routed, setting()) == (False, before)
 
 
 def test_products_stay_float32_where_they_are_routed():
@@ -71,10 +66,9 @@ def test_a_processor_that_rounds_is_found_out(monkeypatch):
     monkeypatch.setattr(gemm, "_error", lambda: 2.9e-3)
     assert not routing()[0]
     assert "3e-03" in routing()[1]
-
-
-def test_other_processors_keep_the_default(monkeypatch):
-    monkeypatch.setattr(gemm, "_is_amd", lambda: False)
+    routing.cache_clear()
+    monkeypatch.setattr(gemm, "_is_amd", lambda: False)  # others keep the default
+    monkeypatch.setattr(gemm, "_error", lambda: 0.0)
     assert not routing()[0]
 
 

@@ -79,10 +79,7 @@ y.backward(g)
     reason="needs the library, and Linux's limits",
 )
 def test_no_memory_for_scratch_space_is_an_error():
-    done = subprocess.run(
-        [sys.executable, "-c", STARVED],
-        env=os.environ | {"GENODIFF_SCAN": "native"},
-        capture_output=True,
-        text=True,
-    )
+    env = os.environ | {"GENODIFF_SCAN": "native"}
+    command = [sys.executable, "-c", STARVED]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert "MemoryError: no memory for the scratch space of the conv" in done.stderr

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,25 +26,18 @@ def test_an_install_without_a_compiler_succeeds_and_runs_in_torch(tmp_path):
         shutil.copy(ROOT / name, source)
     for name in ("genodiff", "data_recipes"):
         shutil.copytree(ROOT / name, source / name, ignore=skip)
-    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "GENODIFF_SCAN")} | {
-        "CC": "/nonexistent",
-        "OMP_NUM_THREADS": "1",
-    }
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "GENODIFF_SCAN")}
+    env |= {"CC": "/nonexistent", "OMP_NUM_THREADS": "1"}
     offline = ["-q", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
     pip = [sys.executable, "-m", "pip", "install", *offline, str(source)]
     installed = subprocess.run(pip, env=env, capture_output=True, text=True)
     assert installed.returncode == 0, installed.stderr[-2000:]
     assert not list(site.rglob("_native_*")), "something was compiled after all"
 
-    here = {
-        "cwd": tmp_path,
-        "env": env | {"PYTHONPATH": str(site)},
-        "capture_output": True,
-        "text": True,
-    }
-    doctor = subprocess.run(
-        [sys.executable, "-P", "-m", "genodiff", "doctor", "--json", "--offline"], **here
-    )  # type: ignore[call-overload]
+    env |= {"PYTHONPATH": str(site)}
+    here: Any = {"cwd": tmp_path, "env": env, "capture_output": True, "text": True}
+    python = [sys.executable, "-P", "-m"]
+    doctor = subprocess.run([*python, "genodiff", "doctor", "--json", "--offline"], **here)
     found = json.loads(doctor.stdout)
     assert found["scan"] == "torch", doctor.stdout
     (lost,) = (c for c in found["checks"] if c["name"] == "scan native")
@@ -58,6 +52,6 @@ def test_an_install_without_a_compiler_succeeds_and_runs_in_torch(tmp_path):
         str(suite / "tests/kernels" / f"test_{name}.py")
         for name in ("scan", "conv", "norm", "streaming", "library", "mixer")
     ]
-    run = [sys.executable, "-P", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
-    done = subprocess.run(run, **here)  # type: ignore[call-overload]
+    run = [*python, "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
+    done = subprocess.run(run, **here)
     assert done.returncode == 0, done.stdout[-3000:]

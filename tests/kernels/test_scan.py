@@ -38,16 +38,12 @@ def test_the_naive_scan_is_the_recurrence_written_out():
             h = list(x["h0"][b][e])
             for t in range(5):
                 dt = math.log1p(math.exp(x["delta"][b][t][e] + x["delta_bias"][e]))
-                h = [
-                    math.exp(dt * x["A"][e][n]) * h[n] + dt * x["B"][b][t][n] * x["u"][b][t][e]
-                    for n in range(2)
-                ]
+                u = x["u"][b][t][e]
+                decays = [math.exp(dt * A) for A in x["A"][e]]
+                h = [a * h[n] + dt * x["B"][b][t][n] * u for n, a in enumerate(decays)]
+                plain = sum(h[n] * x["C"][b][t][n] for n in range(2)) + x["D"][e] * u
                 z = x["z"][b][t][e]
-                wanted = (
-                    (sum(h[n] * x["C"][b][t][n] for n in range(2)) + x["D"][e] * x["u"][b][t][e])
-                    * z
-                    / (1 + math.exp(-z))
-                )
+                wanted = plain * z / (1 + math.exp(-z))
                 assert float(y[b, t, e]) == pytest.approx(wanted, rel=1e-12)
             assert state[b, e].tolist() == pytest.approx(h, rel=1e-12)
 
@@ -146,10 +142,11 @@ def test_decays_near_one_do_not_drift_over_sixteen_thousand_steps():
     for provider in PROVIDERS:
         got, last = selective_scan(**x, delta_softplus=True, return_state=True, provider=provider)
         for channels, bound in ((slice(0, 2), 1e-6), (slice(2, 4), 3e-6)):
-            for a, b in (
+            pairs = (
                 (got[:, :, channels], y[:, :, channels]),
                 (last[:, channels], state[:, channels]),
-            ):
+            )
+            for a, b in pairs:
                 assert float((a.double() - b).norm() / b.norm()) < bound, provider
 
 
@@ -157,14 +154,12 @@ def test_decays_near_one_do_not_drift_over_sixteen_thousand_steps():
 @pytest.mark.parametrize(("channels", "states"), [(1, 3), (3, 1), (1, 1), (3, 3)])
 def test_no_input_and_no_incoming_gradient_is_written_to(provider, channels, states):
     p = Problem(2, 5, channels, states, z=True, h0=True)
-    before = {name: value.clone() for name, value in p.inputs.items()} | {
-        "gy": p.gy.clone(),
-        "g_state": p.g_state.clone(),
-    }
+    flow = {"gy": p.gy, "g_state": p.g_state}
+    before = {name: value.clone() for name, value in (p.inputs | flow).items()}
     x = {name: value.requires_grad_() for name, value in p.inputs.items()}
     y, state = selective_scan(**x, delta_softplus=True, return_state=True, provider=provider)
     torch.autograd.grad((y, state), list(x.values()), (p.gy, p.g_state))
-    for name, value in (x | {"gy": p.gy, "g_state": p.g_state}).items():
+    for name, value in (x | flow).items():
         assert torch.equal(value, before[name]), name
 
 
@@ -185,19 +180,15 @@ def test_tiny_steps_keep_the_precision_of_their_gradients(provider):
 def test_slices_of_a_wider_tensor_and_expanded_gradients_are_taken_as_they_are(provider):
     p = Problem(3, 50, 6, 4, z=True)
     truth = p.solve(provider, torch.float32)
-    wide = (
-        torch.cat([p.inputs[name] for name in ("z", "u", "delta", "B", "C")], 2)
-        .float()
-        .requires_grad_()
-    )
+    wide = torch.cat([p.inputs[name] for name in ("z", "u", "delta", "B", "C")], 2).float()
+    wide.requires_grad_()
     z, u, delta, B, C = wide.split([6, 6, 6, 4, 4], 2)
     rest = {name: p.inputs[name].float() for name in ("A", "D", "delta_bias")}
     y, state = selective_scan(u, delta, rest["A"], B, C, rest["D"], z, rest["delta_bias"], True,
                               return_state=True, provider=provider)  # fmt: skip
     torch.testing.assert_close(y.double(), truth["y"], rtol=1e-5, atol=1e-6)
-    (grad,) = torch.autograd.grad(
-        (y * p.gy.float()).sum() + (state * p.g_state.float()).sum(), wide
-    )
+    loss = (y * p.gy.float()).sum() + (state * p.g_state.float()).sum()
+    (grad,) = torch.autograd.grad(loss, wide)
     wanted = torch.cat([truth[f"d{name}"] for name in ("z", "u", "delta", "B", "C")], 2)
     torch.testing.assert_close(grad.double(), wanted, rtol=1e-4, atol=1e-5)
     x = {name: value.float().requires_grad_() for name, value in p.inputs.items()}
@@ -231,9 +222,8 @@ def test_without_the_in_order_list_operation_the_bits_are_the_same(monkeypatch):
 
 
 def test_this_torch_runs_lists_in_order():
-    assert torch_scan._foreach_is_in_order(), (
-        "the torch scan is correct without, but slower: find out what changed"
-    )
+    # Without, the torch scan is correct but slower: find out what changed.
+    assert torch_scan._foreach_is_in_order()
 
 
 def test_an_empty_sequence_or_batch_gives_an_empty_output():

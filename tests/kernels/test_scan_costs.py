@@ -75,16 +75,14 @@ def test_no_tensor_of_length_times_channels_times_states_exists():
 
 
 def test_without_gradients_nothing_is_kept():
-    x = {
-        name: value.float().requires_grad_() for name, value in Problem(1, 64, 8, 16).inputs.items()
-    }
+    inputs = Problem(1, 64, 8, 16).inputs
+    x = {name: value.float().requires_grad_() for name, value in inputs.items()}
     with torch.no_grad():
         assert selective_scan(**x, delta_softplus=True, provider="torch").grad_fn is None
     length = 2**13
     made = [written(length, grad=False).made, written(2 * length, grad=False).made]
-    assert (
-        made[1] - made[0] < 5.5 * length * 8
-    )  # y and four passing tensors of its size; step sizes and states would make it 6.1
+    # y and four passing tensors of its size; step sizes and states would make it 6.1.
+    assert made[1] - made[0] < 5.5 * length * 8
 
 
 @pytest.mark.slow

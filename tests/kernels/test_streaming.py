@@ -63,11 +63,11 @@ def test_a_convolution_in_pieces_is_the_convolution_and_so_are_its_gradients(
         found: list[Tensor] = []
         for piece in pieces(cuts, 150, reverse):
             far = 150 if generous else width - 1
-            before = (
-                x[:, piece.stop : piece.stop + far]
-                if reverse
-                else x[:, max(piece.start - far, 0) : piece.start]
+            left, right = (
+                slice(max(piece.start - far, 0), piece.start),
+                slice(piece.stop, piece.stop + far),
             )
+            before = x[:, right if reverse else left]
             found.append(causal_conv1d(x[:, piece], weight, bias, reverse, before=before))
     y = torch.cat(found[::-1] if reverse else found, 1)
     torch.testing.assert_close(y, whole, rtol=0, atol=1e-6)
@@ -77,13 +77,10 @@ def test_a_convolution_in_pieces_is_the_convolution_and_so_are_its_gradients(
 def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(monkeypatch):
     if select_provider().name != "native":
         pytest.skip("the native scan is not here")
-    monkeypatch.setattr(
-        direction, "allocate_states", lambda *_: pytest.fail("made room for states")
-    )
-    x = {
-        name: value.float().requires_grad_()
-        for name, value in Problem(1, 70, 8, 4, h0=True).inputs.items()
-    }
+    fail = pytest.fail
+    monkeypatch.setattr(direction, "allocate_states", lambda *_: fail("made room for states"))
+    inputs = Problem(1, 70, 8, 4, h0=True).inputs
+    x = {name: value.float().requires_grad_() for name, value in inputs.items()}
     with torch.no_grad():
         selective_scan(**x, delta_softplus=True, return_state=True)
 

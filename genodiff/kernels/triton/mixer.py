@@ -275,6 +275,8 @@ class _Mixer(torch.autograd.Function):
             if of_bias is not None:
                 d_in_bias = dxz.sum(0, dtype=torch.float32).view(2, channels)
                 d_in_bias = d_in_bias[:, : ctx.channels].flatten().to(of_bias)
+            assert found.D is not None
+            assert found.bias is not None
             parts = WeightGradients(
                 found.A, found.D, found.bias, d_conv,
                 torch.bmm(d_projected.transpose(1, 2), s.flat),

@@ -94,4 +94,5 @@ class _AddNorm(torch.autograd.Function):
                 each, SKIP=skip is not None, TWICE=len(different) > 1, D=width, BT=BT, BD=BD,
             )  # fmt: skip
         of_x, *of_added = (found[dtype] for dtype in ctx.dtypes)
-        return of_x, *(of_added or [None]), dw.sum(0).to(weight.dtype), None
+        d_weight = dw.sum(0).to(weight.dtype)
+        return of_x, of_added[0] if of_added else None, d_weight, None

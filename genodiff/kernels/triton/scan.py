@@ -234,6 +234,9 @@ class _Scan(torch.autograd.Function):
         x = ScanInputs(*inputs)
         gy = pack_channels(gy)
         g = scan_backward(gy, _as_one_group(x), kept, **ctx.flags, g_last=g_last)
+        assert g.D is not None
+        assert g.bias is not None
+        assert g.h0 is not None
         return (
             None, None, None, g.u, g.delta, g.A.sum((0, 1)).t().to(x.A.dtype), g.B, g.C,
             None if x.D is None else g.D.sum((0, 1)).to(x.D.dtype),
