@@ -165,17 +165,15 @@ class Alphabet:
     def from_json(cls, values: dict[str, Any]) -> Self:
         """The alphabet that `to_json` wrote. Raises `CheckpointError` for impossible values."""
         try:
-            tokens, complement, targets = values["tokens"], values["complement"], values["targets"]
+            complement = values["complement"]
+            ids = ("mask_id", "pad_id", "unk_id", "padded_size")
             return cls(
                 name=str(values["name"]),
-                tokens=tuple(str(token) for token in tokens),
+                tokens=tuple(str(token) for token in values["tokens"]),
                 complement=None if complement is None else tuple(int(i) for i in complement),
-                mask_id=int(values["mask_id"]),
-                pad_id=int(values["pad_id"]),
-                unk_id=int(values["unk_id"]),
-                targets=tuple(int(i) for i in targets),
-                padded_size=int(values["padded_size"]),
+                targets=tuple(int(i) for i in values["targets"]),
                 domain=str(values["domain"]),
+                **{name: int(values[name]) for name in ids},
             )
         except (KeyError, TypeError, ValueError) as fault:
             what = f"does not describe an alphabet ({type(fault).__name__}: {fault})"
@@ -225,20 +223,7 @@ def reverse_complement(seq: str | bytes) -> str | bytes:
 
 DNA = Alphabet(
     name="dna",
-    tokens=(
-        "[CLS]",
-        "[SEP]",
-        "[BOS]",
-        "[MASK]",
-        "[PAD]",
-        "[RESERVED]",
-        "[UNK]",
-        "A",
-        "C",
-        "G",
-        "T",
-        "N",
-    ),
+    tokens=("[CLS]", "[SEP]", "[BOS]", "[MASK]", "[PAD]", "[RESERVED]", "[UNK]", *"ACGTN"),
     complement=(0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 15),
     mask_id=3,
     pad_id=4,

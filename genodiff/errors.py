@@ -6,6 +6,7 @@ This module imports nothing heavy, so that `genodiff --help` stays instant.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 _LONGEST_NAME = 80
@@ -62,7 +63,8 @@ class GenodiffError(Exception):
         super().__init__(str(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.what, self.fix, self.file, self.line, self.record)
+        place = {"file": self.file, "line": self.line, "record": self.record}
+        return partial(type(self), fix=self.fix, **place), (self.what,)
 
     def __str__(self) -> str:
         place = ""
@@ -76,17 +78,6 @@ class GenodiffError(Exception):
             place += f" (record {printable(self.record, _LONGEST_NAME)})"
         message = f"{place.lstrip()}: {printable(self.what)}" if place else printable(self.what)
         return f"{message}; {printable(self.fix)}" if self.fix else message
-
-
-def _rebuild(
-    kind: type[GenodiffError],
-    what: str,
-    fix: str | None,
-    file: str | Path | None,
-    line: int | None,
-    record: str | None,
-) -> GenodiffError:
-    return kind(what, fix=fix, file=file, line=line, record=record)
 
 
 class UsageError(GenodiffError):
@@ -123,12 +114,8 @@ class Interrupted(GenodiffError):
         super().__init__(what, fix=fix)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_interrupted, (self.what, self.signum, self.fix)
+        return partial(Interrupted, fix=self.fix), (self.what, self.signum)
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]
         return 128 + self.signum
-
-
-def _rebuild_interrupted(what: str, signum: int, fix: str | None) -> Interrupted:
-    return Interrupted(what, signum, fix=fix)

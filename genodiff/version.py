@@ -18,13 +18,9 @@ def find_git_revision() -> str | None:
         return (built.read_text(encoding="ascii").strip() if built.is_file() else "") or None
     try:
         sha, changed = (
-            subprocess.run(
-                ["git", "-C", str(root), *words],
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=True,
-            ).stdout
+            subprocess.check_output(
+                ["git", "-C", str(root), *words], stderr=subprocess.DEVNULL, text=True, timeout=10
+            )
             for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
         )
     except (OSError, subprocess.SubprocessError):

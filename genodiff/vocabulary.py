@@ -19,6 +19,12 @@ MOST_TOKENS = 1 << 24
 """Ids that a vocabulary may have: far beyond any tokenizer's, and still small beside memory."""
 
 
+_KEPT = (
+    "name n_tokens mask_id pad_id end_id start_id unk_id padded_size domain tokenizer_sha256"
+).split()
+_NUMBERS = ("n_tokens", "mask_id", "pad_id", "end_id", "unk_id", "padded_size")
+
+
 @dataclass(frozen=True)
 class Vocabulary(Alphabet):
     """The ids of a tokenizer for text: an alphabet whose tokens stand in the tokenizer's own files,
@@ -71,12 +77,7 @@ class Vocabulary(Alphabet):
         )
 
     def __post_init__(self) -> None:
-        ids = [
-            self.mask_id,
-            self.pad_id,
-            self.end_id,
-            *([] if self.start_id is None else [self.start_id]),
-        ]
+        ids = [i for i in (self.mask_id, self.pad_id, self.end_id, self.start_id) if i is not None]
         if not 2 <= self.n_tokens <= self.padded_size <= MOST_TOKENS:
             raise ValueError(
                 f"{self.n_tokens} tokens and padded_size {self.padded_size} are not between 2 "
@@ -106,40 +107,23 @@ class Vocabulary(Alphabet):
 
     def to_json(self) -> dict[str, Any]:
         """As `Alphabet.to_json`; instead of the targets, the few ids that are none."""
-        allowed = set(self.targets)
-        names = (
-            "name",
-            "n_tokens",
-            "mask_id",
-            "pad_id",
-            "end_id",
-            "start_id",
-            "unk_id",
-            "padded_size",
-            "domain",
-            "tokenizer_sha256",
-        )
-        never = [i for i in range(self.n_tokens) if i not in allowed]
-        return {name: getattr(self, name) for name in names} | {"never": never}
+        never = sorted({*range(self.n_tokens)}.difference(self.targets))
+        return {name: getattr(self, name) for name in _KEPT} | {"never": never}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """The vocabulary that `to_json` wrote. Raises `CheckpointError` for impossible values."""
         try:
-            start = values["start_id"]
             if values["domain"] != TEXT.name or int(values["n_tokens"]) > MOST_TOKENS:
                 raise ValueError(f"domain {values['domain']} with {values['n_tokens']} tokens")
+            numbers = {name: int(values[name]) for name in _NUMBERS}
+            start, never = values["start_id"], tuple(int(i) for i in values["never"])
             return cls.of(
                 str(values["name"]),
-                int(values["n_tokens"]),
-                mask_id=int(values["mask_id"]),
-                pad_id=int(values["pad_id"]),
-                end_id=int(values["end_id"]),
                 start_id=None if start is None else int(start),
-                unk_id=int(values["unk_id"]),
-                never=tuple(int(i) for i in values["never"]),
-                padded_size=int(values["padded_size"]),
+                never=never,
                 tokenizer_sha256=str(values["tokenizer_sha256"]),
+                **numbers,
             )
         except (KeyError, TypeError, ValueError) as fault:
             what = f"does not describe a vocabulary ({type(fault).__name__}: {fault})"
@@ -156,15 +140,8 @@ def _characters(name: str, letters: int, padded_size: int) -> Vocabulary:
     """One id for each letter, then the end of a document, the mask and the padding."""
     definition = hashlib.sha256(f"genodiff {name} 1".encode()).hexdigest()
     end, mask, pad = letters, letters + 1, letters + 2
-    return Vocabulary.of(
-        name,
-        letters + 3,
-        mask_id=mask,
-        pad_id=pad,
-        end_id=end,
-        tokenizer_sha256=definition,
-        padded_size=padded_size,
-    )
+    ids = {"end_id": end, "mask_id": mask, "pad_id": pad, "padded_size": padded_size}
+    return Vocabulary.of(name, letters + 3, tokenizer_sha256=definition, **ids)
 
 
 BYTES = _characters("bytes", 256, 264)

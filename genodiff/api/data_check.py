@@ -7,7 +7,7 @@ import logging
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -179,17 +179,15 @@ def _check_motifs(file: str, json: bool) -> None:
 
     motifs = read_motifs(file)
     column = min(max(len(printable(m.id)) for m in motifs), 40)
+    rows, lines = [], []
     for m in motifs:
         consensus, bits = m.consensus(), m.information_bits()
-        if json:
-            row = {"name": m.name, "id": m.id, "length": m.width, "consensus": consensus}
-            print(json_module.dumps({**row, "information_bits": round(bits, 4)}))
-            continue
+        row = {"name": m.name, "id": m.id, "length": m.width, "consensus": consensus}
+        rows.append({**row, "information_bits": round(bits, 4)})
         second = f"  {printable(m.name)}" if m.name != m.id else ""
-        print(f"{printable(m.id):<{column}} {m.width:>3} {bits:6.2f} bits  {consensus}{second}")
-    if not json:
-        print(f"{printable(file)}: sound; {format_count(len(motifs), 'motif')}")
-    sys.stdout.flush()
+        size = f"{m.width:>3} {bits:6.2f} bits"
+        lines.append(f"{printable(m.id):<{column}} {size}  {consensus}{second}")
+    _answer(file, iter(rows), json, "motif", lines=lines)
 
 
 def _check_variants(file: str, fasta: str | None, json: bool) -> None:
@@ -207,36 +205,27 @@ def _check_variants(file: str, fasta: str | None, json: bool) -> None:
 
     genome = None if fasta is None else Genome(fasta)
     survey = VariantSurvey()
-    with (
-        open_variants(file) as source,
-        tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept,
-    ):
-        for record in source.records(None if genome is None else genome.contigs):
-            if genome is None:
-                alts = [alt for alt in record.alts or (".",) if alt != "-" or source.header]
-                kinds = [judge_alt(alt) or "sequence" for alt in alts]
-                survey.records += 1
-            else:
-                record = anchor_record(record, genome) if source.header is None else record
-                found = judge_record(record, genome)
-                survey.add(record, found, genome)
-                kinds = [one.kind if isinstance(one, Allele) else one.value for one in found]
-            row = {"chrom": record.chrom, "pos": record.pos, "id": record.id, "ref": record.ref}
-            kept.write(json_module.dumps({**row, "alt": record.alts, "kinds": kinds}) + "\n")
-        fault = genome and explain_contradictions(survey, source.shown, genome)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        with open_variants(file) as source:
+            for record in source.records(None if genome is None else genome.contigs):
+                if genome is None:
+                    alts = [alt for alt in record.alts or (".",) if alt != "-" or source.header]
+                    kinds = [judge_alt(alt) or "sequence" for alt in alts]
+                else:
+                    record = anchor_record(record, genome) if source.header is None else record
+                    found = judge_record(record, genome)
+                    survey.add(record, found, genome)
+                    kinds = [one.kind if isinstance(one, Allele) else one.value for one in found]
+                row = {"chrom": record.chrom, "pos": record.pos, "id": record.id}
+                yield {**row, "ref": record.ref, "alt": record.alts, "kinds": kinds}
+            fault = genome and explain_contradictions(survey, source.shown, genome)
         if fault:
             raise fault
         for line in survey.describe():
             logging.getLogger("genodiff").warning("%s: %s", printable(file), line)
-        if json:
-            kept.seek(0)
-            for line in kept:
-                sys.stdout.write(line)
-        else:
-            told = ", ".join(f"{n:,} {kind}" for kind, n in sorted(survey.kinds.items()))
-            said = f"{printable(file)}: sound; {format_count(survey.records, 'record')}"
-            print(f"{said}{': ' * bool(told)}{told}")
-    sys.stdout.flush()
+
+    _answer(file, rows(), json, "record", kinds=survey.kinds)
 
 
 def _check_documents(name: str, text: str | None, json: bool, shortest: int | None) -> None:
@@ -313,11 +302,13 @@ def _answer(
     *,
     names: Counter[str] | None = None,
     more: tuple[Counter[str], ...] = (),
+    kinds: Mapping[str, int] | None = None,
+    lines: Sequence[str] = (),
 ) -> None:
-    """Rows, or their sum, on stdout; nothing at all unless every row is sound.
+    """Rows, or `lines` and their sum, on stdout; nothing at all unless every row is sound.
 
     `names` and `more` are counts that are told where they have few values; those of `names` only
-    where some value stands more than once.
+    where some value stands more than once. `kinds` are counts of all.
     """
     n = total = longest = 0
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept:
@@ -337,7 +328,11 @@ def _answer(
             for line in kept:
                 sys.stdout.write(line)
         else:
+            print(*lines, sep="\n", end="\n" * bool(lines))
             said = [format_count(n, thing), *([format_count(total, part)] if part else [])]
+            if kinds:
+                told_kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
+                said[-1] += f": {told_kinds}"
             again = names is not None and max(names.values(), default=0) > 1
             told = [_describe_counts(one) for one in ((names, *more) if again else more) if one]
             print(f"{printable(file)}: sound; {'; '.join([', '.join(said), *filter(None, told)])}")

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from annotated_types import Ge
 
 from genodiff.api.config import ConfigFile
-from genodiff.api.planned_run import PlannedRun, estimate_run, train_run, write_job
 from genodiff.api.sources import OWN, DataSource, locate_genomes, make_absolute, resolve_source
 from genodiff.errors import UsageError
+from genodiff.jobs.machine import choose_device, find_wanted_threads
 from genodiff.jobs.options import OUT, Force, Offline
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.lock import check_lock_free
-from genodiff.runs.resolve import read_config, resolve_config
+from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config
 from genodiff.runs.sections import SPECIES
 from genodiff.settings import read_yaml
+from genodiff.training.devices import check_devices
+from genodiff.training.logger_names import check_loggers
+from genodiff.training.sbatch import write_sbatch
 
 if TYPE_CHECKING:
     from genodiff.runs.config import RunConfig
     from genodiff.training.run import RunResult
     from genodiff.training.start import WarmStart
+
+
+class PlannedRun(NamedTuple):
+    """A run before anything is computed."""
+
+    config: RunConfig
+    folder: Path
+    start: WarmStart | None = None
 
 
 @verb(
@@ -244,14 +256,25 @@ class TrainRequest(Request["RunResult"]):
         check_lock_free(folder)
         return PlannedRun(resolved, folder, start)
 
-    def answer(self, *given: Any) -> RunResult:
+    def answer(self, *given: Any) -> Any:
         """How the run stands; with `plan` a mapping: parameters, tokens, memory, time and files."""
-        return self._plan() if self.plan or self.print_sbatch else train_run(self)
-
-    def _plan(self) -> Any:
         if self.print_sbatch:
-            return write_job(self, [word for word in sys.argv[1:] if word != "--print-sbatch"])
-        return estimate_run(self)
+            run, devices = self.planned, self.devices
+            check_devices(devices, run.config)
+            words = [word for word in sys.argv[1:] if word != "--print-sbatch"]
+            return write_sbatch(
+                words, run.config, name=f"genodiff-{run.folder.name}", devices=devices,
+                device=self.device, threads=find_wanted_threads() or max(1, devices) * 2,
+            )  # fmt: skip
+        if not self.plan:
+            return _train(self, self.planned)
+        device, run = choose_device(self.device), self.planned
+        from genodiff.runs.folder import check_run_folder
+        from genodiff.training.estimate import estimate
+
+        run.config.check_together()
+        check_run_folder(run.folder, force=self.force)
+        return estimate(run.config, run.folder, device)
 
     def list_rows(self, answer: Any) -> list[Any]:
         return [answer] if self.plan else []
@@ -270,6 +293,47 @@ class TrainRequest(Request["RunResult"]):
         bits, unit, where = answer.valid_bits, self.planned.config.unit, self.planned.folder
         bound = "" if bits is None else f", validation {bits:.4f} bits per {unit}"
         return f"{where}: done at step {answer.step}{bound}; next: genodiff eval {where}"
+
+
+def _train(asked: TrainRequest, planned: PlannedRun) -> RunResult:
+    """Train until the run's limit."""
+    config, folder, start = planned
+    check_loggers(asked.logger)
+    check_devices(asked.devices, config, fsdp=asked.fsdp)
+    refuse_other_run(folder, config)
+    device = choose_device(asked.device)
+    from genodiff.runs.checkpoint import list_steps
+    from genodiff.runs.folder import check_run_folder, set_foreign_files_aside
+    from genodiff.training.run import read_world, train
+
+    config.check_together()
+    if read_world().rank == 0:  # the others may come when it has begun to write
+        check_run_folder(folder, force=asked.force)
+        if asked.force:
+            set_foreign_files_aside(folder)
+    later = None
+    if config.init is not None and not list_steps(folder):
+        from genodiff.hub.warm_start import read_warm_start
+
+        later = partial(read_warm_start, config.init)
+    if asked.devices != 1:
+        import torch
+
+        from genodiff.kernels.dispatch import name_preferred
+        from genodiff.training.launch import RankWork, launch_ranks
+
+        work = RankWork(
+            config, folder, device, asked.offline, asked.argv or sys.argv, later, asked.logger,
+            threads=max(1, torch.get_num_threads() // max(1, asked.devices)),
+            scan=name_preferred(), level=logging.getLogger("genodiff").getEffectiveLevel(),
+            fsdp=asked.fsdp,
+        )  # fmt: skip
+        return launch_ranks(asked.devices, work)
+    return train(
+        config, folder, device=device, offline=asked.offline, argv=asked.argv,
+        start=later() if start is None and later is not None else start,
+        loggers=asked.logger, fsdp=asked.fsdp,
+    )  # fmt: skip
 
 
 def _read_init(

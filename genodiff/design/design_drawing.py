@@ -6,13 +6,13 @@ A record of a GenBank or EMBL source keeps its features; each designed region an
 is a feature more. A FASTA source has no annotation to keep, and its records are whole too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genodiff.constraints.bases import KeepBases
 from genodiff.constraints.design_rules import DesignRules
@@ -22,16 +22,11 @@ from genodiff.design.edit_files import EditFiles, Note
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.generate.constrained import check_constrained
 from genodiff.generate.drawing import Drawing, name_filling
+from genodiff.generate.filler import DraftPart
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import Gap
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.sample import (
-    Tick,
-    Workload,
-    choose_stride,
-    fill_pieces,
-    measure_planned_workload,
-)
+from genodiff.generate.sample import Planned, choose_stride
 from genodiff.generate.samples import Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.io.fasta import Record
@@ -49,43 +44,33 @@ class Constructs:
         self._whole: dict[str, list[bytearray]] = {}
         self._marks: dict[str, list[Mark]] = {}
 
-    def note(self, more: Note) -> Note:
-        """Return a function that puts a group's designs in place, and then calls `more`."""
+    def add(
+        self,
+        group: DesignGroup,
+        name: Callable[[int, int], str],
+        before: bytes,
+        designs: Sequence[bytes],
+    ) -> None:
+        """Put a group's designs in place; see `EditWriter.add`."""
+        contig, size = group.contig, self._source.contigs[group.contig]
+        if contig not in self._whole:
+            total = size * self._n + sum(sum(map(len, some)) for some in self._whole.values())
+            if total > _MOST:
+                what = f"GenBank output holds whole records: {total:,} bases, at most {_MOST:,}"
+                raise UsageError(what, fix="give --out NAME.fa")
+            letters = self._source.fetch(contig, 0, size)
+            self._whole[contig] = [bytearray(letters) for _ in range(self._n)]
+            self._marks[contig] = []
+        for whole, design in zip(self._whole[contig], designs, strict=True):
+            put_design(whole, group.start, design)
+        for start, end in group.regions:
+            about = {"label": f"redesigned {name(start, end)}", "note": "genodiff redesign"}
+            start, end = start % size, (end - 1) % size + 1
+            spans = [(start, end)] if start < end else [(start, size), (0, end)]
+            self._marks[contig] += [Mark(*span, "misc_feature", about) for span in spans]
 
-        def place(
-            group: DesignGroup,
-            name: Callable[[int, int], str],
-            before: bytes,
-            designs: Sequence[bytes],
-        ) -> None:
-            contig, size = group.contig, self._source.contigs[group.contig]
-            if contig not in self._whole:
-                self._begin(contig, size)
-            for whole, design in zip(self._whole[contig], designs, strict=True):
-                for at, letter in enumerate(design, group.start):
-                    whole[at % size] = letter
-            for start, end in group.regions:
-                about = {"label": f"redesigned {name(start, end)}", "note": "genodiff redesign"}
-                start, end = start % size, (end - 1) % size + 1
-                spans = [(start, end)] if start < end else [(start, size), (0, end)]
-                self._marks[contig] += [Mark(*span, "misc_feature", about) for span in spans]
-            more(group, name, before, designs)
-
-        return place
-
-    def _begin(self, contig: str, size: int) -> None:
-        total = size * self._n + sum(len(one) for some in self._whole.values() for one in some)
-        if total > _MOST:
-            what = f"GenBank output holds whole records: {total:,} bases, at most {_MOST:,}"
-            raise UsageError(what, fix="give --out NAME.fa")
-        letters = self._source.fetch(contig, 0, size)
-        self._whole[contig] = [bytearray(letters) for _ in range(self._n)]
-        self._marks[contig] = []
-
-    def format(self, records: Iterable[Any]) -> bytes:
-        """Draw `records`, which notes their designs, and return the GenBank text of all."""
-        for _ in records:
-            pass
+    def format(self) -> bytes:
+        """The GenBank text of all."""
         annotated = read_annotated(self._source.path)
         text = []
         for number, (contig, designs) in enumerate(self._whole.items()):
@@ -107,6 +92,7 @@ class DesignDrawing(Drawing):
     """
 
     genome: Source
+    is_whole = False
     files = EditFiles()
 
     def __init__(
@@ -160,36 +146,24 @@ class DesignDrawing(Drawing):
             *([] if self.from_noise is None else [["from_noise", self.from_noise]]),
         ]
 
-    def gaps(self) -> Iterable[NDArray[np.bool_]]:
-        return (self.designer.space(group).free for group in self.designer.groups)
+    def plan(self) -> Iterator[Planned]:
+        designer = self.designer
+        return ((designer.space(group).free, group.windows) for group in designer.groups)
 
-    def workload(self) -> Workload:
-        """The network calls that one design of each region needs."""
-        planned = (
-            (
-                self.designer.space(group).free,
-                [(a - group.start, b - group.start) for a, b in group.rounds],
-            )
-            for group in self.designer.groups
-        )
-        return measure_planned_workload(self.model, planned, how=self.how)
-
-    def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
-        """The designs from number `first` on: those of a group, then those of the next."""
+    def pieces(self, first: int) -> Iterator[DraftPart]:
+        """The designs of a group, then those of the next."""
         tasks = ((group, copy) for group in self.designer.groups for copy in range(self.n))
-        pieces = (
-            self.designer.piece(
-                group,
-                self._compile(group),
-                self._numbers[group.contig] * self.n + copy,
-                self.model.alphabet,
-            )._replace(**self._begin(group))
-            for group, copy in islice(tasks, first, None)
-        )
-        return fill_pieces(
-            self.model, pieces, how=self.how, seed=seed, tick=tick, first=first,
-            guiding=self.guiding, memory=self.memory,
-        )  # fmt: skip
+        for group, copy in islice(tasks, first, None):
+            number = self._numbers[group.contig] * self.n + copy
+            layers, alphabet = self._compile(group), self.model.alphabet
+            piece = self.designer.piece(group, layers, number, alphabet)
+            if self.free:  # its bases are drawn each by itself
+                piece = piece._replace(together=None)
+            if self.from_noise is not None:
+                letters = self.genome.fetch(group.contig, group.start, group.end)
+                stood = alphabet.encode(letters).astype(np.uint8)
+                piece = piece._replace(stood=stood, from_noise=self.from_noise)
+            yield piece
 
     def read(
         self, samples: Iterator[Sample]
@@ -214,12 +188,14 @@ class DesignDrawing(Drawing):
         with ExitStack() as stack:
             file = stack.enter_context(out.open())
             edits = self.files.open(stack, self.genome, self.n, request)
+            notes = [edits.add]
+            records = self._records(samples, seed, entries, spent, notes, out.mark)
             if out.is_genbank:
                 constructs = Constructs(self.genome, self.n)
-                records = self._records(samples, seed, entries, spent, constructs.note(edits.add))
-                file.write(constructs.format(records))
+                notes.append(constructs.add)
+                deque(records, maxlen=0)  # which notes their designs
+                file.write(constructs.format())
             else:
-                records = self._records(samples, seed, entries, spent, edits.add, out.mark)
                 out.write_records(file, ((one, []) for one in records))
             edits.finish()
             out.screen()
@@ -240,8 +216,8 @@ class DesignDrawing(Drawing):
         seed: int,
         entries: list[dict[str, Any]],
         spent: list[int],
-        note: Note,
-        mark: str = "",
+        notes: Sequence[Note],
+        mark: str,
     ) -> Iterator[Record]:
         for group, before, designs in self.read(samples):
             name_region = self.designer.lines[group.contig].name
@@ -266,21 +242,20 @@ class DesignDrawing(Drawing):
                     entries.append(entry | guided)
                     about = " ".join(f"{key}={value}" for key, value in changed.items())
                     yield Record(name, f"{about} {told}{mark}", after[a:b], 0)
-            note(group, name_region, before, [after for after, _ in designs])
-
-    def _begin(self, group: DesignGroup) -> dict[str, Any]:
-        """What of a draft is otherwise where its bases are drawn each by itself."""
-        if self.from_noise is None:
-            return {"together": None} if self.free else {}
-        letters = self.genome.fetch(group.contig, group.start, group.end)
-        stood = self.model.alphabet.encode(letters).astype(np.uint8)
-        return {"together": None, "stood": stood, "from_noise": self.from_noise}
+            for note in notes:
+                note(group, name_region, before, [after for after, _ in designs])
 
     def _compile(self, group: DesignGroup) -> Layers:
         """The layers of a group; those of the last one are kept."""
         if self._held is None or self._held[0] != group:
             self._held = (group, self.designer.compile(group))
         return self._held[1]
+
+
+def put_design(whole: bytearray, start: int, design: bytes) -> None:
+    """Write a design from `start` of a contig on, which may go round, into the whole contig."""
+    places = np.arange(start, start + len(design)) % len(whole)
+    np.frombuffer(whole, np.uint8)[places] = np.frombuffer(design, np.uint8)
 
 
 def refuse_constraints(model: TrainedModel, rules: DesignRules, guiding: Guiding | None) -> None:

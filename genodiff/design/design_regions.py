@@ -75,6 +75,11 @@ class DesignGroup(NamedTuple):
     end: int
     """The letters that the network and the constraints look at."""
 
+    @property
+    def windows(self) -> list[Interval]:
+        """The rounds from its own start on."""
+        return [(start - self.start, end - self.start) for start, end in self.rounds]
+
 
 class Designer:
     """The groups of a request, and what must hold in each."""
@@ -268,12 +273,11 @@ class Designer:
         space = self.space(group)
         ids = alphabet.encode(space.letters).astype(np.uint8)
         ids[space.free] = alphabet.mask_id
-        inside = [(start - group.start, end - group.start) for start, end in group.rounds]
         together = ConstrainedPiece(layers, layers.positions, self._open_check(group, alphabet))
         first = max(0, group.regions[0][0] - self._flank - group.start)
         seen = slice(first, group.regions[-1][1] + self._flank - group.start)
         start = group.start % max(1, self.source.contigs[group.contig])
-        return DraftPart(number, start, ids, inside, together, seen, group.contig)
+        return DraftPart(number, start, ids, group.windows, together, seen, group.contig)
 
     def _open_check(
         self, group: DesignGroup, alphabet: Alphabet

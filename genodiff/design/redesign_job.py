@@ -7,7 +7,7 @@ from typing import Any
 
 from genodiff.constraints.design_rules import make_rules, read_rule_file
 from genodiff.constraints.rule_words import RuleWords, read_rule_words
-from genodiff.design.design_drawing import DesignDrawing
+from genodiff.design.design_drawing import DesignDrawing, put_design
 from genodiff.design.design_regions import Source, TemplateSource
 from genodiff.design.edit_files import EditFiles
 from genodiff.design.request import HeldDesignsRequest, RedesignRequest
@@ -54,7 +54,7 @@ class RedesignJob(DrawJob[RedesignRequest]):
         )  # fmt: skip
         drawing.sources = {**named, "regions": list(asked.region) or None}
         drawing.files = EditFiles(asked.vcf_file, asked.bed_file)
-        if not any(free.any() for free in drawing.gaps()):
+        if not any(free.any() for free, _ in drawing.plan()):
             fix = "fix fewer bases, or give other regions"
             raise UsageError("every base of the regions is fixed", fix=fix)
         return drawing
@@ -95,8 +95,14 @@ def design_sequences(asked: HeldDesignsRequest, holder: ModelHolder) -> Any:
         most_states=asked.most_states, guiding=guiding, flank=asked.oracle_flank,
         from_noise=asked.from_noise,
     )  # fmt: skip
-    designs = _put_in_place(drawing, asked.seed)
-    texts = [[text.decode("ascii") for text in designs[name]] for name in names]
+    whole = {
+        name: [bytearray(source.fetch(name, 0, size)) for _ in range(asked.n)]
+        for name, size in source.contigs.items()
+    }
+    for group, _, designs in drawing.read(drawing.draw(asked.seed)):
+        for text, (after, _) in zip(whole[group.contig], designs, strict=True):
+            put_design(text, group.start, after)
+    texts = [[text.decode("ascii") for text in whole[name]] for name in names]
     return texts[0] if is_single(asked.sequences, MARK) else texts
 
 
@@ -112,24 +118,6 @@ def _list_gaps(
             what = f"region ({gap.start}, {gap.end}) is empty or not within the sequence"
             raise UsageError(what, fix="give 0-based intervals (start, end)")
     return gaps
-
-
-def _put_in_place(drawing: DesignDrawing, seed: int) -> dict[str, list[bytearray]]:
-    """Contig -> the whole sequence of each design."""
-    source = drawing.genome
-    whole = {
-        name: [bytearray(source.fetch(name, 0, length)) for _ in range(drawing.n)]
-        for name, length in source.contigs.items()
-    }
-    for group, _, designs in drawing.read(drawing.draw(seed)):
-        size = source.contigs[group.contig]
-        for text, (after, _) in zip(whole[group.contig], designs, strict=True):
-            for at in range(group.start, group.end, size):  # once, but round a circle
-                part = after[at - group.start : at - group.start + size]
-                first = min(len(part), size - at % size)
-                text[at % size : at % size + first] = part[:first]
-                text[: len(part) - first] = part[first:]
-    return whole
 
 
 def _read_words(

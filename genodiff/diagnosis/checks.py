@@ -26,6 +26,8 @@ from genodiff.io.target import free_disk_space
 
 GIB = 1 << 30
 _MALICIOUS = {("lightning", "2.6.2"), ("lightning", "2.6.3")}
+_SHOWN = ("lightning", "numpy", "polars", "matplotlib")
+_VARIABLES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS")
 _OPTIONAL = {
     "tokenizers": "text models",
     "tensorboard": "train --logger tensorboard",
@@ -74,19 +76,11 @@ def check_python(found: tuple[int, int]) -> Check:
     """Check that genodiff is tested on this version of Python."""
     detail = f"{platform.python_version()} at {printable(sys.executable)}"
     if found < (3, 11):
-        return Check(
-            "python",
-            "fail",
-            detail,
-            "install Python 3.11 or newer and make a new environment with it",
-        )
+        fix = "install Python 3.11 or newer and make a new environment with it"
+        return Check("python", "fail", detail, fix)
     if found >= (3, 15):
-        return Check(
-            "python",
-            "warn",
-            f"{detail}: newer than any tested",
-            "use Python 3.11 to 3.14 if something fails",
-        )
+        fix = "use Python 3.11 to 3.14 if something fails"
+        return Check("python", "warn", f"{detail}: newer than any tested", fix)
     return Check("python", "ok", detail)
 
 
@@ -107,25 +101,15 @@ def check_packages(lines: Iterable[str] | None = None) -> list[Check]:
             faults.append(Check(wanted.name, "fail", "is not installed", fix))
             continue
         found[wanted.name] = here
+        broken = [s for s in wanted.specifier if not s.contains(here, prereleases=True)]
         if (wanted.name, here) in _MALICIOUS:
             remedy = f"change this machine's secrets, then {fix}"
             faults.append(Check(wanted.name, "fail", f"{here} was a malicious upload", remedy))
-        elif not wanted.specifier.contains(here, prereleases=True):
-            old = any(
-                s.operator in (">=", ">") and not s.contains(here, prereleases=True)
-                for s in wanted.specifier
-            )
-            faults.append(
-                Check(
-                    wanted.name,
-                    "fail" if old else "warn",
-                    f"{here} is outside {wanted.specifier}",
-                    fix,
-                )
-            )
-    shown = ", ".join(
-        f"{n} {v}" for n, v in found.items() if n in ("lightning", "numpy", "polars", "matplotlib")
-    )
+        elif broken:
+            is_old = any(s.operator in (">=", ">") for s in broken)
+            what = f"{here} is outside {wanted.specifier}"
+            faults.append(Check(wanted.name, "fail" if is_old else "warn", what, fix))
+    shown = ", ".join(f"{name} {found[name]}" for name in _SHOWN if name in found)
     return [Check("packages", "ok", f"{len(found)} required packages installed ({shown})"), *faults]
 
 
@@ -134,11 +118,8 @@ def _required() -> list[str]:
         lines = requires("genodiff") or []
     except PackageNotFoundError:
         return []
-    return [
-        line
-        for line in lines
-        if (marker := Requirement(line).marker) is None or marker.evaluate({"extra": ""})
-    ]
+    markers = {line: Requirement(line).marker for line in lines}
+    return [line for line, of in markers.items() if of is None or of.evaluate({"extra": ""})]
 
 
 def check_optional_packages() -> list[Check]:
@@ -197,10 +178,8 @@ def check_processor() -> Check:
     quota = _quota()
     detail = f"{printable(read_processor(), 60)}, {usable} usable of {os.cpu_count()} cores"
     if quota is not None and quota < usable:
-        fix = f"pass --threads {max(1, int(quota))}"
-        return Check(
-            "cpu", "warn", f"{detail}, but the container may use only {quota:g} at a time", fix
-        )
+        detail += f", but the container may use only {quota:g} at a time"
+        return Check("cpu", "warn", detail, f"pass --threads {max(1, int(quota))}")
     return Check("cpu", "ok", detail)
 
 
@@ -220,12 +199,8 @@ def check_memory() -> Check:
         return Check("memory", "ok", "this system does not report its free memory")
     detail = f"{free / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
     if free < GIB:
-        return Check(
-            "memory",
-            "warn",
-            detail,
-            "close other programs, or give a smaller --batch-size and --seq-len",
-        )
+        fix = "close other programs, or give a smaller --batch-size and --seq-len"
+        return Check("memory", "warn", detail, fix)
     return Check("memory", "ok", detail)
 
 
@@ -235,21 +210,13 @@ def check_disk(folder: Path | None = None) -> Check:
     free = shutil.disk_usage(here).free
     detail = f"{free / GIB:.1f} GiB free in {printable(here)}"
     if not os.access(here, os.W_OK):
-        return Check(
-            "disk",
-            "warn",
-            f"{detail}, which is read-only",
-            "change to a folder of your own, or give --out",
-        )
+        fix = "change to a folder of your own, or give --out"
+        return Check("disk", "warn", f"{detail}, which is read-only", fix)
     if free < GIB // 20:
         return Check("disk", "fail", detail, "free some disk space, or change to another disk")
     if free < GIB:
-        return Check(
-            "disk",
-            "warn",
-            detail,
-            "free some space: a genome takes one byte per base, a checkpoint 16 per parameter",
-        )
+        fix = "free some space: a genome takes one byte per base, a checkpoint 16 per parameter"
+        return Check("disk", "warn", detail, fix)
     return Check("disk", "ok", detail)
 
 
@@ -274,43 +241,24 @@ def check_recipes() -> Check:
     except (GenodiffError, OSError) as fault:
         return Check("recipes", "fail", printable(fault), "install genodiff again")
     if "toy" not in names:
-        return Check(
-            "recipes",
-            "fail",
-            "the recipes are missing",
-            "install genodiff again from its source folder",
-        )
+        fix = "install genodiff again from its source folder"
+        return Check("recipes", "fail", "the recipes are missing", fix)
     return Check("recipes", "ok", ", ".join(names))
 
 
 def check_network(offline: bool) -> Check:
     """Report when genodiff would use the network; no connection is tried."""
-    if offline:
-        return Check("network", "ok", "--offline: never used; give data with --fasta")
-    return Check(
-        "network",
-        "ok",
-        "not tried; only a recipe without --fasta would use it, unless --offline forbids it",
-    )
+    what = "not tried; only a recipe without --fasta would use it, unless --offline forbids it"
+    what = "--offline: never used; give data with --fasta" if offline else what
+    return Check("network", "ok", what)
 
 
 def check_environment(variables: dict[str, str]) -> Check:
     """Check the environment variables that change what genodiff does."""
-    names = [
-        n
-        for n in sorted(variables)
-        if n.startswith("GENODIFF_")
-        or n in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS")
-    ]
-    detail = (
-        ", ".join(f"{n}={printable(variables[n], 60)}" for n in names)
-        or "no variable that changes genodiff is set"
-    )
+    names = [n for n in sorted(variables) if n.startswith("GENODIFF_") or n in _VARIABLES]
+    detail = ", ".join(f"{n}={printable(variables[n], 60)}" for n in names)
+    detail = detail or "no variable that changes genodiff is set"
     if "GENODIFF_CRASH_AT" in variables:
-        return Check(
-            "environment",
-            "warn",
-            detail,
-            "unset GENODIFF_CRASH_AT: it kills genodiff on purpose (for tests)",
-        )
+        fix = "unset GENODIFF_CRASH_AT: it kills genodiff on purpose (for tests)"
+        return Check("environment", "warn", detail, fix)
     return Check("environment", "ok", detail)

@@ -136,12 +136,8 @@ def check_build() -> Check:
     detail = f"{built}, threads: {torch.get_num_threads()}"
     usable = count_usable_cores()
     if torch.get_num_threads() > usable:
-        return Check(
-            "torch",
-            "warn",
-            f"{detail}, more than the {usable} usable cores",
-            f"pass --threads {usable}",
-        )
+        detail += f", more than the {usable} usable cores"
+        return Check("torch", "warn", detail, f"pass --threads {usable}")
     return Check("torch", "ok", detail)
 
 
@@ -154,17 +150,11 @@ def check_device() -> Check:
     if shutil.which("nvidia-smi") is None and not os.path.exists("/dev/nvidia0"):
         return Check("gpu", "ok", "none; everything runs on the CPU")
     if torch.version.cuda is None:
-        fix = (
-            "install a CUDA build of torch (see the selector on the PyTorch site) in "
-            "this environment"
-        )
+        fix = "install a CUDA build of torch (see the selector on the PyTorch site) in this "
+        fix += "environment"
         return Check("gpu", "warn", "there is an NVIDIA GPU, but this torch is a CPU build", fix)
-    return Check(
-        "gpu",
-        "warn",
-        "there is an NVIDIA driver, but torch cannot use it",
-        "compare `nvidia-smi` with torch's CUDA version",
-    )
+    fix = "compare `nvidia-smi` with torch's CUDA version"
+    return Check("gpu", "warn", "there is an NVIDIA driver, but torch cannot use it", fix)
 
 
 def check_scans() -> tuple[list[Check], str | None]:
@@ -172,32 +162,20 @@ def check_scans() -> tuple[list[Check], str | None]:
     try:
         best = select_provider(device="cuda" if torch.cuda.is_available() else "cpu")
     except GenodiffError as fault:
-        return [
-            Check(
-                "scan",
-                "fail",
-                str(fault),
-                "unset GENODIFF_SCAN, or install genodiff again",
-            )
-        ], None
-    others = [p for p in PROVIDERS.values() if p.name != best.name]
+        fix = "unset GENODIFF_SCAN, or install genodiff again"
+        return [Check("scan", "fail", str(fault), fix)], None
     checks = [Check("scan", "ok", f"{best.name}: {best.reason}")]
-    for p in others:
+    for p in (one for one in PROVIDERS.values() if one.name != best.name):
         standing = "available, not preferred" if p.available else "not available"
         if p.name == "native" and not p.available and not torch.cuda.is_available():
             lost = "training on this CPU is four to six times slower than with the C scan"
-            checks.append(
-                Check("scan native", "warn", f"{standing}: {p.reason.split(':')[0]}; {lost}", BUILD)
-            )
+            what = f"{standing}: {p.reason.split(':')[0]}; {lost}"
+            checks.append(Check("scan native", "warn", what, BUILD))
         elif p.name == "triton" and not p.available and torch.cuda.is_available():
-            lost = "slower kernels run on this GPU instead"
-            failed = p.find_missing() is None
-            fix = (
-                "see the traceback above, and report it"
-                if failed
-                else "pip install 'genodiff[triton]', on a GPU of compute capability 8.0 or newer"
-            )
-            checks.append(Check("scan triton", "warn", f"{standing}: {p.reason}; {lost}", fix))
+            what = f"{standing}: {p.reason}; slower kernels run on this GPU instead"
+            fix = "pip install 'genodiff[triton]', on a GPU of compute capability 8.0 or newer"
+            fix = "see the traceback above, and report it" if p.find_missing() is None else fix
+            checks.append(Check("scan triton", "warn", what, fix))
         else:
             checks.append(Check(f"scan {p.name}", "ok", f"{standing}: {p.reason}"))
     return checks, f"{best.name}-{instruction_set()}" if best.name == "native" else best.name
@@ -206,27 +184,16 @@ def check_scans() -> tuple[list[Check], str | None]:
 def check_numbers(provider: str) -> Check:
     """Compare a scan with the naive one on a problem larger than its own self-test, and time it."""
     batch, length, channels, states = 4, 512, 128, 16
-    wave = torch.sin(torch.arange(batch * length * channels) * 0.37).reshape(
-        batch, length, channels
-    )
-    delta = torch.cos(torch.arange(batch * length * channels) * 0.11).reshape(
-        batch, length, channels
-    )
-    B, C = (
-        torch.sin(torch.arange(batch * length * states) * w).reshape(batch, length, states)
-        for w in (0.5, 0.7)
-    )
-    A = -torch.arange(1.0, states + 1).repeat(channels, 1)
-    problem: dict[str, Any] = {
-        "u": wave,
-        "delta": delta,
-        "A": A,
-        "B": B,
-        "C": C,
-        "delta_softplus": True,
-    }
     where = "cuda" if torch.cuda.is_available() else "cpu"
-    problem = {k: v.to(where) if isinstance(v, torch.Tensor) else v for k, v in problem.items()}
+    at = torch.arange(batch * length * channels)
+    waves = {"u": torch.sin(at * 0.37), "delta": torch.cos(at * 0.11)}
+    at = torch.arange(batch * length * states)
+    waves |= {"B": torch.sin(at * 0.5), "C": torch.sin(at * 0.7)}
+    problem: dict[str, Any] = {
+        name: wave.reshape(batch, length, -1).to(where) for name, wave in waves.items()
+    }
+    problem["A"] = -torch.arange(1.0, states + 1).repeat(channels, 1).to(where)
+    problem["delta_softplus"] = True
     try:
         with torch.inference_mode():
             truth = selective_scan(**problem, provider="naive")
@@ -237,9 +204,8 @@ def check_numbers(provider: str) -> Check:
                 torch.cuda.synchronize()
             seconds = time.perf_counter() - began
     except (GenodiffError, RuntimeError) as fault:
-        return Check(
-            "scan numbers", "fail", f"the scan does not run: {fault}", "set GENODIFF_SCAN=torch"
-        )
+        what = f"the scan does not run: {fault}"
+        return Check("scan numbers", "fail", what, "set GENODIFF_SCAN=torch")
     assert isinstance(truth, torch.Tensor)
     assert isinstance(scanned, torch.Tensor)
     worst = float((truth - scanned).abs().max())
@@ -258,35 +224,25 @@ def check_bound() -> Check:
     def best(xt: torch.Tensor, sigma: torch.Tensor | None) -> torch.Tensor:
         logits = torch.zeros(*xt.shape, DNA.padded_size)
         for row, letters in enumerate(xt.tolist()):
-            seen = {x for x in letters if x != DNA.mask_id}
-            for letter in seen:
-                logits[row, :, letter] = 100.0
+            logits[row, :, list({*letters} - {DNA.mask_id})] = 100.0
         return logits
 
-    masks = [[places for places in combinations(range(n), k)] for k in range(1, n + 1)]
     nats = 0.0
-    for k, choices in enumerate(masks, 1):
-        u = torch.tensor(
-            [[0.1 if p in places else 0.9 for p in range(n)] for places in choices],
-            dtype=torch.float64,
-        )
+    for k in range(1, n + 1):
+        choices = list(combinations(range(n), k))
+        drawn = [[0.1 if p in places else 0.9 for p in range(n)] for places in choices]
         x0 = torch.full((len(choices), n), DNA.targets[2])
-        everything = torch.ones_like(x0, dtype=torch.bool)
-        terms = exact_count_loss(
-            diffusion, best, Clean(x0, everything), torch.full((len(choices),), k), u
-        )
+        clean = Clean(x0, torch.ones_like(x0, dtype=torch.bool))
+        counts, u = torch.full((len(choices),), k), torch.tensor(drawn, dtype=torch.float64)
+        terms = exact_count_loss(diffusion, best, clean, counts, u)
         nats += float(terms.nats_unweighted) / len(choices) / n
     off = abs(nats - math.log(4))
     if not off <= TOLERANCE:
         fix = "install genodiff and torch again; if it stays, report this line"
-        return Check(
-            "bound", "fail", f"{nats:.6f} nats in a world of ln 4 = {math.log(4):.6f}", fix
-        )
-    return Check(
-        "bound",
-        "ok",
-        f"equals its exact value, ln 4, within {off:.0e} nats on independent bases",
-    )
+        what = f"{nats:.6f} nats in a world of ln 4 = {math.log(4):.6f}"
+        return Check("bound", "fail", what, fix)
+    what = f"equals its exact value, ln 4, within {off:.0e} nats on independent bases"
+    return Check("bound", "ok", what)
 
 
 def check_strands() -> Check:
@@ -300,12 +256,7 @@ def check_strands() -> Check:
         here, there = network(x), network(complement[x].flip(1))
     worst = float((here - there.flip(1)[..., complement]).abs().max())
     if not worst <= TOLERANCE:
-        return Check(
-            "strands",
-            "fail",
-            f"the two strands differ by {worst:.0e}",
-            "set GENODIFF_SCAN=torch and report this",
-        )
-    return Check(
-        "strands", "ok", f"a Caduceus-PS is reverse-complement equivariant within {worst:.0e}"
-    )
+        fix = "set GENODIFF_SCAN=torch and report this"
+        return Check("strands", "fail", f"the two strands differ by {worst:.0e}", fix)
+    what = f"a Caduceus-PS is reverse-complement equivariant within {worst:.0e}"
+    return Check("strands", "ok", what)

@@ -8,7 +8,6 @@ network has learnt to read it. Close draws are decided in double precision on on
 anywhere (`diffusion/sampler.py`); its states in double precision are made when first asked for.
 """
 
-import copy
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
@@ -62,31 +61,18 @@ def list_reads(rounds: Sequence[tuple[int, int]], size: int) -> list[tuple[int, 
     return reads
 
 
-class ExactCopy:
-    """The network in float64, copied when the first close draw asks for it."""
-
-    def __init__(self, network: Caduceus) -> None:
-        self._network = network
-        self._exact: Caduceus | None = None
-
-    def get(self) -> Caduceus:
-        """The copy."""
-        if self._exact is None:
-            self._exact = copy.deepcopy(self._network).double()
-        return self._exact
-
-
 class RecordBlocks:
     """The next blocks of a group of records: denoisers of them, and what is kept of those before.
 
-    `ids` are the records, filled in place in their `rounds`. Block after block: `take` chooses the
+    `ids` are the records, filled in place in their `rounds`; `exact` gives the network in float64,
+    copied when the first close draw asks for it. Block after block: `take` chooses the
     records that have one more and reads what is before it, `denoiser` and `refine` read it.
     """
 
     def __init__(
         self,
         model: TrainedModel,
-        exact: ExactCopy,
+        exact: Callable[[], Caduceus],
         ids: Sequence[Ids],
         rounds: Sequence[list[tuple[int, int]]],
         tick: Callable[[int], None] | None,
@@ -159,7 +145,7 @@ class RecordBlocks:
     def _catch_up(self, row: int) -> BlockPast:
         """The record's states in double precision, where the others stand."""
         if row not in self._alone:
-            self._alone[row] = BlockPast(self._exact.get(), 1)
+            self._alone[row] = BlockPast(self._exact(), 1)
         alone = self._alone[row]
         for start, end in self._reads[row][: self._at[row]]:
             if start >= alone.length:

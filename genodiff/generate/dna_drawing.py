@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from genodiff.generate.drawing import Drawing, name_filling
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import Template
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.sample import Tick, choose_batch_size, infill
+from genodiff.generate.sample import choose_batch_size
 from genodiff.generate.samples import Ids, Sample
 from genodiff.generate.sampling import LONG_STEPS, Sampling
 from genodiff.io.fasta import Record
@@ -67,23 +66,10 @@ class DnaDrawing(Drawing):
             ]
         return drafts if self.guiding is None else [drafts, self.guiding.describe()]
 
-    def gaps(self) -> Iterable[NDArray[np.bool_]]:
+    def drafts(self) -> Iterable[Ids]:
         if self.templates is None:
-            return [np.ones(self.length, bool)]
-        return (template.gaps for template in self.templates)
-
-    def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
-        return infill(
-            self.model, islice(self._drafts(), first, None), how=self.how, seed=seed, tick=tick,
-            first=first, guiding=self.guiding, memory=self.memory, parts=self.parts,
-        )  # fmt: skip
-
-    def _drafts(self) -> Iterator[Ids]:
-        alphabet = self.model.alphabet
-        if self.templates is None:
-            yield from (np.full(self.length, alphabet.mask_id, np.uint8) for _ in range(self.n))
-        else:
-            yield from (one.ids(alphabet) for one in self.templates for _ in range(self.n))
+            return [np.full(self.length, self.model.alphabet.mask_id, np.uint8)]
+        return (template.ids(self.model.alphabet) for template in self.templates)
 
     def name(self, number: int) -> str:
         if self.templates is None:

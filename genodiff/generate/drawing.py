@@ -10,20 +10,27 @@ A filled template keeps its name; its own description follows ours.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.domain import DNA, Domain
 from genodiff.errors import CheckpointError
+from genodiff.generate.filler import DraftPart
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.sample import Tick, Workload, choose_stride, measure_workload
+from genodiff.generate.sample import (
+    Planned,
+    Tick,
+    Workload,
+    choose_stride,
+    fill_pieces,
+    measure_workload,
+    plan_draft,
+)
 from genodiff.generate.sample_memory import SampleMemory
-from genodiff.generate.samples import RecordParts, Sample, choose_sampler
+from genodiff.generate.samples import Ids, RecordParts, Sample, choose_sampler
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.trained_model import TrainedModel, name_relatives
@@ -38,8 +45,10 @@ class Drawing(ABC):
     """The genome whose regions are filled, which each leave their own locus out."""
     lengths: list[int]
     """Number of positions of each sequence or template."""
+    is_whole: ClassVar[bool] = True
+    """Whether each record is one piece, of which parts may be kept."""
     parts: RecordParts | None = None
-    """What is kept of records that are not whole, where a drawing keeps some."""
+    """What is kept of records that are not whole."""
     states: int | None = None
     """Of the automata of constraints, where there are some."""
 
@@ -65,13 +74,31 @@ class Drawing(ABC):
             return None
         return SampleMemory(self.model, self.how, self.genome)
 
-    @abstractmethod
-    def gaps(self) -> Iterable[NDArray[np.bool_]]:
-        """For each sequence or template, a mask (length,) of the positions to fill."""
+    def drafts(self) -> Iterable[Ids]:
+        """The ids of each sequence or template, with masks where it is filled."""
+        raise NotImplementedError
 
-    @abstractmethod
+    def plan(self) -> Iterator[Planned]:
+        """What one filling of each template fills, and its windows."""
+        return (self._cut(draft) for draft in self.drafts())
+
+    def _cut(self, draft: Ids) -> Planned:
+        gaps = draft == self.model.alphabet.mask_id
+        return gaps, plan_draft(self.model, self.how, gaps)
+
+    def pieces(self, first: int) -> Iterator[DraftPart]:
+        """What the network is to fill, of samples from number `first` on."""
+        each = ((draft, self._cut(draft)[1]) for draft in self.drafts())
+        copies = (one for one in each for _ in range(self.n))
+        for number, (draft, windows) in islice(enumerate(copies), first, None):
+            yield DraftPart(number, 0, draft, windows)
+
     def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
         """The samples from number `first` on."""
+        return fill_pieces(
+            self.model, self.pieces(first), how=self.how, seed=seed, tick=tick, first=first,
+            guiding=self.guiding, memory=self.memory, parts=self.parts if self.is_whole else None,
+        )  # fmt: skip
 
     @abstractmethod
     def write(
@@ -102,7 +129,7 @@ class Drawing(ABC):
 
     def workload(self) -> Workload:
         """The network calls that one filling of each template needs."""
-        return measure_workload(self.model, self.gaps(), how=self.how)
+        return measure_workload(self.model, self.how, self.plan())
 
     def tell(
         self, seed: int, records: list[dict[str, Any]], evaluations: int | None = None

@@ -43,11 +43,7 @@ def check_room(
             what = f"{records:,} records need about {format_size(need)} of disk space"
             fix = "give a smaller --n or --length, or another disk"
             raise MachineError(f"{what}, {format_size(free)} are free", file=target, fix=fix)
-    check_memory(max(lengths, default=0), records, batch_size)
-
-
-def check_memory(longest: int, records: int, batch_size: int | None) -> None:
-    """Raises `MachineError` where memory is too small for a batch of sequences so long."""
+    longest = max(lengths, default=0)
     need = min(batch_size or _LARGEST_GUESS, records) * longest * _MEMORY_PER_BASE
     if not hasattr(os, "sysconf"):
         return

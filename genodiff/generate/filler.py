@@ -4,10 +4,11 @@ A window of a genome leaves its own locus out of the memory. Windows of other lo
 in calls of their own, which changes no byte: a record does not depend on its batch.
 """
 
+import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from genodiff.backbones.blocks import check_network
+from genodiff.backbones.caduceus import Caduceus
 from genodiff.counter import Purpose, uniforms_from
 from genodiff.diffusion.guided import GuidedChain
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
@@ -22,9 +24,9 @@ from genodiff.diffusion.mixed_noise import Noising
 from genodiff.diffusion.objectives.uniform import UniformNoise
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import UsageError
-from genodiff.generate.block_reading import ByRows, ExactCopy, RecordBlocks
+from genodiff.generate.block_reading import ByRows, RecordBlocks
 from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
-from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
+from genodiff.generate.guiding import Guiding, Seen
 from genodiff.generate.sample_memory import TRIES, SampleMemory
 from genodiff.generate.samples import Ids, RecordParts, refuse_after_gap
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
@@ -98,9 +100,9 @@ class Filler:
         self.model, self.tick = model, tick
         causal = model.objective.kind == "causal"
         self.decoder = BackboneDecoder(model.backbone, tick) if causal else None
-        self.exact_blocks: ExactCopy | None = None
-        if model.objective.kind == "block":
-            self.exact_blocks = ExactCopy(check_network(model.backbone))
+        self.in_blocks = model.objective.kind == "block"
+        if self.in_blocks:
+            check_network(model.backbone)
         self.guiding, conditional = guiding, None
         self.parts = parts if guiding is None else None
         if guiding is not None:
@@ -136,16 +138,12 @@ class Filler:
             fix="allow longer repeats, or more edits, or keep other bases",
         )
 
-    def _may_refuse(self, piece: DraftPart) -> bool:
-        """Whether a finished piece may be drawn again: its log Z would be of another law."""
-        by_memory = self.memory is not None and self.memory.novel
-        return by_memory or (piece.together is not None and piece.together.accepts is not None)
-
     def _accepts(self, piece: DraftPart, ids: Ids, novel: SampleMemory | None) -> bool:
         if novel is not None:
             return novel.is_novel(ids, piece.ids == self.alphabet.mask_id)
         return piece.together is None or not piece.together.accepts or piece.together.accepts(ids)
 
+    @torch.inference_mode()
     def fill(self, pieces: list[DraftPart], attempt: int = 0) -> list[tuple[Any, ...]]:
         """For each piece its ids, filled, and the evaluations for it; then what guided it."""
         ids = [piece.ids.copy() for piece in pieces]
@@ -169,28 +167,18 @@ class Filler:
             for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
                 xt[row, : span.stop - span.start] = ids[i][span]
                 u[:, row, : span.stop - span.start] = draws[i][:, span]
-            together = None
-            if any(piece.together for piece in pieces):
-                asked = [
-                    (pieces[i].together, ids[i], span) for i, span in zip(rows, spans, strict=True)
-                ]
-                together = ConstrainedRows(asked, self.alphabet)
             networks = self._remember(own)
             if blocks is not None:
                 blocks.take(rows, [span.start for span in spans])
                 networks = _Networks(ByRows(blocks.denoiser), ByRows(blocks.refine), None)
-            if self.guiding is None:
-                noising = self._begin([pieces[i] for i in rows], spans, xt)
-                x0, evaluations = self._call(networks, xt, u, together, noising)
-            else:
-                some = [pieces[i] for i in rows]
-                wholes = [ids[i] for i in rows]
-                drawn = self._guide(networks, xt, u, wholes, spans, some, together)
-                x0, evaluations = drawn.x0, drawn.nfe
-                for i, calls, log_z in zip(rows, drawn.calls, drawn.log_z, strict=True):
-                    known = len(pieces[i].rounds) == 1 and not math.isnan(log_z)
-                    known = known and not self._may_refuse(pieces[i])
-                    guided[i] = (guided[i][0] + int(calls), float(log_z) if known else None)
+            windows = [(pieces[i], ids[i], span) for i, span in zip(rows, spans, strict=True)]
+            x0, evaluations, *steered = self._draw(networks, xt, u, windows)
+            for i, calls, log_z in zip(rows, *steered, strict=True) if steered else ():
+                # Of a piece that may be drawn again, log Z would be of another law.
+                piece, again = pieces[i], self.memory is not None and self.memory.novel
+                again = again or (piece.together is not None and piece.together.accepts is not None)
+                known = len(piece.rounds) == 1 and not math.isnan(log_z) and not again
+                guided[i] = (guided[i][0] + int(calls), float(log_z) if known else None)
             for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
                 # Only gaps are written: what was given stays even where a sampler would change it.
                 open_here = masked[i][span]
@@ -224,28 +212,31 @@ class Filler:
         ids[kept] = piece.stood[kept]
 
     def _begin(
-        self, pieces: list[DraftPart], spans: list[slice], xt: NDArray[np.int64]
+        self, windows: list[tuple[DraftPart, Ids, slice]], xt: NDArray[np.int64]
     ) -> Noising | None:
         """Where noise is letters: what windows begin with."""
-        if self.noising is None or pieces[0].stood is None:
+        if self.noising is None or windows[0][0].stood is None:
             return self.noising
         real = xt.copy()
-        for row, (piece, span) in enumerate(zip(pieces, spans, strict=True)):
+        for row, (piece, _, span) in enumerate(windows):
             assert piece.stood is not None
             real[row, : span.stop - span.start] = piece.stood[span]
         there = torch.from_numpy(real).to(self.device)
-        return self.noising._replace(start=pieces[0].from_noise, real=there)
+        return self.noising._replace(start=windows[0][0].from_noise, real=there)
+
+    @cached_property
+    def _exact_blocks(self) -> Caduceus:
+        return copy.deepcopy(check_network(self.model.backbone)).double()
 
     def _open_blocks(self, pieces: list[DraftPart], ids: list[Ids]) -> RecordBlocks | None:
         """The records block by block; None for a model that draws whole windows."""
-        if self.exact_blocks is None:
+        if not self.in_blocks:
             return None
         if any(piece.together is not None or piece.stood is not None for piece in pieces):
             what = "redesign needs a model that draws whole windows, and this one draws blocks"
             raise UsageError(what, fix="give a run of --objective mdlm")
-        with torch.inference_mode():
-            rounds = [piece.rounds for piece in pieces]
-            return RecordBlocks(self.model, self.exact_blocks, ids, rounds, self.tick)
+        rounds = [piece.rounds for piece in pieces]
+        return RecordBlocks(self.model, lambda: self._exact_blocks, ids, rounds, self.tick)
 
     def _list_rounds(
         self, pieces: list[DraftPart], done: list[int]
@@ -288,27 +279,19 @@ class Filler:
             steps, together = self.how.step_count or AUTO_STEPS, piece.together is not None
             self.guiding.check_record(masks, self.sampler, steps, together=together)
 
-    def _guide(
+    def _draw(
         self,
         networks: _Networks,
         xt: NDArray[np.int64],
         u: NDArray[np.float64],
-        wholes: list[Ids],
-        spans: list[slice],
-        pieces: list[DraftPart],
-        together: ConstrainedRows | None,
-    ) -> GuidedFill:
-        assert self.guiding is not None
-        views = [piece.seen or slice(0, len(piece.ids)) for piece in pieces]
-        with torch.inference_mode():
-            options = self._options(networks, u, joint=together)
-            chain = GuidedChain(self.draw, self.diffusion, networks.denoiser, options)
-            there = torch.from_numpy(xt).to(self.device)
-            given = (wholes, spans, self.alphabet, networks.conditional, views)
-            return fill_guided(chain, there, self.guiding, *given)
-
-    def _options(self, networks: _Networks, u: NDArray[np.float64], **more: Any) -> SamplerOptions:
-        return SamplerOptions(
+        windows: list[tuple[DraftPart, Ids, slice]],
+    ) -> tuple[NDArray[Any], ...]:
+        """The windows filled, and evaluations; with guidance then the oracle's calls, and log Z."""
+        joint, there = None, torch.from_numpy(xt).to(self.device)
+        if any(piece.together for piece, _, _ in windows):
+            rows = [(piece.together, ids, span) for piece, ids, span in windows]
+            joint = ConstrainedRows(rows, self.alphabet)
+        options = SamplerOptions(
             u_order=torch.from_numpy(u[0]).to(self.device),
             u_token=torch.from_numpy(u[1]).to(self.device),
             steps=self.how.step_count or AUTO_STEPS,
@@ -317,28 +300,22 @@ class Filler:
             refine=networks.refine,
             decoder=self.decoder,
             causal=self.decoder is not None,
-            **more,
+            joint=joint,
+            noising=self._begin(windows, xt) if self.guiding is None else None,
         )
+        if self.guiding is None:
+            done = self.draw(self.diffusion, networks.denoiser, there, options)
+            return done.x0.cpu().numpy(), done.nfe.cpu().numpy()
+        chain = GuidedChain(self.draw, self.diffusion, networks.denoiser, options)
+        seen = [Seen(ids, span, one.seen or slice(0, len(ids))) for one, ids, span in windows]
+        guided = self.guiding.fill(chain, there, seen, self.alphabet, networks.conditional)
+        return tuple(part.cpu().numpy() for part in guided)
 
     def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:
         purposes = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
         length = len(piece.ids) if piece.rounds else 0
         place = piece.number, piece.start, length, attempt
         return np.stack([uniforms_from(self.seed, purpose, *place) for purpose in purposes])
-
-    def _call(
-        self,
-        networks: _Networks,
-        xt: NDArray[np.int64],
-        u: NDArray[np.float64],
-        together: ConstrainedRows | None,
-        noising: Noising | None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        with torch.inference_mode():
-            options = self._options(networks, u, joint=together, noising=noising)
-            xt_there = torch.from_numpy(xt).to(self.device)
-            done = self.draw(self.diffusion, networks.denoiser, xt_there, options)
-            return done.x0.cpu().numpy(), done.nfe.cpu().numpy()
 
 
 def find_device(model: TrainedModel) -> torch.device:

@@ -1,23 +1,15 @@
 """Regions of a genome that are filled: the whole genome again, or the regions alone."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from genodiff.generate.drawing import Drawing, find_block, name_filling
+from genodiff.generate.filler import DraftPart
 from genodiff.generate.infill import Gap, Stretch, merge_gaps, split_contig
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.sample import (
-    Tick,
-    Workload,
-    choose_stride,
-    fill_pieces,
-    measure_planned_workload,
-)
+from genodiff.generate.sample import Planned, choose_stride
 from genodiff.generate.samples import Sample, refuse_after_gap
 from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
@@ -43,6 +35,7 @@ class GapDrawing(Drawing):
     """`n` fillings of regions of a genome."""
 
     genome: Genome
+    is_whole = False
 
     def __init__(
         self,
@@ -69,26 +62,19 @@ class GapDrawing(Drawing):
     def describe(self) -> Any:
         return [self.genome.sha256, self.only_filled, [list(gap) for gap in self.given]]
 
-    def gaps(self) -> Iterable[NDArray[np.bool_]]:
-        return (stretch.mask() for contig in self.merged for stretch in self._stretches(contig))
+    def plan(self) -> Iterator[Planned]:
+        return ((s.mask(), s.windows) for contig in self.merged for s in self._stretches(contig))
 
-    def workload(self) -> Workload:
-        """The network calls that one filling of each region needs."""
-        planned = (
-            (s.mask(), [(a - s.start, b - s.start) for a, b in s.rounds])
-            for contig in self.merged
-            for s in self._stretches(contig)
+    def pieces(self, first: int) -> Iterator[DraftPart]:
+        """What the network is to fill: record i is a filling of a contig, in its stretches."""
+        tasks = (
+            (i * self.n + copy, stretch)
+            for i, contig in enumerate(self.genome.contigs)
+            for copy in range(self.n if contig in self.merged else 0)
+            for stretch in self._stretches(contig)
         )
-        return measure_planned_workload(self.model, planned, how=self.how)
-
-    def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
-        pieces = (
-            stretch.piece(number, self.genome, self.model.alphabet)
-            for number, stretch in islice(self._tasks(), first, None)
-        )
-        return fill_pieces(
-            self.model, pieces, how=self.how, seed=seed, tick=tick, first=first, memory=self.memory
-        )
+        for number, stretch in islice(tasks, first, None):
+            yield stretch.piece(number, self.genome, self.model.alphabet)
 
     def write(
         self, out: SampleFile, samples: Iterator[Sample], seed: int, request: str
@@ -108,13 +94,6 @@ class GapDrawing(Drawing):
         window, stride = self.model.config.data.seq_len, choose_stride(self.model, self.how)
         length, block = self.genome.contigs[contig], find_block(self.model).get("block")
         return split_contig(contig, self.merged.get(contig, ()), length, window, stride, block)
-
-    def _tasks(self) -> Iterator[tuple[int, Stretch]]:
-        """(number of the record, that is of a filling of a contig, what is filled of it)."""
-        for i, contig in enumerate(self.genome.contigs):
-            for copy in range(self.n if contig in self.merged else 0):
-                for stretch in self._stretches(contig):
-                    yield i * self.n + copy, stretch
 
     def _fillings(self, samples: Iterator[Sample]) -> Iterator[tuple[int, str, Patches, int]]:
         """(record number, contig, what was filled, evaluations), of all contigs in order."""

@@ -2,8 +2,8 @@
 
     Guiding(name, strength, oracle=..., conditional=..., options=..., max_calls=...)
 
-`fill_guided` fills one window of each record. The oracle always sees the record whole, with what
-stands outside the window. `infill` and whoever else fills windows hand it their sequences.
+`Guiding.fill` fills one window of each record. The oracle always sees the record whole, with what
+stands outside the window.
 """
 
 import math
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.diffusion.guided import GUIDANCES, Aim, GuidedChain
+from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
 from genodiff.diffusion.sampler import TILTED_AND_JOINT, Sampler
 from genodiff.errors import CheckpointError, DataError, UsageError, did_you_mean
 from genodiff.generate.guide_settings import GuideSettings, check_guide, is_unit
@@ -101,6 +101,25 @@ class Guiding:
             reveals, masks = steps, masks * steps
         return GUIDANCES[self.name].calls(masks, reveals, 4, **self.options)
 
+    def fill(
+        self,
+        chain: GuidedChain,
+        xt: Tensor,
+        records: Sequence["Seen"],
+        alphabet: Alphabet,
+        conditional: tuple[Callable[..., Tensor], Callable[..., Tensor]] | None,
+    ) -> Guided:
+        """The windows xt (B, L) of records, filled. Raises `UsageError`, `DataError`.
+
+        `conditional` are the network of `self.conditional` and the same in double precision.
+        """
+        reward = None
+        if self.oracle is not None:
+            targets = chain.diffusion.targets
+            reward = _OracleReward(self.oracle, self.strength, records, alphabet, targets)
+        aim = Aim(self.strength, reward, *(conditional or (None, None)))
+        return GUIDANCES[self.name].run(chain, xt, aim, **self.options)
+
     def check_record(
         self, windows: Sequence[int], sampler: Sampler, steps: int, *, together: bool
     ) -> None:
@@ -137,42 +156,12 @@ class Guiding:
             raise CheckpointError(what, file=other.run, fix=fix)
 
 
-class GuidedFill(NamedTuple):
-    """Filled windows, the network's evaluations, the oracle's calls, and log Z (or NaN)."""
+class Seen(NamedTuple):
+    """A record, as ids: its window `span` is filled, and an oracle sees its `view`."""
 
-    x0: NDArray[np.int64]  # (B, L)
-    nfe: NDArray[np.int64]
-    calls: NDArray[np.int64]
-    log_z: NDArray[np.float64]
-
-
-def fill_guided(
-    chain: GuidedChain,
-    xt: Tensor,
-    guiding: Guiding,
-    wholes: Sequence[NDArray[np.uint8]],
-    spans: Sequence[slice],
-    alphabet: Alphabet,
-    conditional: tuple[Callable[..., Tensor], Callable[..., Tensor]] | None = None,
-    views: Sequence[slice] | None = None,
-) -> GuidedFill:
-    """The windows xt (B, L) filled; window i is `spans[i]` of the record `wholes[i]`, as ids.
-
-    Of each record the oracle sees `views[i]`, by default all.
-    `conditional` are the network of `guiding.conditional` and the same in double precision. Raises
-    `UsageError`, `DataError`.
-    """
-    reward = None
-    if guiding.oracle is not None:
-        seen = views or [slice(0, len(whole)) for whole in wholes]
-        targets = chain.diffusion.targets
-        reward = _OracleReward(
-            guiding.oracle, guiding.strength, wholes, spans, seen, alphabet, targets
-        )
-    aim = Aim(guiding.strength, reward, *(conditional or (None, None)))
-    done = GUIDANCES[guiding.name].run(chain, xt, aim, **guiding.options)
-    found = (done.x0, done.nfe, done.calls, done.log_z)
-    return GuidedFill(*(part.cpu().numpy() for part in found))
+    ids: NDArray[np.uint8]
+    span: slice
+    view: slice
 
 
 class _OracleReward:
@@ -182,28 +171,26 @@ class _OracleReward:
         self,
         oracle: Oracle,
         strength: float,
-        wholes: Sequence[NDArray[np.uint8]],
-        spans: Sequence[slice],
-        views: Sequence[slice],
+        records: Sequence[Seen],
         alphabet: Alphabet,
         targets: tuple[int, ...],
     ) -> None:
-        self.oracle, self.strength = oracle, strength
-        self.wholes, self.spans, self.views = wholes, spans, views
+        self.oracle, self.strength, self.records = oracle, strength, records
         self.code_of = np.full(256, 4, np.int64)
         for code, letter in enumerate("ACGT"):
             self.code_of[int(alphabet.encode(letter)[0])] = code
         self.columns = [int(self.code_of[target]) for target in targets]
 
-    def _whole(self, record: int, x: Tensor) -> NDArray[np.int64]:
-        span = self.spans[record]
-        ids = np.repeat(self.wholes[record][None], len(x), 0)
-        ids[:, span] = x[:, : span.stop - span.start].cpu().numpy()
-        found: NDArray[np.int64] = self.code_of[ids[:, self.views[record]]]
-        return found
+    def _show(self, record: int, x: Tensor) -> NDArray[np.int64]:
+        """What the oracle sees of the record with each of `x` in its window."""
+        ids, span, view = self.records[record]
+        whole = np.repeat(ids[None], len(x), 0)
+        whole[:, span] = x[:, : span.stop - span.start].cpu().numpy()
+        shown: NDArray[np.int64] = self.code_of[whole[:, view]]
+        return shown
 
     def __call__(self, record: int, x: Tensor) -> Tensor:
-        return torch.from_numpy(self._check(self.oracle(self._whole(record, x))))
+        return torch.from_numpy(self._check(self.oracle(self._show(record, x))))
 
     def _check(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Raises `DataError` where a value, times the strength, is too large to be weighed."""
@@ -217,10 +204,11 @@ class _OracleReward:
         return values
 
     def gradient(self, record: int, x: Tensor) -> tuple[Tensor, Tensor]:
-        values, seen = self.oracle.gradient(self._whole(record, x))
+        values, seen = self.oracle.gradient(self._show(record, x))
         self._check(values)
-        span, slope = self.spans[record], np.zeros((len(x), len(self.wholes[record]), 4))
-        slope[:, self.views[record]] = seen
+        ids, span, view = self.records[record]
+        slope = np.zeros((len(x), len(ids), 4))
+        slope[:, view] = seen
         own = np.zeros((*x.shape, 5))
         own[:, : span.stop - span.start, :4] = slope[:, span]
         return torch.from_numpy(values), torch.from_numpy(own[..., self.columns])

@@ -8,8 +8,7 @@ from genodiff.generate.dna_drawing import DnaDrawing
 from genodiff.generate.infill import Template
 from genodiff.generate.request import HeldSampleRequest, InfillRequest
 from genodiff.generate.sampling import require_positive
-from genodiff.generate.text_drawing import TextDrawing, make_whole_template
-from genodiff.generate.text_templates import parse_template
+from genodiff.generate.text_drawing import TextDrawing, make_whole_template, parse_template
 from genodiff.io.sequences import is_single, read_records, read_texts, restore_form
 from genodiff.models.opening import refuse_fitted
 

@@ -139,6 +139,11 @@ class Stretch(NamedTuple):
     gaps: list[tuple[int, int]]
     rounds: list[tuple[int, int]]
 
+    @property
+    def windows(self) -> list[tuple[int, int]]:
+        """The rounds from its own start on."""
+        return [(start - self.start, end - self.start) for start, end in self.rounds]
+
     def mask(self) -> NDArray[np.bool_]:
         """True where a base is filled."""
         mask = np.zeros(self.end - self.start, bool)
@@ -151,8 +156,7 @@ class Stretch(NamedTuple):
         letters = genome.fetch(self.contig, self.start, self.end)
         ids = alphabet.encode(letters).astype(np.uint8)
         ids[self.mask()] = alphabet.mask_id
-        inside = [(start - self.start, end - self.start) for start, end in self.rounds]
-        return DraftPart(number, self.start, ids, inside, contig=self.contig)
+        return DraftPart(number, self.start, ids, self.windows, contig=self.contig)
 
     def filled(self, ids: Ids, genome: Genome, alphabet: Alphabet) -> Iterator[tuple[int, bytes]]:
         """(start, letters) of each gap; where lower case stood, in lower case."""

@@ -16,7 +16,6 @@ nothing is written. No shell reads CMD.
 """
 
 import gzip
-import hashlib
 import math
 import os
 import shlex
@@ -35,7 +34,8 @@ from genodiff.io.atomic import open_atomic, write_error
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
 from genodiff.io.genbank_writer import Mark, format_genbank
-from genodiff.io.target import is_genbank, is_stream
+from genodiff.io.identity import sha256_file
+from genodiff.io.target import describe_file, is_genbank, is_stream
 
 _LONGEST = 200
 
@@ -88,8 +88,7 @@ class Screener:
                     shutil.copyfileobj(source, to)
             except OSError as fault:
                 raise write_error(copy, fault) from None
-            with open(copy, "rb") as handed:
-                digest = hashlib.file_digest(handed, "sha256").hexdigest()
+            digest = sha256_file(copy)
             self._run(copy)
         return {"command": self.words, "status": 0, "sha256": digest}
 
@@ -130,26 +129,6 @@ def _read_last(file: IO[bytes]) -> str:
     file.seek(0)
     lines = file.read().decode("utf-8", "replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-
-class DigestWriter:
-    """Passes on what is written to a binary file."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._bytes, self._hash = file, 0, hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        self._file.write(data)
-        self._hash.update(data)
-        self._bytes += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def describe(self) -> dict[str, Any]:
-        """What a sidecar says of the file: its size and sha256."""
-        return {"bytes": self._bytes, "sha256": self._hash.hexdigest()}
 
 
 class SampleFile:
@@ -224,13 +203,12 @@ class SampleFile:
             self._remove_sidecar()
             sys.stdout.buffer.flush()
             return
-        with open_atomic(self.path) as raw:
-            file = DigestWriter(raw)
+        with open_atomic(self.path) as file:
             yield file
             file.flush()
-            if not is_stream(self.path):
-                self.told["file"] = file.describe()
             self._remove_sidecar()
+        if not is_stream(self.path):
+            self.told["file"] = describe_file(self.path)
 
     def _remove_sidecar(self) -> None:
         if self.sidecar != "-":

@@ -12,8 +12,7 @@ Texts longer than the trained window W are filled in rounds (`generate.infill.pl
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +34,8 @@ from genodiff.runs.trained_model import TrainedModel
 
 Tick = Callable[[int], None]
 """Told after each call of the network on how many windows it was."""
+Planned = tuple[NDArray[np.bool_], list[tuple[int, int]]]
+"""A text's gaps (True where a base is to be drawn), and its windows (start, end)."""
 _LEAST_BLOCK = 64  # bases: the states of a record take about as much as these
 _TOKENS_ON_CPU, _TOKENS_ON_GPU = 8192, 1 << 18
 
@@ -54,8 +55,7 @@ def sample(
     """`n` new sequences of `length` bases, in order, as they are ready.
 
     `length` may exceed the trained length (see `plan_rounds`). `how` are settings of `Sampling`.
-    `tick` is told after each call of the network how many windows it held. Raises `UsageError` for
-    impossible settings, before any work.
+    Raises `UsageError` for impossible settings, before any work.
     """
     require_positive("number of sequences", n)
     require_positive("length", length)
@@ -69,28 +69,20 @@ def infill(
     drafts: Iterable[Ids],
     *,
     how: Sampling | None = None,
-    seed: int = 1,
-    tick: Tick | None = None,
     first: int = 0,
-    guiding: Guiding | None = None,
-    memory: SampleMemory | None = None,
-    parts: RecordParts | None = None,
+    **more: Any,
 ) -> Iterator[Sample]:
     """Each draft with its masks filled, in order; every other id stays. Draft i is record i.
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
-    `first` is the number of the first draft's record. With `guiding` each draft is guided, window
-    after window. `memory` and `parts` are as in `fill_pieces`.
+    `first` is the number of the first draft's record, and `more` is as in `fill_pieces`.
     """
-    plan, mask = partial(plan_draft, model, how or Sampling()), model.alphabet.mask_id
+    how, mask = how or Sampling(), model.alphabet.mask_id
     pieces = (
-        DraftPart(number, 0, draft, plan(draft == mask))
+        DraftPart(number, 0, draft, plan_draft(model, how, draft == mask))
         for number, draft in enumerate(drafts, first)
     )
-    return fill_pieces(
-        model, pieces, how=how, seed=seed, tick=tick, first=first, guiding=guiding, memory=memory,
-        parts=parts,
-    )  # fmt: skip
+    return fill_pieces(model, pieces, how=how, first=first, **more)
 
 
 def fill_pieces(
@@ -107,8 +99,9 @@ def fill_pieces(
 ) -> Iterator[Sample]:
     """Each piece with its masks filled, in order, numbered from `first`.
 
-    `memory` is that of `how`, where it is open already, and knows the genome of the pieces.
-    `parts` are of records, each of which is a piece of its own; guided ones have none.
+    `tick` is told after each call of the network how many windows it held. With `guiding` each
+    piece is guided, window after window. `memory` is that of `how`, where it is open already, and
+    knows the genome of the pieces. `parts` are of records that are one piece, and not guided.
     """
     how = choose_sampler(how, model)
     window = model.config.data.seq_len
@@ -118,23 +111,15 @@ def fill_pieces(
     if not 0 <= seed < 1 << 64:
         raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
     particles = 1 if guiding is None else guiding.particles
-    return _generate(
-        Filler(model, how, seed, tick, guiding, memory, parts),
-        iter(pieces),
-        max(1, (how.batch_size or choose_batch_size(model)) // particles),
-        first,
-    )
+    batch_size = max(1, (how.batch_size or choose_batch_size(model)) // particles)
+    filler = Filler(model, how, seed, tick, guiding, memory, parts)
+    filled = chain.from_iterable(map(filler.draw_all, _group(iter(pieces), batch_size)))
+    return (Sample(number, *found) for number, found in enumerate(filled, first))
 
 
-def measure_workload(
-    model: TrainedModel, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None
-) -> Workload:
-    """What filling the `gaps` of each text takes; the network is not run.
-
-    A gap is True where a base is to be drawn.
-    """
-    plan = partial(plan_draft, model, how or Sampling())
-    return measure_planned_workload(model, ((text, plan(text)) for text in gaps), how=how)
+def _group(pieces: Iterator[DraftPart], size: int) -> Iterator[list[DraftPart]]:
+    while group := list(islice(pieces, size)):
+        yield group
 
 
 def plan_draft(
@@ -146,13 +131,8 @@ def plan_draft(
     return plan_rounds(gaps, model.config.data.seq_len, choose_stride(model, how))
 
 
-def measure_planned_workload(
-    model: TrainedModel,
-    planned: Iterable[tuple[NDArray[np.bool_], list[tuple[int, int]]]],
-    *,
-    how: Sampling | None = None,
-) -> Workload:
-    """What filling gaps takes, of texts whose windows (start, end) are known."""
+def measure_workload(model: TrainedModel, how: Sampling, planned: Iterable[Planned]) -> Workload:
+    """What filling the gaps of texts takes; the network is not run."""
     how = choose_sampler(how, model)
     share = revealed_share(model.diffusion.schedule, how.step_count or AUTO_STEPS)
     expected = SAMPLERS[str(how.sampler)].count_with(how.options)
@@ -185,11 +165,3 @@ def choose_batch_size(model: TrainedModel, length: int | None = None) -> int:
         window = min(max(model.objective.block, _LEAST_BLOCK), length or window)
     tokens = _TOKENS_ON_CPU if find_device(model).type == "cpu" else _TOKENS_ON_GPU
     return max(1, tokens // window)
-
-
-def _generate(
-    filler: Filler, pieces: Iterator[DraftPart], batch_size: int, first: int
-) -> Iterator[Sample]:
-    while group := list(islice(pieces, batch_size)):
-        yield from (Sample(i, *found) for i, found in enumerate(filler.draw_all(group), first))
-        first += len(group)

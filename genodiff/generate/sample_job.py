@@ -22,8 +22,7 @@ from genodiff.generate.request import DrawRequest, SampleRequest
 from genodiff.generate.samples import RecordParts, Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.generate.step_choice import find_steps
-from genodiff.generate.text_drawing import TextDrawing, make_whole_template
-from genodiff.generate.text_templates import read_template
+from genodiff.generate.text_drawing import TextDrawing, make_whole_template, read_template
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.regions import say_linear, says_circular

@@ -56,8 +56,6 @@ def choose_steps(curve: Sequence[tuple[float, float]], schedule: Schedule, wante
 
     Raises `UsageError` where none does.
     """
-    if not wanted > 0:
-        raise UsageError(f"a loss of {wanted:g} bits", fix="give a number above 0")
     fewer, enough = 0, 1
     while bits_lost(curve, schedule, enough) > wanted:
         fewer, enough = enough, 2 * enough
@@ -74,8 +72,17 @@ def choose_steps(curve: Sequence[tuple[float, float]], schedule: Schedule, wante
 
 
 def find_steps(model: TrainedModel, how: Sampling, wanted: float) -> int:
-    """The fewest steps that lose at most `wanted` bits per 1,000 positions, by the valid split."""
-    check_bits_lost(model, how)
+    """The fewest steps that lose at most `wanted` bits per 1,000 positions, by the valid split.
+
+    Raises `UsageError` where the curve does not tell what the sampler loses.
+    """
+    how = choose_sampler(how, model)
+    if how.sampler != "ancestral":
+        what = f"--bits-lost is for the ancestral sampler, and this is {how.sampler}"
+        raise UsageError(what, fix="give --steps, or --sampler ancestral")
+    if model.diffusion.time_conditioning or not model.objective.curve:
+        fix = "give --steps"
+        raise UsageError("--bits-lost is for masked models without time conditioning", fix=fix)
 
     def measure() -> dict[str, Any]:
         _log.info("measuring the loss by number of steps, once, on the valid split")
@@ -89,17 +96,6 @@ def find_steps(model: TrainedModel, how: Sampling, wanted: float) -> int:
     steps = choose_steps(find_curve(model, measure), model.diffusion.schedule, wanted / 1000)
     _log.info("%d steps lose at most %g bits per 1,000 positions", steps, wanted)
     return steps
-
-
-def check_bits_lost(model: TrainedModel, how: Sampling) -> None:
-    """Raises `UsageError` where the curve does not tell what the sampler loses."""
-    how = choose_sampler(how, model)
-    if how.sampler != "ancestral":
-        what = f"--bits-lost is for the ancestral sampler, and this is {how.sampler}"
-        raise UsageError(what, fix="give --steps, or --sampler ancestral")
-    if model.diffusion.time_conditioning or not model.objective.curve:
-        fix = "give --steps"
-        raise UsageError("--bits-lost is for masked models without time conditioning", fix=fix)
 
 
 def find_curve(model: TrainedModel, measure: Callable[[], dict[str, Any]]) -> Curve:

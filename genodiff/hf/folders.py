@@ -5,22 +5,21 @@ the config first. A fault is the exception that transformers' users expect, with
 """
 
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 from transformers.utils import cached_file
 
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
 from genodiff.errors import CheckpointError
 from genodiff.hub.caduceus import (
+    COMPLEMENT,
     from_published,
     make_published_state,
-    map_names,
     map_state_names,
+    name_as_published,
     read_published_complement,
 )
 from genodiff.hub.export import find_origin
@@ -32,7 +31,6 @@ from genodiff.hub.published_network import (
     judge_config,
     make_stand_ins,
 )
-from genodiff.hub.tensor_names import reshape_as_published
 from genodiff.hub.weight_files import (
     BIN,
     SAFETENSORS,
@@ -45,12 +43,7 @@ from genodiff.runs.checkpoint import CARD
 from genodiff.runs.model import collect_tensors, load_model
 from genodiff.runs.run_paths import find_ready_model, is_no_network
 
-Reader = Callable[[Path, Mapping[str, Any], Weights], dict[str, Tensor]]
-"""(config file, config, weights) → tensors by the names of a model."""
-
-BARE, MASKED_LM = "Caduceus", "CaduceusForMaskedLM"
-
-_COMPLEMENT, _WORDS = "complement_map", "embeddings.word_embeddings."
+_WORDS = "embeddings.word_embeddings."
 _NAMES = (SAFETENSORS, BIN)
 
 
@@ -97,8 +90,19 @@ def read_weights(
     """
     if (folder / CARD).is_file():
         return _read_run(folder, architecture)
-    read = partial(_read_caduceus, architecture)
-    return judge_folder(folder, config, ("caduceus",), read)
+    file = folder / CONFIG
+    try:
+        values = read_json_file(file)
+    except CheckpointError as fault:
+        raise OSError(str(fault)) from None
+    # Remote code is never asked for here, so it needs no warning.
+    values.pop("auto_map", None)
+    try:
+        judged = judge_config(values, file)
+        weights = _open_folder(file, judged)
+        return _read_caduceus(file, judged if config is None else config, weights, architecture)
+    except CheckpointError as fault:
+        raise (ValueError if fault.file == file else OSError)(str(fault)) from None
 
 
 def _read_run(folder: Path, architecture: str) -> dict[str, Tensor]:
@@ -110,37 +114,13 @@ def _read_run(folder: Path, architecture: str) -> dict[str, Tensor]:
         kind = run.config.backbone.kind
         raise ValueError(f"{folder}: is a network of the kind {kind}, not a Caduceus")
     tensors, vocabulary = collect_tensors(run.backbone), find_origin(run).vocabulary
-    shape = BARE if architecture == BARE else MASKED_LM
-    state = make_published_state(run.backbone.settings, tensors, vocabulary, shape)
-    headless = architecture != MASKED_LM
-    return {k: v for k, v in state.items() if not (headless and k.startswith("lm_head."))}
+    return make_published_state(run.backbone.settings, tensors, vocabulary, architecture)
 
 
-def judge_folder(
-    folder: Path, config: Mapping[str, Any] | None, kinds: tuple[str, ...], read: Reader
-) -> dict[str, Tensor]:
-    """What `read` makes of a folder's weights; their model type must be one of `kinds`.
-
-    Raises `OSError` for files and `ValueError` for a config.
-    """
-    file = folder / CONFIG
-    try:
-        values = read_json_file(file)
-    except CheckpointError as fault:
-        raise OSError(str(fault)) from None
-    # Remote code is never asked for here, so it needs no warning.
-    values.pop("auto_map", None)
-    try:
-        judged = judge_config(values, file)
-        return read(file, judged if config is None else config, _open_folder(file, judged, kinds))
-    except CheckpointError as fault:
-        raise (ValueError if fault.file == file else OSError)(str(fault)) from None
-
-
-def _open_folder(file: Path, config: Mapping[str, Any], kinds: tuple[str, ...]) -> Weights:
-    found = config.get("model_type", kinds[0])
-    if found not in kinds:
-        what = f"model_type is '{found}', not {' or '.join(map(repr, kinds))}"
+def _open_folder(file: Path, config: Mapping[str, Any]) -> Weights:
+    found = config.get("model_type", "caduceus")
+    if found != "caduceus":
+        what = f"model_type is '{found}', not 'caduceus'"
         raise CheckpointError(what, file=file, fix="give the published folder of such a network")
     files = find_weight_files(file.parent)
     if not files:
@@ -150,7 +130,7 @@ def _open_folder(file: Path, config: Mapping[str, Any], kinds: tuple[str, ...]) 
 
 
 def _read_caduceus(
-    architecture: str, file: Path, config: Mapping[str, Any], weights: Weights
+    file: Path, config: Mapping[str, Any], weights: Weights, architecture: str
 ) -> dict[str, Tensor]:
     ours = _find_network(weights)
     culprit = find_culprit(weights, file)
@@ -160,23 +140,18 @@ def _read_caduceus(
         lambda: from_published(stand_ins, config),
         f"; {CONFIG} and the weights do not fit each other",
     )
-    wrapped = _judge_form(stand_ins, settings, file)
+    _judge_form(stand_ins, settings, file)
     state = weights.read(ours)
     settings, tensors = blame_file(culprit, lambda: from_published(state, config))
     rows = len(tensors["embedding"])
     complement = blame_file(file, lambda: read_published_complement(config, rows))
-    _judge_buffers(state, complement, weights)
-    prefix = "backbone." if architecture == BARE else "caduceus.backbone."
-    there, names = map_state_names(state, settings), map_names(settings, prefix, wrapped)
-    found = {
-        theirs: reshape_as_published(theirs, tensors[here]).to(weights.entries[there[here]].dtype)
-        for here, theirs in names.items()
-        if architecture == MASKED_LM or here != "head"
-    }
-    if settings.paired and complement is not None:
-        found[f"{prefix}embeddings.word_embeddings.{_COMPLEMENT}"] = torch.tensor(complement)
-        if architecture == MASKED_LM:
-            found[f"lm_head.{_COMPLEMENT}"] = torch.tensor(complement)
+    for name, value in state.items():
+        if name.endswith(COMPLEMENT) and complement not in (None, tuple(value.tolist())):
+            what = f"'{name}' differs from complement_map in {CONFIG}"
+            raise CheckpointError(what, file=weights.entries[name].file, fix=BELONG)
+    there = map_state_names(state, settings)
+    typed = {here: x.to(weights.entries[there[here]].dtype) for here, x in tensors.items()}
+    found = name_as_published(settings, typed, complement, architecture)
     return found | weights.read([n for n in weights.entries if n not in set(ours)])
 
 
@@ -187,21 +162,10 @@ def _find_network(weights: Weights) -> list[str]:
     return [name for name in weights.entries if name.startswith((prefix, "lm_head."))]
 
 
-def _judge_form(state: Mapping[str, Tensor], settings: CaduceusSettings, file: Path) -> bool:
-    """Whether norms are wrapped. Raises `CheckpointError` where names and config differ in it."""
-    names = map_state_names(state, settings)
-    wrapped = ".submodule." in names["final_norm.weight"]
+def _judge_form(state: Mapping[str, Tensor], settings: CaduceusSettings, file: Path) -> None:
+    """Raises `CheckpointError` where names and config differ in whether norms are wrapped."""
+    wrapped = ".submodule." in map_state_names(state, settings)["final_norm.weight"]
     if wrapped != (settings.paired and not settings.alternate_strands):
         form = "false" if wrapped else "true"
         what = f"the weights were saved with fused_add_norm {form}, which is another function"
         raise CheckpointError(what, file=file, fix=f"set fused_add_norm to {form}")
-    return wrapped
-
-
-def _judge_buffers(
-    state: Mapping[str, Tensor], complement: tuple[int, ...] | None, weights: Weights
-) -> None:
-    for name, value in state.items():
-        if name.endswith(_COMPLEMENT) and complement not in (None, tuple(value.tolist())):
-            what = f"'{name}' differs from complement_map in {CONFIG}"
-            raise CheckpointError(what, file=weights.entries[name].file, fix=BELONG)

@@ -5,33 +5,24 @@ Source: Schiff et al., 2024, arXiv 2403.03234.
 """
 
 import logging
-from collections.abc import Mapping
-from math import sqrt
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import initialization as init
 from transformers.modeling_outputs import (
     BaseModelOutputWithNoAttention,
     MaskedLMOutput,
     SequenceClassifierOutput,
 )
 
-from genodiff.backbones.backbone import Norm
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError
 from genodiff.hf.configuration import CaduceusConfig
-from genodiff.hf.folders import read_weights
-from genodiff.hf.published_model import PublishedModel
+from genodiff.hf.published_model import CaduceusPreTrainedModel, list_complement
 from genodiff.hf.published_tree import (
     PublishedBackbone,
-    PublishedBlock,
-    PublishedDirection,
     PublishedHead,
-    StrandEmbedding,
     StrandHead,
 )
 from genodiff.hub.caduceus import read_published_settings
@@ -42,91 +33,6 @@ IGNORED = -100
 POOLINGS = ("mean", "max", "first", "last")
 
 _log = logging.getLogger("genodiff")
-
-
-class CaduceusPreTrainedModel(PublishedModel):
-    """What the models share: reading, initial values, embeddings."""
-
-    config_class = CaduceusConfig
-    config: CaduceusConfig
-    base_model_prefix = "caduceus"
-    supports_gradient_checkpointing = True
-    _no_split_modules = [PublishedBlock.__name__]  # noqa: RUF012
-    _warned = False
-
-    @classmethod
-    def _read_folder(cls, folder: Path, config: Mapping[str, Any] | None) -> dict[str, Tensor]:
-        return read_weights(folder, config, cls.__name__)
-
-    def _init_weights(self, module: nn.Module) -> None:
-        """Published initial values of what no file has given."""
-        config = self.config
-        std = (config.initializer_cfg or {}).get("initializer_range", 0.02)
-        if isinstance(module, nn.Embedding) or module is getattr(self, "score", None):
-            init.normal_(module.weight, std=std)
-        elif isinstance(module, PublishedHead):
-            init.kaiming_uniform_(module.weight, a=sqrt(5))
-        elif isinstance(module, PublishedDirection):
-            module.draw_weights(config.ssm_cfg or {})
-        elif isinstance(module, Norm):
-            init.ones_(module.weight)
-            if module.bias is not None:
-                init.zeros_(module.bias)
-        elif isinstance(module, StrandEmbedding | StrandHead):
-            init.copy_(module.complement_map, torch.tensor(list_complement(config)))
-
-    def get_input_embeddings(self) -> nn.Module:
-        """The word embeddings: (B, L) ids → (B, L, D), or (B, L, 2 D) with both strands."""
-        return self.base_model.backbone.embeddings.word_embeddings
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replaces the word embeddings. Raises `NotImplementedError` with both strands."""
-        if self.config.rcps:
-            raise NotImplementedError("the embeddings of both strands (rcps) cannot be replaced")
-        self.base_model.backbone.embeddings.word_embeddings = value
-
-    def resize_token_embeddings(
-        self,
-        new_num_tokens: int | None = None,
-        pad_to_multiple_of: int | None = None,
-        mean_resizing: bool = True,
-    ) -> nn.Module:
-        """The embeddings with this many rows, rounded up as `pad_vocab_size_multiple` says.
-
-        Raises `NotImplementedError` with both strands: new rows would have no complement.
-        """
-        if new_num_tokens is None and pad_to_multiple_of is None:
-            return self.get_input_embeddings()
-        if self.config.rcps:
-            raise NotImplementedError("the embeddings of both strands (rcps) cannot be resized")
-        multiple = pad_to_multiple_of or self.config.pad_vocab_size_multiple
-        found = super().resize_token_embeddings(new_num_tokens, multiple, mean_resizing)
-        if self.config.complement_map is not None:
-            self.config.pad_vocabulary()
-        return found
-
-    def _read_mask(self, attention_mask: Tensor | None) -> None:
-        """Says once that padding counts: published Caduceus knows no mask."""
-        told = CaduceusPreTrainedModel._warned
-        if attention_mask is not None and not told and not bool(attention_mask.all()):
-            CaduceusPreTrainedModel._warned = True
-            _log.warning(
-                "attention_mask is not read: published Caduceus takes padding as tokens like "
-                "others; group sequences by length where that matters"
-            )
-
-
-def list_complement(config: CaduceusConfig) -> list[int]:
-    """The complement of each id, padding rows included; empty with one strand."""
-    if not config.rcps:
-        return []
-    pairs = config.complement_map
-    if not pairs:
-        raise ValueError("config: complement_map is missing, which a network of both strands needs")
-    found = [pairs.get(token, token) for token in range(config.vocab_size)]
-    if sorted(found) != list(range(len(found))) or any(found[c] != i for i, c in enumerate(found)):
-        raise ValueError("config: complement_map is not its own inverse; check its ids")
-    return found
 
 
 def read_settings(config: CaduceusConfig) -> CaduceusSettings:

@@ -7,8 +7,8 @@ from genodiff.errors import UsageError
 from genodiff.hf.configuration import CaduceusConfig
 from genodiff.hf.models import CaduceusForMaskedLM
 from genodiff.hf.tokenizer import CaduceusTokenizer
-from genodiff.hub.caduceus import MASKED_LM, make_published_state
-from genodiff.hub.export import find_origin, make_config
+from genodiff.hub.caduceus import MASKED_LM, make_published_config, make_published_state
+from genodiff.hub.export import find_origin
 from genodiff.runs.model import collect_tensors, load_model
 
 
@@ -28,7 +28,8 @@ def from_run(path: str | Path) -> tuple[CaduceusForMaskedLM, CaduceusTokenizer]:
     settings, origin = run.backbone.settings, find_origin(run)
     tensors = collect_tensors(run.backbone)
     state = make_published_state(settings, tensors, origin.vocabulary, MASKED_LM)
-    config = make_config(settings, origin) | {"architectures": [MASKED_LM]}
+    config = make_published_config(settings, origin.vocabulary, origin.config, MASKED_LM)
+    config |= {"architectures": [MASKED_LM]}
     model = CaduceusForMaskedLM.from_pretrained(
         None, config=CaduceusConfig.from_dict(config), state_dict=state
     )

@@ -157,10 +157,18 @@ def make_published_config(
     vocabulary: PublishedVocabulary,
     given: Mapping[str, Any],
     architecture: str,
-    fused: bool,
+    fused: bool | None = None,
 ) -> dict[str, Any]:
-    """The published config of a network; `given` is that of its source, where it has one."""
+    """The published config of a network; `given` is that of its source, where it has one.
+
+    A network of both strands says by its settings whether it is fused. Of one strand both forms
+    compute the same function: `fused` None is the form of its source, else the fused one.
+    """
     s = settings
+    if s.paired:
+        fused = s.alternate_strands
+    elif fused is None:
+        fused = bool(given.get("fused_add_norm", True))
     complement = vocabulary.complement() or range(vocabulary.size)
     config: dict[str, Any] = {
         **_FIXED,
@@ -264,20 +272,31 @@ def make_published_state(
 
     Rows stand in the published order.
     """
-    prefix = "backbone." if architecture == BARE else "caduceus.backbone."
-    submodules = settings.paired and not settings.alternate_strands
     moved = order_rows(tensors, vocabulary.outwards)
+    state = name_as_published(settings, moved, vocabulary.complement(), architecture)
+    return state if score is None else state | {_SCORE: score}
+
+
+def name_as_published(
+    settings: CaduceusSettings,
+    tensors: Mapping[str, Tensor],
+    complement: tuple[int, ...] | None,
+    architecture: str,
+) -> dict[str, Tensor]:
+    """The same of tensors with rows in the published order; a head only of `MASKED_LM`."""
+    prefix = "backbone." if architecture == BARE else "caduceus.backbone."
+    wrapped, has_head = (
+        settings.paired and not settings.alternate_strands,
+        architecture == MASKED_LM,
+    )
     state = {
-        theirs: reshape_as_published(theirs, moved[here]).contiguous()
-        for here, theirs in map_names(settings, prefix, submodules).items()
+        theirs: reshape_as_published(theirs, tensors[here]).contiguous()
+        for here, theirs in map_names(settings, prefix, wrapped).items()
+        if has_head or here != "head"
     }
-    complement = vocabulary.complement()
     if settings.paired and complement is not None:
-        state[f"{prefix}embeddings.word_embeddings.{COMPLEMENT}"] = torch.tensor(complement)
-        if architecture == MASKED_LM:
-            state[f"lm_head.{COMPLEMENT}"] = torch.tensor(complement)
-    if score is not None:
-        state["score.weight"] = score
+        for name in (f"{prefix}embeddings.word_embeddings", *(["lm_head"] if has_head else [])):
+            state[f"{name}.{COMPLEMENT}"] = torch.tensor(complement)
     return state
 
 

@@ -230,10 +230,11 @@ def _write_config(
     fused: bool | None = None,
 ) -> dict[str, Any]:
     """Write config.json, and the tokenizer where it is Caduceus' own; returns the config."""
-    config = make_config(settings, origin, fused)
+    vocabulary, given = origin.vocabulary, origin.config
+    config = make_published_config(settings, vocabulary, given, origin.architecture, fused)
     _write_json(model, folder, config)
-    if origin.vocabulary.name == "caduceus":
-        _write_tokenizer(folder, model, origin.vocabulary)
+    if vocabulary.name == "caduceus":
+        _write_tokenizer(folder, model)
     return config
 
 
@@ -243,23 +244,6 @@ def _write_json(model: TrainedModel, folder: Path, config: dict[str, Any]) -> No
     if diffusion != read_diffusion(config, causal=model.config.backbone.causal):
         config["diffusion"] = diffusion
     atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
-
-
-def make_config(
-    settings: CaduceusSettings, origin: Origin, fused: bool | None = None
-) -> dict[str, Any]:
-    """The published config of a Caduceus.
-
-    A network of both strands says by its settings whether it is fused. Of one strand both forms
-    compute the same function: `fused` None is the form of its source, else the fused one.
-    """
-    if settings.paired:
-        fused = settings.alternate_strands
-    elif fused is None:
-        fused = bool(origin.config.get("fused_add_norm", True))
-    return make_published_config(
-        settings, origin.vocabulary, origin.config, origin.architecture, fused
-    )
 
 
 def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:
@@ -279,7 +263,7 @@ def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, 
     return {"tensors": len(state), "rows": origin.vocabulary.size}
 
 
-def _write_tokenizer(folder: Path, model: TrainedModel, vocabulary: PublishedVocabulary) -> None:
+def _write_tokenizer(folder: Path, model: TrainedModel) -> None:
     tokens, paired = model.alphabet.tokens, model.alphabet.complement or ()
     letters = [token for token in tokens if len(token) == 1]
     complement = {a: tokens[paired[tokens.index(a)]] for a in letters}

@@ -1,5 +1,6 @@
 """A model card (README.md) from `model.json`, `provenance.json` and `eval.json`."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,57 @@ from genodiff.runs.sealed_files import read_json
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.version import __version__
 
-_EVAL = "eval.json"
-_UNKNOWN = "other"
+_FRONT = """---
+license: {}
+tags:
+- biology
+- genomics
+- dna
+- masked-diffusion
+---"""
+_USE_OURS = """## Use
+
+```python
+from genodiff.runs.model import load_model
+
+model = load_model("THIS_FOLDER")
+```"""
+_USE_PUBLISHED = """## Use
+
+With transformers, on any machine (`pip install 'genodiff[hf]'`; this folder holds no code). The \
+import comes first: without it transformers does not know these classes, and may ask for \
+"sentencepiece or tiktoken".
+
+```python
+import genodiff.hf
+from transformers import AutoModelForMaskedLM
+
+model = AutoModelForMaskedLM.from_pretrained("THIS_FOLDER")
+```
+
+With genodiff:
+
+```console
+genodiff checkpoint import THIS_FOLDER --out runs/mine
+```"""
+_USE_THEIRS = """
+
+With the classes of the Caduceus repository: `{}.from_pretrained(THIS_FOLDER)`."""
+_NOT_MEASURED = "Not measured: run `genodiff eval` before `genodiff checkpoint export`."
+_COLUMNS = (
+    "split", "bits per base (upper bound)", "95 % interval", "perplexity", "best Markov line",
+    "bases", "seed",
+)  # fmt: skip
+_LIMITS = """## Limits
+
+- Trained or set up for windows of {:,} bases; longer ones were not measured.
+- A likelihood says nothing about function, fitness or disease. Not for clinical use.
+- Generated DNA has not been tested for function or safety.
+- It was trained on genomes of few individuals and species. Expect more bits per base on other \
+genomes."""
+_NOT_CALIBRATED = """
+- Weights trained only by masked-language modelling are not calibrated at the high mask rates of \
+masked diffusion."""
 
 
 def format_card(
@@ -22,31 +72,20 @@ def format_card(
 
     `found` is what the export wrote: tensors, rows, form. The card states what is not known.
     """
-    source = model.data.get("source") if isinstance(model.data.get("source"), dict) else None
-    parts = [
-        format_front(licence),
-        _what(model, layout, found),
-        _load(layout, found),
-        _data(model, source, licence),
-        _memory(found),
-        _training(model, source),
-        _metrics(model),
-        _limits(model, source),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    source = model.data.get("source")
+    source = source if isinstance(source, dict) else None
+    use = _USE_OURS if layout == "safetensors" else _USE_PUBLISHED
+    if layout != "safetensors" and "architecture" in found:
+        use += _USE_THEIRS.format(found["architecture"])
+    limits = _LIMITS.format(model.config.data.seq_len) + ("" if source is None else _NOT_CALIBRATED)
+    parts = [format_front(licence), _what(model, layout, found), use]
+    parts += [_data(model, source, licence), *([_training(model)] if source is None else [])]
+    return "\n\n".join([*parts, _metrics(model), limits]) + "\n"
 
 
 def format_front(licence: str | None) -> str:
     """The head of a card, as hubs read it."""
-    return "\n".join(
-        [
-            "---",
-            f"license: {licence or _UNKNOWN}",
-            "tags:",
-            *(f"- {t}" for t in ("biology", "genomics", "dna", "masked-diffusion")),
-            "---",
-        ]
-    )
+    return _FRONT.format(licence or "other")
 
 
 def _what(model: TrainedModel, layout: str, found: dict[str, Any]) -> str:
@@ -68,109 +107,49 @@ def _what(model: TrainedModel, layout: str, found: dict[str, Any]) -> str:
             f"{str(found['fused']).lower()} (the other value makes a network of both strands "
             f"compute a different function)"
         )
-    return f"# {printable(model.run.resolve().name)}\n\n| | |\n|---|---|\n" + "\n".join(
-        f"| {k} | {v} |" for k, v in rows.items()
-    )
-
-
-def _load(layout: str, found: dict[str, Any]) -> str:
-    if layout == "safetensors":
-        return (
-            "## Use\n\n```python\nfrom genodiff.runs.model import load_model\n\nmodel = "
-            'load_model("THIS_FOLDER")\n```'
-        )
-    imported = "```console\ngenodiff checkpoint import THIS_FOLDER --out runs/mine\n```"
-    lines = [
-        "## Use",
-        "",
-        "With transformers, on any machine (`pip install 'genodiff[hf]'`; this folder holds no "
-        "code). The import comes first: without it transformers does not know these classes, and "
-        'may ask for "sentencepiece or tiktoken".',
-        "",
-        "```python",
-        "import genodiff.hf",
-        "from transformers import AutoModelForMaskedLM",
-        "",
-        'model = AutoModelForMaskedLM.from_pretrained("THIS_FOLDER")',
-        "```",
-        "",
-        "With genodiff:",
-        "",
-        imported,
-    ]
-    if "architecture" in found:
-        lines += [
-            "",
-            "With the classes of the Caduceus repository: "
-            f"`{found['architecture']}.from_pretrained(THIS_FOLDER)`.",
-        ]
-    return "\n".join(lines)
+    lines = [f"| {key} | {value} |" for key, value in rows.items()]
+    return "\n".join([f"# {printable(model.run.resolve().name)}\n\n| | |\n|---|---|", *lines])
 
 
 def _data(model: TrainedModel, source: dict[str, Any] | None, licence: str | None) -> str:
-    lines = ["## Data and licence", ""]
+    config, lines = model.config, ["## Data and licence", ""]
     if source is not None:
         named = (f"{printable(f['name'])} (sha256 {f['sha256'][:12]})" for f in source["files"])
-        files = ", ".join(named)
         lines.append(
-            f"Imported from published weights: {files}. See their publisher for the data that "
-            f"they were trained on."
+            f"Imported from published weights: {', '.join(named)}. See their publisher for the "
+            f"data that they were trained on."
         )
     else:
-        is_own = model.config.recipe == OWN
-        name = "the user's own FASTA file" if is_own else f"recipe {printable(model.config.recipe)}"
+        is_own = config.recipe == OWN
+        name = "the user's own FASTA file" if is_own else f"recipe {printable(config.recipe)}"
         fingerprint = str(model.data.get("fingerprint"))[:12]
         lines.append(
-            f"Trained on {name}, windows of {model.config.data.seq_len:,} bases. Fingerprint of "
+            f"Trained on {name}, windows of {config.data.seq_len:,} bases. Fingerprint of "
             f"content and splits: {fingerprint}."
         )
-        lines += [f"Source: {s.url} (licence: {printable(s.licence)})." for s in _sources(model)]
+        try:
+            sources = () if is_own else load_recipe(config.recipe).sources
+        except GenodiffError:
+            sources = ()
+        lines += [f"Source: {s.url} (licence: {printable(s.licence)})." for s in sources]
     unknown = "The licence of these weights was not stated at export."
     lines.append(f"Licence of these weights: {licence}." if licence else unknown)
     return "\n".join(lines)
 
 
-def _memory(found: dict[str, Any]) -> str:
-    if "memory" not in found:
-        return ""
-    kept = found["memory"]
-    return (
-        "## Memory\n\n"
-        f"`memory/` holds the train split itself, {kept['bases']:,} bases at 2 bits each "
-        f"({kept['bytes']:,} bytes, fingerprint {kept['fingerprint'][:12]}). With "
-        '`genodiff.load("THIS_FOLDER", memory="on")` and `--memory on` it is part of the model. '
-        "Anyone who has this folder has that sequence; its licence is that of the genome."
-    )
-
-
-def _sources(model: TrainedModel) -> list[Any]:
-    if model.config.recipe == OWN:
-        return []
-    try:
-        return list(load_recipe(model.config.recipe).sources)
-    except GenodiffError:
-        return []
-
-
-def _training(model: TrainedModel, source: dict[str, Any] | None) -> str:
-    if source is not None:
-        return ""
+def _training(model: TrainedModel) -> str:
     c = model.config
     lines = [
-        "## Training",
-        "",
-        f"{model.step:,} steps of {c.train.batch_size} windows, {c.diffusion.schedule} "
-        f"schedule, AdamW lr {c.optim.lr}, "
+        f"## Training\n\n{model.step:,} steps of {c.train.batch_size} windows, "
+        f"{c.diffusion.schedule} schedule, AdamW lr {c.optim.lr}, "
         f"weights averaged with decay {c.optim.ema_decay}, precision {c.train.precision}, "
-        f"seed {c.seed}.",
+        f"seed {c.seed}."
     ]
-    start = getattr(c, "init_sha256", None)
-    if start:
-        lines.append(f"Started from published or earlier weights (sha256 {start[:12]}).")
-    sessions = _json(model.run / PROVENANCE).get("sessions") or []
+    if c.init_sha256:
+        lines.append(f"Started from published or earlier weights (sha256 {c.init_sha256[:12]}).")
     places = {
         printable(f"{s.get('device')}, torch {(s.get('versions') or {}).get('torch')}", 80)
-        for s in sessions
+        for s in _json(model.run / PROVENANCE).get("sessions") or []
         if isinstance(s, dict)
     }
     if places:
@@ -180,62 +159,19 @@ def _training(model: TrainedModel, source: dict[str, Any] | None) -> str:
 
 def _metrics(model: TrainedModel) -> str:
     rows = []
-    for name, e in _json(model.run / _EVAL).items():
+    for name, e in _json(model.run / "eval.json").items():
         if not isinstance(e, dict) or e.get("checkpoint") != model.digest:
             continue
-        try:
-            rows.append(f"| {' | '.join(_cells(name, e))} |")
-        except (KeyError, TypeError, ValueError):
-            continue
-    if not rows:
-        return (
-            "## Metrics\n\nNot measured: run `genodiff eval` before `genodiff checkpoint export`."
-        )
-    names = [
-        "split",
-        "bits per base (upper bound)",
-        "95 % interval",
-        "perplexity",
-        "best Markov line",
-        "bases",
-        "seed",
-    ]
-    head = f"| {' | '.join(names)} |\n{'|---' * len(names)}|"
-    return "## Metrics\n\n" + "\n".join([head, *rows])
-
-
-def _cells(name: str, e: dict[str, Any]) -> list[str]:
-    ends, lines = e.get("ci95_bits"), e.get("markov_bits") or {}
-    interval = f"{ends[0]:.4f} – {ends[1]:.4f}" if ends else ""
-    best = f"{min(lines.values()):.4f}" if lines else ""
-    return [
-        printable(name),
-        f"{e['bits_per_base']:.4f}",
-        interval,
-        f"{e['perplexity']:.4f}",
-        best,
-        f"{e['tokens']:,}",
-        str(e["seed"]),
-    ]
-
-
-def _limits(model: TrainedModel, source: dict[str, Any] | None) -> str:
-    lines = [
-        "## Limits",
-        "",
-        f"- Trained or set up for windows of {model.config.data.seq_len:,} bases; longer ones "
-        f"were not measured.",
-        "- A likelihood says nothing about function, fitness or disease. Not for clinical use.",
-        "- Generated DNA has not been tested for function or safety.",
-        "- It was trained on genomes of few individuals and species. Expect more bits per base on "
-        "other genomes.",
-    ]
-    if source is not None:
-        lines.append(
-            "- Weights trained only by masked-language modelling are not calibrated at the high "
-            "mask rates of masked diffusion."
-        )
-    return "\n".join(lines)
+        with suppress(KeyError, TypeError, ValueError):  # of text, or of another version
+            ends, lines = e.get("ci95_bits"), e.get("markov_bits") or {}
+            interval = f"{ends[0]:.4f} – {ends[1]:.4f}" if ends else ""
+            best = f"{min(lines.values()):.4f}" if lines else ""
+            rows.append(
+                f"| {printable(name)} | {e['bits_per_base']:.4f} | {interval} | "
+                f"{e['perplexity']:.4f} | {best} | {e['tokens']:,} | {e['seed']} |"
+            )
+    head = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|"
+    return "## Metrics\n\n" + ("\n".join([head, *rows]) if rows else _NOT_MEASURED)
 
 
 def _json(path: Path) -> dict[str, Any]:

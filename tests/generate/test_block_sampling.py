@@ -27,7 +27,7 @@ from genodiff.errors import UsageError
 from genodiff.generate import samples
 from genodiff.generate.block_reading import list_reads, plan_blocks
 from genodiff.generate.infill import split_contig
-from genodiff.generate.sample import Sampling, infill, measure_workload, sample
+from genodiff.generate.sample import Sampling, infill, measure_workload, plan_draft, sample
 from genodiff.generate.samples import RecordParts
 
 PROCESS = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
@@ -156,7 +156,8 @@ def test_the_work_is_that_of_the_blocks():
     of, gaps = model(4), np.ones(10, np.bool_)
     assert plan_blocks(gaps, 4) == [(0, 4), (4, 8), (8, 10)]
     assert plan_blocks(np.zeros(10, np.bool_), 4) == []
-    work = measure_workload(of, [gaps], how=Sampling(sampler="first-hitting"))
+    how = Sampling(sampler="first-hitting")
+    work = measure_workload(of, how, [(gaps, plan_draft(of, how, gaps))])
     assert (work.windows, work.bases, work.evaluations) == (3, 10, 10)
     [one] = sample(of, 1, 10, sampler="first-hitting")
     assert one.nfe == 10

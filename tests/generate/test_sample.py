@@ -30,7 +30,7 @@ from genodiff.diffusion.schedule import schedule
 from genodiff.errors import UsageError
 from genodiff.generate import filler as room
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import Sampling, infill, measure_workload, sample
+from genodiff.generate.sample import Sampling, infill, measure_workload, plan_draft, sample
 from genodiff.generate.step_choice import bits_lost
 
 MASKED = [name for name, one in SAMPLERS.items() if "masked" in one.fits]
@@ -87,7 +87,8 @@ def test_the_workload_foretells_what_sampling_takes(sampler, name):
     how = Sampling(sampler=sampler, steps=9, stride=5, batch_size=100)
     texts = ["N" * 30, "ACGT", "ANNNNG" + "A" * 20 + "NCNNCN"]
     world, calls = model(sticky(0.6), 12, name), []
-    told = measure_workload(world, (Template("", "", t.encode()).gaps for t in texts), how=how)
+    gaps = [Template("", "", t.encode()).gaps for t in texts]
+    told = measure_workload(world, how, ((one, plan_draft(world, how, one)) for one in gaps))
     found = list(infill(world, [draft(t) for t in texts] * 100, how=how, tick=calls.append))
     assert (told.records, told.bases) == (3, 38)
     assert told.windows == (1 + 4) + (1 + 2)

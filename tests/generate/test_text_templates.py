@@ -5,7 +5,7 @@ import pytest
 
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.text_templates import (
+from genodiff.generate.text_drawing import (
     TextTemplate,
     fill_text,
     make_draft,
