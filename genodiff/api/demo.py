@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from genodiff.errors import UsageError
+from annotated_types import Gt
+
 from genodiff.io.target import check_target
 from genodiff.jobs.machine import choose_device
 from genodiff.jobs.options import OUT, Device, Force, Offline, Seed
@@ -28,8 +29,7 @@ class DemoRequest(Request["DemoResult"]):
 
     `minutes` limits the total time: training stops after 70 % of it, and evaluation and sampling
     are cut to the rest. A stage already done with the same weights is skipped. `force` sets other
-    files in `out` aside. `judge_demo` checks the result. Raises `UsageError`, `MachineError`, and
-    the errors of training.
+    files in `out` aside. Raises `UsageError`, `MachineError`, and the errors of training.
     """
 
     json_help: ClassVar[str] = "One JSON object on stdout in place of the summary."
@@ -39,7 +39,7 @@ class DemoRequest(Request["DemoResult"]):
         default="runs/demo", kw_only=False
     )
     minutes: Annotated[
-        float, Option("Limit of the total time, for slow machines: each part does less.")
+        float, Gt(0), Option("Limit of the total time, for slow machines: each part does less.")
     ] = MINUTES
     seed: Seed = 1
     device: Device = "auto"
@@ -47,9 +47,6 @@ class DemoRequest(Request["DemoResult"]):
     force: Force = False
 
     def answer(self, *given: Any) -> DemoResult:
-        if not self.minutes > 0:
-            fix = "give a time in minutes, such as 3"
-            raise UsageError(f"--minutes {self.minutes} is not above 0", fix=fix)
         out = Path(self.out)
         from genodiff.runs.folder import check_run_folder, set_foreign_files_aside
 
@@ -71,16 +68,11 @@ class DemoRequest(Request["DemoResult"]):
         print(format_outcome(answer))
 
     def conclude(self, answer: Any) -> str:
-        """Raises as `judge_demo`."""
-        judge_demo(answer)
+        """Raises `GenodiffError` where it did not learn, or is below what no model can be."""
+        from genodiff.studies.demo import judge
+
+        judge(answer)
         return ""
-
-
-def judge_demo(outcome: DemoResult) -> None:
-    """Raises `GenodiffError` where the demo did not learn, or is below what no model can be."""
-    from genodiff.studies.demo import judge
-
-    judge(outcome)
 
 
 def format_outcome(outcome: Any) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 
 from genodiff.api.sources import OWN
 from genodiff.errors import UsageError
@@ -67,7 +67,7 @@ class GenomesRequest(Request[BuiltGenomes]):
     ] = None
     seq_len: Annotated[int, Option("Window length to count windows by.")] = 1024
     temperature: Annotated[
-        float, Option("Shares are weight x windows^(1/T): 1 by size, high values equal.")
+        float, Gt(0), Option("Shares are weight x windows^(1/T): 1 by size, high values equal.")
     ] = 1.0
     parquet: Annotated[
         Path | str | None,
@@ -88,9 +88,6 @@ class GenomesRequest(Request[BuiltGenomes]):
         from genodiff.errors import DataError
 
         temperature, seq_len, out = self.temperature, self.seq_len, self.out
-        if not 0 < temperature <= 1e6:
-            what = f"--temperature {temperature} is not above 0"
-            raise UsageError(what, fix="give 1, for example")
         recipe, name = Recipe(name=OWN), str(self.genomes)
         is_list = not is_remote(name) and not Path(name).is_dir()
         if out is not None and not is_list:

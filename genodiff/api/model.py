@@ -270,11 +270,22 @@ class Model:
         how: dict[str, Any] = {"seed": seed, "repeats": repeats, "batch_size": batch_size}
         how["memory"] = memory or self.memory
         if sequences is None:
-            return measure_split(self._trained, split, max_windows=max_windows, **how)
+            from genodiff.evaluation.evaluate import evaluate
+
+            told = evaluate(self._trained, split, baselines=False, max_windows=max_windows, **how)
+            value = told["bits_per_byte" if "bits_per_byte" in told else "bits_per_base"]
+            ci95 = None if told["ci95_bits"] is None else tuple(told["ci95_bits"][:2])
+            return Bits(value, ci95, told["windows"], told["tokens"], told["figure"])
         if max_windows is not None or split != "test":
             what = "split and max_windows are of the run's own data, and sequences are given"
             raise UsageError(what, fix="leave them out")
-        return measure_sequences(self._trained, sequences, **how)
+        from genodiff.evaluation.exact_order import score_sequences
+
+        records = read_records(sequences) if self.alphabet.domain == "dna" else []
+        bits, bases, windows = score_sequences(self._trained, records, **how)
+        ends = bits.ends(least=0)
+        ci95 = None if ends is None else (ends[0], ends[1])
+        return Bits(bits.value, ci95, windows, bases, self.objective.figure)
 
 
 def _with_known(ids: Ids, rows: Probabilities, model: TrainedModel) -> Probabilities:
@@ -287,27 +298,3 @@ def _with_known(ids: Ids, rows: Probabilities, model: TrainedModel) -> Probabili
         found[here] = 0.0
         found[here, column] = 1.0
     return found
-
-
-def measure_split(model: TrainedModel, split: str, **options: Any) -> Bits:
-    """The figure of a split of the run's own data.
-
-    `options` and errors are those of `evaluate`.
-    """
-    from genodiff.evaluation.evaluate import evaluate
-
-    found = evaluate(model, split, baselines=False, **options)
-    value = found["bits_per_byte" if "bits_per_byte" in found else "bits_per_base"]
-    ci95 = None if found["ci95_bits"] is None else (found["ci95_bits"][0], found["ci95_bits"][1])
-    return Bits(value, ci95, found["windows"], found["tokens"], found["figure"])
-
-
-def measure_sequences(model: TrainedModel, sequences: Any, **options: Any) -> Bits:
-    """The figure of `sequences`; `options` are those of `score_sequences`. Raises as it does."""
-    from genodiff.evaluation.exact_order import score_sequences
-
-    records = read_records(sequences) if model.alphabet.domain == "dna" else []
-    bits, bases, windows = score_sequences(model, records, **options)
-    ends = bits.ends(least=0)
-    ci95 = None if ends is None else (ends[0], ends[1])
-    return Bits(bits.value, ci95, windows, bases, model.objective.figure)

@@ -165,17 +165,13 @@ def read_facts(folder: Path) -> dict[str, Any]:
     body = {key: value for key, value in facts.items() if key != "seal"}
     changed = [path] if "seal" in facts and facts["seal"] != sha256_json(body) else []
     files = body.pop("files", None) or {}
-    changed = changed or [
-        folder / name for name in _SEALED if name in files and _digest(folder / name) != files[name]
-    ]
+    for path in (folder / name for name in _SEALED if name in files):
+        if not path.is_file() or sha256_file(path) != files[path.name]:
+            changed.append(path)
     if changed:
         what = "was changed after it was written, or is missing (checksum differs)"
         raise CheckpointError(what, file=changed[0], fix="install genodiff again")
     return body
-
-
-def _digest(path: Path) -> str:
-    return sha256_file(path) if path.is_file() else ""
 
 
 def _count_weights(path: Path) -> int:
@@ -225,7 +221,7 @@ def format_cell(cell: Cell) -> str:
 
 def is_met(cell: Cell) -> bool:
     """Whether a check is passed: the interval is above 0."""
-    return bool(cell) and len(cell or ()) == 3 and (cell or [0, 0, 0])[1] > 0
+    return cell is not None and len(cell) == 3 and cell[1] > 0
 
 
 def _format_what(told: dict[str, Any]) -> str:

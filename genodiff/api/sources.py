@@ -58,7 +58,7 @@ def resolve_source(asked: DataSource, given: Any = None) -> DataSource:
             return asked._replace(recipe=OWN, fasta=source, domain="dna")
     named = source or (given.get("recipe") if isinstance(given, dict) else None)
     if named is None or named == OWN:
-        _refuse_absent_files(fasta, text)
+        _refuse_absent(fasta, text)
         return asked._replace(domain=domain or ("text" if text is not None else None))
     there = find_domain(str(named))
     if domain not in (None, there):
@@ -69,7 +69,7 @@ def resolve_source(asked: DataSource, given: Any = None) -> DataSource:
         if value is not None and meant != there:
             fix = f"name a recipe of {meant}, or none"
             raise UsageError(f"{flag} does not go with '{named}', a recipe of {there}", fix=fix)
-    _refuse_absent_files(fasta, text)
+    _refuse_absent(fasta, text)
     return asked._replace(domain=there)
 
 
@@ -100,25 +100,15 @@ def _is_named_as_dna(source: str) -> bool:
 
 
 def _holds_sequences(source: str) -> bool:
-    if _is_named_as_dna(source):
-        _refuse_absent(source)
-        return True
-    if not os.path.isfile(source):
+    if not _is_named_as_dna(source) and not os.path.isfile(source):
         return False
     with open_input(source) as file:
-        head = next(file.blocks(), b"").lstrip()
-    return head.startswith(_HEADS)
+        return _is_named_as_dna(source) or next(file.blocks(), b"").lstrip().startswith(_HEADS)
 
 
-def _refuse_absent_files(*paths: str | None) -> None:
+def _refuse_absent(*paths: str | None) -> None:
+    """Raises `DataError` where a file or folder cannot be opened."""
     for path in paths:
-        if path is not None and path != STDIN:
-            _refuse_absent(path)
-
-
-def _refuse_absent(path: str) -> None:
-    """Raises `DataError` where the file or folder cannot be opened."""
-    if os.path.isdir(path):
-        return
-    with open_input(path):
-        pass
+        if path is not None and path != STDIN and not os.path.isdir(path):
+            with open_input(path):
+                pass

@@ -325,7 +325,13 @@ class Designer:
         for rule in self._rules[contig]:
             if isinstance(rule, KeepProtein | NoStop) and rule.exons:
                 marks += [_frame_of(rule.exons, region) for region in regions]
-        for low, high in _merge_intervals(marks):
+        merged: list[Interval] = []
+        for start, end in sorted(marks):
+            if merged and start < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+            else:
+                merged.append((start, end))
+        for low, high in merged:
             some = [r for r in regions if low <= r[0] < high]
             if some:
                 inside = [r for r in rounds if low <= r[0] < high]
@@ -362,18 +368,6 @@ def _frame_of(exons: Sequence[Interval], region: Interval) -> Interval:
     """A region, and the whole codons of a frame that share a base with it."""
     places = np.concatenate([np.arange(a, b) for a, b in exons])[: sum(b - a for a, b in exons)]
     threes = places.reshape(-1, 3)
-    hit = ((threes >= region[0]) & (threes < region[1])).any(1)
-    touched = threes[hit]
-    if not len(touched):
-        return region
-    return min(region[0], int(touched.min())), max(region[1], int(touched.max()) + 1)
-
-
-def _merge_intervals(marks: Sequence[Interval]) -> list[Interval]:
-    found: list[Interval] = []
-    for start, end in sorted(marks):
-        if found and start < found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
-        else:
-            found.append((start, end))
-    return found
+    touched = threes[((threes >= region[0]) & (threes < region[1])).any(1)]
+    low, high = touched.min(initial=region[0]), touched.max(initial=region[1] - 1)
+    return int(low), int(high) + 1

@@ -16,7 +16,6 @@ from genodiff.generate.guiding import open_guided
 from genodiff.generate.held import MARK
 from genodiff.generate.infill import Gap, Template, read_gaps, read_templates
 from genodiff.generate.sample_job import DrawJob
-from genodiff.generate.sampling import require_positive
 from genodiff.io.faidx import Genome
 from genodiff.io.sequences import is_single, read_records
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
@@ -75,7 +74,6 @@ class RedesignJob(DrawJob[RedesignRequest]):
 
 def design_sequences(asked: HeldDesignsRequest, holder: ModelHolder) -> Any:
     """What `genodiff.Model.redesign` gives: a list of whole sequences, or a list of such lists."""
-    require_positive("number of designs", asked.n)
     asked.check_noise(stands=asked.regions is not None)
     given = read_records(asked.sequences, extra=MARK, goes_round=True)
     # Numbered: names of sequences in memory may repeat.

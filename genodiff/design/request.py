@@ -6,16 +6,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args
 
+from annotated_types import Ge
+
 from genodiff.constraints.rule_words import RuleWords, Words
 from genodiff.errors import UsageError, format_count
 from genodiff.generate.request import DrawRequest, Guide
-from genodiff.generate.sampling import (
-    BatchSize,
-    Sampling,
-    Stride,
-    refuse_novel,
-    require_positive,
-)
+from genodiff.generate.sampling import BatchSize, Sampling, Stride, refuse_novel
 from genodiff.io.target import describe_file, is_stream, read_json_object
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.options import COUNT, OUT, Memory, RegionsInPlace, Seed
@@ -63,6 +59,7 @@ class DesignFields:
     batch_size: BatchSize = None
     most_states: Annotated[
         int | None,
+        Ge(1),
         Option(
             "States that the constraints of a region may need (default 8,388,608).",
             ("--max-states",),
@@ -71,7 +68,7 @@ class DesignFields:
     ] = None
     guide: Guide = None
     oracle_flank: Annotated[
-        int, Option("Bases on both sides of a region that are passed to the oracle.")
+        int, Ge(0), Option("Bases on both sides of a region that are passed to the oracle.")
     ] = 0
     memory: Memory = None
     seed: Seed = 1
@@ -98,10 +95,9 @@ class DesignFields:
 
     def check_flank(self, guide: Mapping[str, Any] | None) -> None:
         """Raises `UsageError` for a flank that nothing sees."""
-        flank = self.oracle_flank
-        if flank < 0 or (flank and guide is None):
-            fix = "give 0 or more" if guide is not None else "give --guidance too, or leave it out"
-            raise UsageError(f"--oracle-flank {flank}", fix=fix)
+        if self.oracle_flank and guide is None:
+            fix = "give --guidance too, or leave it out"
+            raise UsageError(f"--oracle-flank {self.oracle_flank}", fix=fix)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +124,7 @@ class HeldDesignsRequest(DesignFields, Request[Any]):
     work: ClassVar[str] = "genodiff.design.redesign_job:design_sequences"
 
     sequences: Annotated[Any, Option("Sequences to design.")] = field(kw_only=False)
-    n: Annotated[int, Option("Designs of each sequence.")] = field(default=1, kw_only=False)
+    n: Annotated[int, Ge(1), Option("Designs of each sequence.")] = field(default=1, kw_only=False)
     regions: Annotated[
         Sequence[tuple[int, int]] | None, Option("Intervals (start, end) of each sequence.")
     ] = None
@@ -219,7 +215,7 @@ class RedesignRequest(DesignFields, DrawRequest):
         str | Path | None,
         Option("FASTA file in which N is any base, an IUPAC code one of its set.", is_input=True),
     ] = None
-    n: Annotated[int | None, Option("Designs of each region (default 1).", COUNT)] = None
+    n: Annotated[int | None, Ge(1), Option("Designs of each region (default 1).", COUNT)] = None
     constraints: Annotated[
         str | Path | None, Option("YAML or JSON file with more constraints.", is_input=True)
     ] = None
@@ -238,8 +234,6 @@ class RedesignRequest(DesignFields, DrawRequest):
 
     def __post_init__(self) -> None:
         refuse_novel(self.read_sampling())
-        require_positive("--n", self.n)
-        require_positive("--max-states", self.most_states)
         super().__post_init__()
         self.check_flank(self.guide)
         self._check_source()

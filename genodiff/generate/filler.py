@@ -35,6 +35,7 @@ from genodiff.runs.denoiser import BackboneDecoder, ExactNetwork, make_denoiser
 from genodiff.runs.trained_model import TrainedModel
 
 Interval = tuple[int, int]
+_PURPOSES = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
 
 
 class DraftPart(NamedTuple):
@@ -147,7 +148,10 @@ class Filler:
     def fill(self, pieces: list[DraftPart], attempt: int = 0) -> list[tuple[Any, ...]]:
         """For each piece its ids, filled, and the evaluations for it; then what guided it."""
         ids = [piece.ids.copy() for piece in pieces]
-        draws = [self._draws(piece, attempt) for piece in pieces]
+        draws = []
+        for piece in pieces:
+            place = piece.number, piece.start, len(piece.ids) * bool(piece.rounds), attempt
+            draws.append([uniforms_from(self.seed, purpose, *place) for purpose in _PURPOSES])
         for of, piece, u in zip(ids, pieces, draws, strict=True):
             self._put_back(of, piece, u[0])
         masked = [of == self.alphabet.mask_id for of in ids]
@@ -157,8 +161,13 @@ class Filler:
         done, nfe = self._go_on(pieces, ids, attempt)
         blocks = self._open_blocks(pieces, ids)
         guided: list[tuple[int, float | None]] = [(0, None)] * len(pieces)
-        if self.guiding is not None:
-            self._check_guided(pieces)
+        for piece in pieces if self.guiding is not None else ():
+            left, masks = piece.ids == self.alphabet.mask_id, []
+            for start, end in piece.rounds:
+                masks.append(int(left[start:end].sum()))
+                left[start:end] = False
+            steps, together = self.how.step_count or AUTO_STEPS, piece.together is not None
+            self.guiding.check_record(masks, self.sampler, steps, together=together)
         for turn, rows, spans, own in self._list_rounds(pieces, done):
             # Padded on the right to the widest; padding is no mask, so nothing is drawn there.
             width = max(span.stop - span.start for span in spans)
@@ -166,7 +175,7 @@ class Filler:
             u = np.zeros((2, len(rows), width))
             for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
                 xt[row, : span.stop - span.start] = ids[i][span]
-                u[:, row, : span.stop - span.start] = draws[i][:, span]
+                u[:, row, : span.stop - span.start] = [one[span] for one in draws[i]]
             networks = self._remember(own)
             if blocks is not None:
                 blocks.take(rows, [span.start for span in spans])
@@ -246,19 +255,16 @@ class Filler:
         The first rounds of each piece are `done`.
         """
         for turn in range(max((len(piece.rounds) for piece in pieces), default=0)):
-            alike: dict[Interval, list[int]] = {}
+            alike: dict[Interval, list[int]] = {}  # by what of the memory a window must not read
             for i, piece in enumerate(pieces):
                 if done[i] <= turn < len(piece.rounds):
-                    alike.setdefault(self._find_own(piece, turn), []).append(i)
+                    own, (start, end) = NOWHERE, piece.rounds[turn]
+                    if self.memory is not None and piece.contig is not None:
+                        place = piece.contig, piece.start + start, piece.start + end
+                        own = self.memory.leave_out(place)
+                    alike.setdefault(own, []).append(i)
             for own, rows in alike.items():
                 yield turn, rows, [slice(*pieces[i].rounds[turn]) for i in rows], own
-
-    def _find_own(self, piece: DraftPart, turn: int) -> Interval:
-        """What of the memory a window must not read."""
-        if self.memory is None or piece.contig is None:
-            return NOWHERE
-        start, end = piece.rounds[turn]
-        return self.memory.leave_out((piece.contig, piece.start + start, piece.start + end))
 
     def _remember(self, own: Interval) -> _Networks:
         """The networks with the memory, where there is one, but for a locus."""
@@ -268,16 +274,6 @@ class Filler:
         if conditional is not None:
             conditional = memory.wrap(conditional[0], own), memory.wrap(conditional[1], own)
         return _Networks(memory.wrap(denoiser, own), memory.wrap(refine, own), conditional)
-
-    def _check_guided(self, pieces: list[DraftPart]) -> None:
-        assert self.guiding is not None
-        for piece in pieces:
-            left, masks = piece.ids == self.alphabet.mask_id, []
-            for start, end in piece.rounds:
-                masks.append(int(left[start:end].sum()))
-                left[start:end] = False
-            steps, together = self.how.step_count or AUTO_STEPS, piece.together is not None
-            self.guiding.check_record(masks, self.sampler, steps, together=together)
 
     def _draw(
         self,
@@ -310,12 +306,6 @@ class Filler:
         seen = [Seen(ids, span, one.seen or slice(0, len(ids))) for one, ids, span in windows]
         guided = self.guiding.fill(chain, there, seen, self.alphabet, networks.conditional)
         return tuple(part.cpu().numpy() for part in guided)
-
-    def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:
-        purposes = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
-        length = len(piece.ids) if piece.rounds else 0
-        place = piece.number, piece.start, length, attempt
-        return np.stack([uniforms_from(self.seed, purpose, *place) for purpose in purposes])
 
 
 def find_device(model: TrainedModel) -> torch.device:

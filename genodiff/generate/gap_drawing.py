@@ -122,16 +122,12 @@ class GapDrawing(Drawing):
             yield " ".join(parts).rstrip(), self._letters(contig, patches)
 
     def _letters(self, contig: str, patches: Patches) -> Iterator[bytes]:
-        at = 0
-        for start, letters in patches:
-            yield from self._kept(contig, at, start)
+        first = 0
+        for start, letters in [*patches, (self.genome.contigs[contig], b"")]:
+            for at in range(first, start, _CHUNK):
+                yield self.genome.fetch(contig, at, min(start, at + _CHUNK))
             yield letters
-            at = start + len(letters)
-        yield from self._kept(contig, at, self.genome.contigs[contig])
-
-    def _kept(self, contig: str, start: int, end: int) -> Iterator[bytes]:
-        for at in range(start, end, _CHUNK):
-            yield self.genome.fetch(contig, at, min(end, at + _CHUNK))
+            first = start + len(letters)
 
     def _regions(self, samples: Iterator[Sample], told: _Written) -> Iterator[Record]:
         """The regions in the order in which they were given."""

@@ -7,7 +7,6 @@ from genodiff.errors import UsageError
 from genodiff.generate.dna_drawing import DnaDrawing
 from genodiff.generate.infill import Template
 from genodiff.generate.request import HeldSampleRequest, InfillRequest
-from genodiff.generate.sampling import require_positive
 from genodiff.generate.text_drawing import TextDrawing, make_whole_template, parse_template
 from genodiff.io.sequences import is_single, read_records, read_texts, restore_form
 from genodiff.models.opening import refuse_fitted
@@ -27,8 +26,6 @@ class SampledSequence:
 
 def draw_sequences(asked: HeldSampleRequest, holder: Any) -> list[Any]:
     """What `genodiff.Model.sample` gives: strings, or records. Raises `UsageError`."""
-    require_positive("number of sequences", asked.n)
-    require_positive("length", asked.length)
     model = refuse_fitted(holder.inner).in_blocks(asked.block)
     how = asked.read_sampling(holder.memory)
     drawing: DnaDrawing | TextDrawing

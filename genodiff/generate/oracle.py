@@ -25,7 +25,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.generate.guide_settings import Form
 from genodiff.kernels.defaults import users_defaults
 
 
@@ -62,7 +63,10 @@ def _read_source(call: Any, module: ModuleType | None) -> bytes:
         return b"" if code is None else code.co_code + repr(code.co_consts).encode()
 
 
-Form = Literal["strings", "ids", "one-hot"]
+_FORMS = {
+    "strings": "a list of strings", "ids": "an int64 array (N, L)",
+    "one-hot": "a float32 tensor (N, 4, L)",
+}  # fmt: skip
 _LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 
 
@@ -90,7 +94,12 @@ class Oracle:
 
     def __call__(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(N,) for codes (N, L), 0 to 3 for A, C, G, T and 4 for N. Raises `DataError`."""
-        return self._read(self._ask(self._prepare(codes), torch.no_grad()), len(codes))
+        given: Any = codes.copy()
+        if self.form == "one-hot":
+            given = encode_one_hot(codes)
+        elif self.form == "strings":
+            given = [row.tobytes().decode("ascii") for row in _LETTERS[codes]]
+        return self._read(self._ask(given, torch.no_grad()), len(codes))
 
     def gradient(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The values (N,) and their slopes (N, L, 4) along the letters' one-hot rows.
@@ -112,13 +121,6 @@ class Oracle:
         if not slope.isfinite().all():
             raise DataError(f"the oracle {self.name} has a gradient that is not finite")
         return values, slope.permute(0, 2, 1).double().cpu().numpy()
-
-    def _prepare(self, codes: NDArray[np.int64]) -> Any:
-        if self.form == "ids":
-            return codes.copy()
-        if self.form == "one-hot":
-            return encode_one_hot(codes)
-        return [row.tobytes().decode("ascii") for row in _LETTERS[codes]]
 
     def _ask(self, given: Any, grad: Any) -> Any:
         """What the oracle says, from a thread of its own where there is a limit of time."""
@@ -146,7 +148,7 @@ class Oracle:
         if isinstance(answer[0], BaseException):
             said = " ".join(str(answer[0]).split())[:200]
             what = f"the oracle {self.name} failed ({type(answer[0]).__name__}: {said})"
-            raise DataError(what, fix="repair it; it was given " + self._describe())
+            raise DataError(what, fix=f"repair it; it was given {_FORMS[self.form]}")
         return answer[0]
 
     def _read(self, found: Any, n: int) -> NDArray[np.float64]:
@@ -169,13 +171,6 @@ class Oracle:
             what = f"the oracle {self.name} gave {values[bad]} for sequence {bad + 1} of {n}"
             raise DataError(what, fix="return finite numbers")
         return values
-
-    def _describe(self) -> str:
-        return {
-            "strings": "a list of strings",
-            "ids": "an int64 array (N, L)",
-            "one-hot": "a float32 tensor (N, 4, L)",
-        }[self.form]
 
 
 def load_oracle(spec: str, form: Form | None = None, timeout: float | None = None) -> Oracle:

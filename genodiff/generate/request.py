@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+from annotated_types import Ge, Gt
+
 from genodiff.domain import DOMAINS
 from genodiff.errors import UsageError, format_count
 from genodiff.generate.guide_settings import GuideSettings, check_guide
 from genodiff.generate.output_file import Screener, open_screener
-from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
+from genodiff.generate.sampling import Sampling, refuse_novel
 from genodiff.io.target import is_genbank, is_stream
 from genodiff.jobs.options import (
     COUNT,
@@ -66,8 +68,10 @@ class HeldSampleRequest(SampleFields, Request[list[Any]]):
 
     work: ClassVar[str] = "genodiff.generate.held:draw_sequences"
 
-    n: Annotated[int, Option("Number of sequences.")] = field(default=1, kw_only=False)
-    length: Annotated[int | None, Option("Positions of each (default: the trained length).")] = None
+    n: Annotated[int, Ge(1), Option("Number of sequences.")] = field(default=1, kw_only=False)
+    length: Annotated[
+        int | None, Ge(1), Option("Positions of each (default: the trained length).")
+    ] = None
     prompt: Annotated[str | None, Option("For text: how each begins.")] = None
     records: Annotated[bool, Option("Also return names and evaluations.")] = False
 
@@ -98,7 +102,7 @@ class DrawRequest(FileRequest):
 
     run: OptionalRun = field(default=None, kw_only=False)  # type: ignore[assignment]
     line_width: Annotated[
-        int, Option("Bases per line; 0: one line per sequence.", decides="output")
+        int, Ge(0), Option("Bases per line; 0: one line per sequence.", decides="output")
     ] = 60
     sidecar: Annotated[
         str | Path | None,
@@ -139,9 +143,6 @@ class DrawRequest(FileRequest):
         if self.guide is not None:
             check_guide(self.guide)
         self.open_screener()
-        if self.line_width < 0:
-            what = f"--line-width {self.line_width} is negative"
-            raise UsageError(what, fix="give 0 (one line) or more")
 
     @property
     def sidecar_file(self) -> str:
@@ -207,10 +208,12 @@ class SampleRequest(SampleFields, DrawRequest):
     out: Out = None  # type: ignore[assignment]
     n: Annotated[
         int | None,
+        Ge(1),
         Option("Sequences (default 16), or fillings of each template (default 1).", COUNT),
     ] = None
     length: Annotated[
         int | None,
+        Ge(1),
         Option(
             "Bases per sequence (default: the trained length); longer sequences grow window"
             " by window."
@@ -239,6 +242,7 @@ class SampleRequest(SampleFields, DrawRequest):
     prompt: Annotated[str | None, Option("For text: how each sample begins.")] = None
     bits_lost: Annotated[
         float | None,
+        Gt(0),
         Option(
             "Choose the steps: the fewest that lose at most this many bits per 1,000 bases, "
             "compared with one base at a time."
@@ -254,10 +258,6 @@ class SampleRequest(SampleFields, DrawRequest):
         if self.bits_lost is not None and self.steps not in (None, "auto"):
             what = "--bits-lost chooses the steps, and --steps gives them"
             raise UsageError(what, fix="give one")
-        if self.bits_lost is not None and not 0 < self.bits_lost < float("inf"):
-            raise UsageError(f"--bits-lost {self.bits_lost:g}", fix="give a number above 0")
-        require_positive("--n", self.n)
-        require_positive("--length", self.length)
         if self.prompt is not None and self.domain == "dna":
             raise UsageError("a prompt is for text, and the domain is dna", fix="leave it out")
         if self.known == "text":

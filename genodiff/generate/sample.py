@@ -28,7 +28,7 @@ from genodiff.generate.infill import plan_rounds
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.samples import Ids, RecordParts, choose_sampler
 from genodiff.generate.samples import Sample as Sample
-from genodiff.generate.sampling import AUTO_STEPS, require_positive
+from genodiff.generate.sampling import AUTO_STEPS
 from genodiff.generate.sampling import Sampling as Sampling
 from genodiff.runs.trained_model import TrainedModel
 
@@ -57,8 +57,6 @@ def sample(
     `length` may exceed the trained length (see `plan_rounds`). `how` are settings of `Sampling`.
     Raises `UsageError` for impossible settings, before any work.
     """
-    require_positive("number of sequences", n)
-    require_positive("length", length)
     wanted = Sampling(**{"batch_size": choose_batch_size(model, length), **how})
     drafts = (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n))
     return infill(model, drafts, how=wanted, seed=seed, tick=tick)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
+from annotated_types import Ge
+
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.jobs.request import Option, Options
@@ -15,17 +17,20 @@ AUTO_STEPS = 256
 LONG_STEPS = 32
 """Of each window of a sequence beyond the trained length: about 2 bits lost per 1,000 bases."""
 MOST_STEPS = 1_000_000
-MEMORIES = ("on", "off", "novel")
 
 
 Temperature = Annotated[
     float, Option("1 is the model's own distribution, 0 its most probable bases.")
 ]
 Stride = Annotated[
-    int | None, Option("New bases per window beyond the trained length (default: half of it).")
+    int | None,
+    Ge(1),
+    Option("New bases per window beyond the trained length (default: half of it)."),
 ]
 BatchSize = Annotated[
-    int | None, Option("Records per batch: affects the speed, not the output.", decides="nothing")
+    int | None,
+    Ge(1),
+    Option("Records per batch: affects the speed, not the output.", decides="nothing"),
 ]
 MEMORY = (
     "on: with a memory of the training genome; novel: and no record copies more of it than 9 in "
@@ -55,6 +60,7 @@ class Sampling(Options):
     ] = None
     steps: Annotated[
         int | Literal["auto"] | None,
+        Ge(1),
         Option("Steps per window (auto: 256; 32 beyond the trained length; or --bits-lost)."),
     ] = "auto"
     temperature: Temperature = 1.0
@@ -77,10 +83,6 @@ class Sampling(Options):
         if not 0 < self.top_p <= 1:
             what = f"top-p {self.top_p} is not above 0 and at most 1"
             raise UsageError(what, fix="give 1 for the model's own distribution")
-        if self.memory is not None and self.memory not in MEMORIES:
-            fix = did_you_mean(self.memory, list(MEMORIES))
-            raise UsageError(f"no memory '{self.memory}'", fix=fix)
-        require_positive("steps", self.step_count)
         if (self.step_count or 0) > MOST_STEPS:
             what = f"steps {self.steps:,} are more than {MOST_STEPS:,}"
             raise UsageError(what, fix="give as many as there are bases")
@@ -88,8 +90,6 @@ class Sampling(Options):
             if not math.isfinite(value):
                 fix = "give a number such as 0.1"
                 raise UsageError(f"{name} = {value} is not a finite number", fix=fix)
-        require_positive("stride", self.stride)
-        require_positive("batch size", self.batch_size)
         super().__post_init__()
 
     @property
@@ -113,9 +113,3 @@ def refuse_novel(how: Sampling) -> None:
     if how.memory == "novel":
         what = "--memory novel is for new sequences and templates, not for regions and designs"
         raise UsageError(what, fix="give --memory on or off")
-
-
-def require_positive(what: str, value: int | None) -> None:
-    """Raises `UsageError` where `value` is given and below 1."""
-    if value is not None and value < 1:
-        raise UsageError(f"{what} {value} is not positive", fix="give a number of at least 1")

@@ -14,10 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from genodiff.backbones.backbone import Backbone
 from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.errors import CheckpointError
-from genodiff.hub.probe import SANE_BITS, Probe, probe_network, summary
+from genodiff.hub.probe import SANE_BITS, probe_network
 from genodiff.hub.published_network import PublishedNetwork
 from genodiff.hub.source import read_source
 from genodiff.io import atomic
@@ -86,27 +85,28 @@ def open_published(
     cannot be read, for logits that are not finite and for strands that disagree.
     """
     source = read_source(path, tokenizer=tokenizer)
-    alphabet = source.vocabulary.alphabet
-    config = make_run_config(source, tokenizer=tokenizer)
-    backbone, _ = _build(source, config)
-    digest = hashlib.sha256(encode_tensors(source.tensors)).hexdigest()
-    data, backbone = {"source": source.record(), "fingerprint": digest}, backbone.to(device)
-    model = TrainedModel(backbone, alphabet, config, 0, digest[:12], Path(path), data)
+    model, _, _ = _open(source, tokenizer=tokenizer)
+    model.backbone.to(device)
     return model, source.tokenizer
 
 
-def _build(source: PublishedNetwork, config: RunConfig) -> tuple[Backbone, Probe]:
-    """The network with its weights, in evaluation mode, and what a probe has seen of it.
+def _open(source: PublishedNetwork, **how: Any) -> tuple[TrainedModel, dict[str, Any], bytes]:
+    """The network as a model, what a probe has seen of it, and its weights as they are written.
 
     Raises `CheckpointError` where its logits are not finite or its strands disagree.
     """
-    backbone = build_backbone(config, source.vocabulary.alphabet)
+    config, alphabet = make_run_config(source, **how), source.vocabulary.alphabet
+    backbone = build_backbone(config, alphabet)
     fill_module(backbone, source.tensors)
-    backbone.eval()
     try:
-        return backbone, probe_network(backbone, source.vocabulary.alphabet, backbone.paired)
+        seen = probe_network(backbone.eval(), alphabet)
     except CheckpointError as fault:
         raise CheckpointError(fault.what, file=source.path, fix=fault.fix) from None
+    weights = encode_tensors(source.tensors)
+    digest = hashlib.sha256(weights).hexdigest()
+    data = {"source": source.record(), "fingerprint": digest}
+    model = TrainedModel(backbone, alphabet, config, 0, digest[:12], source.path, data)
+    return model, seen, weights
 
 
 def copy_model(source: Path, out: Path, *, plan: bool, force: bool) -> dict[str, Any]:
@@ -114,18 +114,17 @@ def copy_model(source: Path, out: Path, *, plan: bool, force: bool) -> dict[str,
     folder `out`; returns what was found. Raises `CheckpointError` for the first fault.
     """
     model = load_model(source)
-    alphabet, paired = model.alphabet, model.backbone.paired
     files = [path for path in sorted(source.iterdir()) if path.is_file()]
     parameters = sum(p.numel() for p in model.backbone.parameters())
     found: dict[str, Any] = {
         "run": str(out), "layout": "genodiff", "digest": model.digest, "parameters": parameters,
-        "vocabulary": alphabet.name, "weights": "averaged", "out": str(out),
+        "vocabulary": model.alphabet.name, "weights": "averaged", "out": str(out),
         "network": model.config.backbone.model_dump(mode="json"), "classes": None,
         "files": [path.name for path in files],
     }  # fmt: skip
     if plan:
         return found
-    found["probe"] = summary(probe_network(model.backbone, alphabet, paired), alphabet.domain)
+    found["probe"] = probe_network(model.backbone, model.alphabet)
     with atomic.atomic_directory(out, aside=force) as folder:
         for path in files:
             shutil.copy2(path, folder / path.name)
@@ -149,38 +148,29 @@ def adopt_network(
     finite or its strands disagree.
     """
     check_new_folder(out, force=force)
-    alphabet = source.vocabulary.alphabet
-    config = make_run_config(source, seq_len, seed, tokenizer)
-    backbone, seen = _build(source, config)
-    if alphabet.domain == "dna" and seen.bits_per_base > SANE_BITS:
+    model, probe, weights = _open(source, seq_len=seq_len, seed=seed, tokenizer=tokenizer)
+    config, alphabet, data = model.config, model.alphabet, model.data
+    if alphabet.domain == "dna" and probe["bits_per_base"] > SANE_BITS:
         what = (
             "%s: has %.2f bits per base on a known repeat, more than the 2 of a uniform guess: are "
             "these trained weights?"
         )
-        _log.warning(what, source.path, seen.bits_per_base)
-    weights = encode_tensors(source.tensors)
-    digest = hashlib.sha256(weights).hexdigest()
-    data = {"source": source.record(), "fingerprint": digest}
+        _log.warning(what, source.path, probe["bits_per_base"])
     with atomic.atomic_directory(out, aside=force) as folder:
         atomic.write_text(folder / CONFIG, to_yaml(config))
         write_tokenizer(folder, source.tokenizer)
         if source.score is not None:
             atomic.write_bytes(folder / SCORE, encode_tensors({"score.weight": source.score}))
         atomic.write_bytes(folder / WEIGHTS, weights)
-        atomic.write_json(folder / CARD, describe_model(config, alphabet, 0, digest, data))
-        probe = summary(seen, alphabet.domain)
+        card = describe_model(config, alphabet, 0, data["fingerprint"], data)
+        atomic.write_json(folder / CARD, card)
         session = describe_session(sys.argv, "cpu", 0) | {"probe": probe}
         write_provenance(folder, config, data, session)
     return {
-        "run": str(out),
-        "layout": source.layout,
-        "digest": digest[:12],
-        "parameters": sum(p.numel() for p in backbone.parameters()),
-        "vocabulary": source.vocabulary.name,
-        "weights": source.weights,
+        "run": str(out), "layout": source.layout, "digest": model.digest,
+        "parameters": sum(p.numel() for p in model.backbone.parameters()),
+        "vocabulary": source.vocabulary.name, "weights": source.weights,
         "network": config.backbone.model_dump(mode="json"),
         "classes": None if source.score is None else source.score.shape[0],
-        "files": source.files,
-        "unused": list(source.unused),
-        "probe": probe,
-    }
+        "files": source.files, "unused": list(source.unused), "probe": probe,
+    }  # fmt: skip

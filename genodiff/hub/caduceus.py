@@ -93,36 +93,23 @@ def read_caduceus(
     )
     log_dtypes(weights)
     state = weights.read(names)
-    _judge_buffers(state, vocabulary, weights)
+    for name, value in state.items():
+        if name.endswith(COMPLEMENT) and tuple(value.tolist()) != vocabulary.complement():
+            what = f"'{name}' differs from the complement of {vocabulary.name}: another "
+            what += "vocabulary, or a scrambled map"
+            raise CheckpointError(what, file=weights.entries[name].file, fix="check complement_map")
     settings, tensors = blame_file(file, lambda: from_published(state, config))
     moved = order_rows(tensors, vocabulary.inwards)
     tensors = {name: x.float().contiguous() for name, x in moved.items()}
-    files = [stamp_file(config_file), *(stamp_file(file) for file in weights.files)]
-    return PublishedNetwork(
-        "caduceus", settings, tensors, vocabulary, config, _score(settings, weights), files, path
-    )
-
-
-def _judge_buffers(
-    state: dict[str, Tensor], vocabulary: PublishedVocabulary, weights: Weights
-) -> None:
-    for name, value in state.items():
-        if name.endswith(COMPLEMENT) and tuple(value.tolist()) != vocabulary.complement():
-            what = (
-                f"'{name}' differs from the complement of {vocabulary.name}: another "
-                f"vocabulary, or a scrambled map"
-            )
-            raise CheckpointError(what, file=weights.entries[name].file, fix="check complement_map")
-
-
-def _score(settings: CaduceusSettings, weights: Weights) -> Tensor | None:
-    if _SCORE not in weights.entries:
-        return None
-    entry = weights.entries[_SCORE]
-    if len(entry.shape) != 2 or entry.shape[1] != settings.d_model:
-        what = f"'{_SCORE}' has the shape {list(entry.shape)}, not [classes, {settings.d_model}]"
-        raise CheckpointError(what, file=entry.file, fix=BELONG)
-    return weights.read([_SCORE])[_SCORE].float()
+    files = [stamp_file(file) for file in (config_file, *weights.files)]
+    score = None
+    if entry := weights.entries.get(_SCORE):
+        if len(entry.shape) != 2 or entry.shape[1] != settings.d_model:
+            wanted = f"not [classes, {settings.d_model}]"
+            what = f"'{_SCORE}' has the shape {list(entry.shape)}, {wanted}"
+            raise CheckpointError(what, file=entry.file, fix=BELONG)
+        score = weights.read([_SCORE])[_SCORE].float()
+    return PublishedNetwork("caduceus", settings, tensors, vocabulary, config, score, files, path)
 
 
 def read_published_settings(config: Mapping[str, Any]) -> CaduceusSettings:

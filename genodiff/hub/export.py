@@ -114,30 +114,19 @@ def export_model(
         fix = "leave it out, or give --format safetensors"
         raise UsageError("--half is only for the format safetensors", fix=fix)
     if half:
-        model = _halve(model)
+        backbone = copy.deepcopy(model.backbone).half()
+        tensors = collect_tensors(backbone)
+        if not all(bool(x.isfinite().all()) for x in tensors.values()):
+            what = "has weights that are too large for 16 bits"
+            raise CheckpointError(what, file=model.run, fix="leave --half out")
+        model = model._replace(network=backbone, digest=sha256_tensors(tensors)[:12])
     writers = {"caduceus": _write_caduceus, "mdlm": _write_mdlm, "safetensors": _write_run}
     with atomic.atomic_directory(out, aside=force) as folder:
         found = writers[layout](model, folder, fused)
         atomic.write_text(folder / README, hide_folders(format_card(model, layout, found, licence)))
         files = sorted(p.name for p in folder.iterdir())
-    return {
-        "format": layout,
-        "out": str(out),
-        "step": model.step,
-        "checkpoint": model.digest,
-        "files": files,
-        **found,
-    }
-
-
-def _halve(model: TrainedModel) -> TrainedModel:
-    """The model with its weights in 16 bits. Raises `CheckpointError` where one is too large."""
-    backbone = copy.deepcopy(model.backbone).half()
-    tensors = collect_tensors(backbone)
-    if not all(bool(x.isfinite().all()) for x in tensors.values()):
-        what = "has weights that are too large for 16 bits"
-        raise CheckpointError(what, file=model.run, fix="leave --half out")
-    return model._replace(network=backbone, digest=sha256_tensors(tensors)[:12])
+    told = {"format": layout, "out": str(out), "step": model.step, "checkpoint": model.digest}
+    return {**told, "files": files, **found}
 
 
 def _write_run(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:
@@ -182,10 +171,9 @@ def find_origin(model: TrainedModel) -> Origin:
 
 def find_unwritten(network: Caduceus) -> str | None:
     """What of a network has no place in the layout caduceus, in words; None if nothing."""
-    settings = network.settings
-    if settings.n_classes:
+    if network.settings.n_classes:
         return "a network with classes has no place for them in the layout caduceus"
-    if settings.recalls:
+    if network.settings.recalls:
         return "a network that reads a memory has no place for it in the layout caduceus"
     return None
 
@@ -209,12 +197,8 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
     _write_weights(folder, state)
     config = _write_config(model, folder, origin, settings, fused)
     _check_export(model, folder)
-    return {
-        "fused": config["fused_add_norm"],
-        "architecture": origin.architecture,
-        "tensors": len(state),
-        "rows": origin.vocabulary.size,
-    }
+    told = {"fused": config["fused_add_norm"], "architecture": origin.architecture}
+    return {**told, "tensors": len(state), "rows": origin.vocabulary.size}
 
 
 def _write_weights(folder: Path, state: dict[str, torch.Tensor]) -> None:

@@ -8,6 +8,7 @@ buffers and with each tied tensor once.
 import logging
 import re
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Opaque, Stored
 from genodiff.hub.mdlm_layout import (
     TABLE,
-    MdlmSettings,
     find_prefix,
     from_published_mdlm,
     make_rotary_table,
@@ -84,7 +84,13 @@ def read_mdlm(
     if state is None:
         state = weights.read(names)
     settings, tensors = blame_file(file, lambda: from_published_mdlm(state, config))
-    _judge_table(state, settings, file)
+    for name in state if isinstance(settings, DiTSettings) else ():
+        if name.endswith(TABLE):
+            table, wanted = state[name].float(), make_rotary_table(settings)
+            off = float((table - wanted).abs().max()) if table.shape == wanted.shape else inf
+            if off > _LARGEST_TABLE_ERROR:
+                what = f"'{name}' holds other frequencies than rotary positions have"
+                raise CheckpointError(what, file=file, fix=BELONG)
     read = [stamp_file(one) for one in (config_file, *weights.files) if one is not None]
     moved = order_rows(tensors, vocabulary.inwards)
     ready = {name: x.float().contiguous() for name, x in moved.items()}
@@ -109,16 +115,6 @@ def _vocabulary(
     return vocabulary, found.files if isinstance(found, FileTokenizer) else {}
 
 
-def _judge_table(state: Mapping[str, Tensor], settings: MdlmSettings, file: Path) -> None:
-    for name, table in state.items():
-        if name.endswith(TABLE) and isinstance(settings, DiTSettings):
-            wanted = make_rotary_table(settings)
-            alike = table.shape == wanted.shape
-            if not alike or float((table.float() - wanted).abs().max()) > _LARGEST_TABLE_ERROR:
-                what = f"'{name}' holds other frequencies than rotary positions have"
-                raise CheckpointError(what, file=file, fix=BELONG)
-
-
 def _averages(
     weights: Weights, names: list[str], averaged: bool
 ) -> tuple[dict[str, Tensor] | None, str]:
@@ -132,25 +128,25 @@ def _averages(
     if not averaged:
         return None, "raw"
     shadow, file = found["shadow_params"], weights.files[0]
-    if not all(isinstance(x, Stored) for x in shadow):
-        what = "ema.shadow_params is no list of tensors: corrupt"
-        raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
+
+    def demand(holds: bool, otherwise: str) -> None:
+        if not holds:
+            fix = "give --raw to take the weights themselves"
+            raise CheckpointError(otherwise, file=file, fix=fix)
+
+    is_list = all(isinstance(x, Stored) for x in shadow)
+    demand(is_list, "ema.shadow_params is no list of tensors: corrupt")
     order = _parameters(weights, len(shadow))
-    if len(order) != len(shadow):
-        what = f"has {len(shadow)} averages for {len(order)} parameters: they cannot be told apart"
-        raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
+    what = f"has {len(shadow)} averages for {len(order)} parameters: they cannot be told apart"
+    demand(len(order) == len(shadow), what)
     for name, x in zip(order, shadow, strict=True):
-        if x.shape != weights.entries[name].shape:
-            what = (
-                f"the average in the place of '{name}' has the shape {list(x.shape)}, not "
-                f"{list(weights.entries[name].shape)}"
-            )
-            raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
+        shape = weights.entries[name].shape
+        what = f"the average in the place of '{name}' has the shape {list(x.shape)}, not "
+        demand(x.shape == shape, what + str(list(shape)))
     numbers = dict(zip(order, weights.stored(shadow), strict=True))
     for name, tensor in numbers.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            what = f"the average of '{name}' is not finite"
-            raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
+        is_finite = not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
+        demand(is_finite, f"the average of '{name}' is not finite")
     aliases = _aliases(weights)
     first = {name: aliases.get(name, name) for name in names}
     missing = [name for name in names if name not in numbers and first[name] not in numbers]

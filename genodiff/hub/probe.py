@@ -8,13 +8,14 @@ wrongly tied or read with permuted ids pay far more.
 """
 
 from math import log
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from genodiff.alphabet import Alphabet
+from genodiff.backbones.backbone import Backbone
 from genodiff.errors import CheckpointError
 
 ALU_Y = (
@@ -25,15 +26,6 @@ ALU_Y = (
 _EVERY = 7  # one base in seven is masked, about the share under which such networks were trained
 _TOLERANCE = 1e-4
 SANE_BITS = 2.5
-
-
-class Probe(NamedTuple):
-    """What was seen."""
-
-    bits_per_base: float
-    strands_differ: float | None
-    """Largest difference of logits(x) and the turned logits(rc x), relative; None without strands.
-    """
 
 
 def make_probe_sequence(alphabet: Alphabet) -> Tensor:
@@ -54,10 +46,11 @@ def compute_probe_logits(backbone: nn.Module, alphabet: Alphabet) -> Tensor:
     return found
 
 
-def probe_network(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Probe:
-    """The probe's figures.
+def probe_network(backbone: Backbone, alphabet: Alphabet) -> dict[str, Any]:
+    """The probe's figures: `bits_per_base`, and of a network of both strands `strands_differ`.
 
-    Raises `CheckpointError` for logits that are not finite, or strands that disagree.
+    That is the largest difference of logits(x) and the turned logits(rc x), relative. Raises
+    `CheckpointError` for logits that are not finite, or strands that disagree.
     """
     logits = compute_probe_logits(backbone, alphabet)
     if not bool(torch.isfinite(logits).all()):
@@ -69,26 +62,16 @@ def probe_network(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Prob
     own = logp.gather(-1, place.repeat(_EVERY, 1)[..., None])[..., 0]
     at = torch.arange(len(x0))
     bits = float(-own[at % _EVERY, at].mean() / log(2))
-    return Probe(bits, _strands(backbone, alphabet, x0) if paired else None)
-
-
-def _strands(backbone: nn.Module, alphabet: Alphabet, x0: Tensor) -> float:
-    complement = torch.tensor(alphabet.complement)
-    sigma = torch.full((1,), 0.1)
-    with torch.no_grad():
-        given = backbone(x0[None], sigma)
-        turned = backbone(complement[x0].flip(0)[None], sigma).flip(1)[..., complement]
-    differ = float((given - turned).abs().max() / given.abs().max().clamp(min=1.0))
-    if differ > _TOLERANCE:
-        what = f"the two strands disagree by {differ:.1e}, though the network must treat them alike"
-        raise CheckpointError(what, fix="check complement_map and the order of the vocabulary")
-    return differ
-
-
-def summary(probe: Probe, domain: str = "dna") -> dict[str, Any]:
-    """The figures as plain values, of a network of `domain`."""
-    return {
-        "bits_per_base": round(probe.bits_per_base, 4),
-        "strands_differ": probe.strands_differ,
-        "sequence": "AluY consensus" if domain == "dna" else "tokens of the vocabulary",
-    }
+    differ = None
+    if backbone.paired:
+        complement, sigma = torch.tensor(alphabet.complement), torch.full((1,), 0.1)
+        with torch.no_grad():
+            given = backbone(x0[None], sigma)
+            turned = backbone(complement[x0].flip(0)[None], sigma).flip(1)[..., complement]
+        differ = float((given - turned).abs().max() / given.abs().max().clamp(min=1.0))
+        if differ > _TOLERANCE:
+            what = f"the two strands disagree by {differ:.1e}, though the network must treat them "
+            fix = "check complement_map and the order of the vocabulary"
+            raise CheckpointError(f"{what}alike", fix=fix)
+    sequence = "AluY consensus" if alphabet.domain == "dna" else "tokens of the vocabulary"
+    return {"bits_per_base": round(bits, 4), "strands_differ": differ, "sequence": sequence}

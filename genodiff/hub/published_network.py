@@ -167,16 +167,3 @@ def _flat(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
         is_map = isinstance(value, Mapping) and key != "complement_map"
         out += _flat(value) if is_map else [(str(key), value)]
     return out
-
-
-def read_letters(values: Mapping[str, Any], path: Path) -> list[str] | None:
-    """Tokens by id where the config lists them (`vocab`).
-
-    Raises `CheckpointError` where the value is no list.
-    """
-    found = values.get("vocab")
-    if found is None:
-        return None
-    if not isinstance(found, list) or not all(isinstance(token, str) for token in found):
-        raise CheckpointError("vocab is no list of tokens: invalid", file=path, fix=BELONG)
-    return found

@@ -10,13 +10,7 @@ from typing import Any
 from genodiff.errors import CheckpointError
 from genodiff.hub.caduceus import is_caduceus, read_caduceus
 from genodiff.hub.mdlm import is_mdlm, read_mdlm
-from genodiff.hub.published_network import (
-    BELONG,
-    CONFIG,
-    PublishedNetwork,
-    judge_config,
-    read_letters,
-)
+from genodiff.hub.published_network import BELONG, CONFIG, PublishedNetwork, judge_config
 from genodiff.hub.vocabulary import find_vocabulary
 from genodiff.hub.weight_files import (
     Weights,
@@ -94,15 +88,8 @@ def read_source(
         raise CheckpointError(f"holds {what}", file=files[0], fix=fix)
     _judge_together(config, config_file, weights)
     if is_mdlm(weights):
-        return read_mdlm(
-            path,
-            config,
-            config_file if with_config else None,
-            weights,
-            averaged,
-            tokenizer,
-            offline,
-        )
+        file = config_file if with_config else None
+        return read_mdlm(path, config, file, weights, averaged, tokenizer, offline)
     if is_caduceus(weights):
         if not with_config:
             what = "is missing (not found)"
@@ -120,36 +107,29 @@ def read_source(
 
 def _judge_together(config: dict[str, Any], config_file: Path, weights: Weights) -> None:
     """Compare the sizes in the config with the headers, before any allocation."""
-    tables = {
-        name: entry
-        for name, entry in weights.entries.items()
-        if "embed" in name.lower() and len(entry.shape) == 2
-    }
     largest = max((side for entry in weights.entries.values() for side in entry.shape), default=0)
     width = config.get("d_model") or config.get("hidden_dim") or config.get("hidden_size")
     if isinstance(width, int) and width > largest:
-        what = (
-            f"a width (d_model) of {width} asks for more memory than the weights have: their "
-            f"largest side is {largest}"
-        )
+        what = f"a width (d_model) of {width} asks for more memory than the weights have: their "
+        what += f"largest side is {largest}"
         raise CheckpointError(what, file=config_file, fix=BELONG)
-    tokens = read_letters(config, config_file)
-    for name, entry in tables.items():
+    tokens = config.get("vocab")
+    if tokens is None:
+        return
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise CheckpointError("vocab is no list of tokens: invalid", file=config_file, fix=BELONG)
+    for name, entry in weights.entries.items():
         shape = list(entry.shape)
-        if tokens is not None and len(tokens) != shape[0]:
-            what = (
-                f"vocab has {len(tokens)} tokens, but '{name}' in {entry.file.name} has the "
-                f"shape {shape}"
-            )
-            raise CheckpointError(what, file=config_file, fix=BELONG)
-        if tokens is not None and isinstance(width, int) and shape[1] != width:
-            what = (
-                f"'{name}' has the shape {shape}, not [{len(tokens)}, {width}] as in "
-                f"{config_file.name}"
-            )
+        if "embed" not in name.lower() or len(shape) != 2:
+            continue
+        if len(tokens) != shape[0]:
+            what = f"vocab has {len(tokens)} tokens, but '{name}' in {entry.file.name} has the "
+            raise CheckpointError(f"{what}shape {shape}", file=config_file, fix=BELONG)
+        if isinstance(width, int) and shape[1] != width:
+            wanted = f"not [{len(tokens)}, {width}] as in {config_file.name}"
+            what = f"'{name}' has the shape {shape}, {wanted}"
             raise CheckpointError(what, file=entry.file, fix=BELONG)
-    if tokens is not None:
-        try:
-            find_vocabulary(len(tokens), None, tokens)
-        except CheckpointError as fault:
-            raise CheckpointError(f"vocab: {fault.what}", file=config_file, fix=fault.fix) from None
+    try:
+        find_vocabulary(len(tokens), None, tokens)
+    except CheckpointError as fault:
+        raise CheckpointError(f"vocab: {fault.what}", file=config_file, fix=fault.fix) from None

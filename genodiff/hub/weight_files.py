@@ -59,9 +59,8 @@ class Weights:
             by_file.setdefault(self.entries[name].file, []).append(name)
         for path, here in by_file.items():
             if path in self._archives:
-                found |= {
-                    name: self._archives[path].tensor(_stored(self.entries[name])) for name in here
-                }
+                stored = ((name, self.entries[name].stored) for name in here)
+                found |= {name: self._archives[path].tensor(one) for name, one in stored if one}
                 continue
             try:
                 with safe_open(find_plain_path(resolve_file(path)), framework="pt") as file:
@@ -78,11 +77,6 @@ class Weights:
     def stored(self, tensors: list[Stored]) -> list[Tensor]:
         """Tensors of the single archive that are not in its state dict."""
         return [self._archives[self.files[0]].tensor(tensor) for tensor in tensors]
-
-
-def _stored(entry: Entry) -> Stored:
-    assert entry.stored is not None
-    return entry.stored
 
 
 def resolve_file(path: Path) -> Path:

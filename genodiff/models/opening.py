@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
@@ -124,17 +124,10 @@ def refuse_relatives(run: str | Path, relatives: Sequence[str | Path]) -> None:
 
 
 def open_language(
-    run: str | Path,
-    device: str,
-    relatives: Sequence[str | Path] = (),
-    *,
-    strains: bool = False,
-    fasta: str | Path | None = None,
-    plan: bool = False,
+    run: str | Path, device: str, relatives: Sequence[str | Path] = (), **how: Any
 ) -> TrainedModel:
     """As `open_model`. Raises `UsageError` for a fine-tuned model."""
-    opened = open_model(run, device, relatives, strains=strains, fasta=fasta, plan=plan)
-    return refuse_fitted(opened)
+    return refuse_fitted(open_model(run, device, relatives, **how))
 
 
 def refuse_fitted(model: TrainedModel | FittedModel | KeptLabeller) -> TrainedModel:

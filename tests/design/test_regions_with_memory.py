@@ -219,5 +219,5 @@ def test_what_cannot_be_is_refused_in_one_line(run, tmp_path):
     ):
         with pytest.raises(UsageError, match="novel is for new sequences and templates"):
             call(run, out=tmp_path / "x.fa", region=region, memory="novel", **given)
-        with pytest.raises(UsageError, match="no memory 'onn'"):
+        with pytest.raises(UsageError, match="no --memory 'onn'"):
             call(run, out=tmp_path / "x.fa", region=region, memory="onn", **given)

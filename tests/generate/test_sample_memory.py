@@ -135,7 +135,7 @@ def test_the_memory_decides_the_records(model):
 
 
 def test_what_cannot_be_is_refused_in_one_line(run, model, tmp_path, monkeypatch):
-    with pytest.raises(UsageError, match="no memory 'onn'"):
+    with pytest.raises(UsageError, match="no --memory 'onn'"):
         Sampling(memory="onn")
     with pytest.raises(UsageError, match="--memory is for DNA"):
         genodiff.sample(run, out=tmp_path / "x.txt", domain="text", memory="on")
