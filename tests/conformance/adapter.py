@@ -20,10 +20,6 @@ import adapter_training
 
 def run(case: SimpleNamespace) -> dict[str, Tensor]:
     """The tensors of `case.wanted` that genodiff can produce, possibly none."""
-    if adapter_diffusion.handles(case):
-        return adapter_diffusion.run(case)
-    if adapter_training.handles(case):
-        return adapter_training.run(case)
-    if adapter_mdlm.handles(case):
-        return adapter_mdlm.run(case)
-    return adapter_networks.run(case)
+    first = (adapter_diffusion, adapter_training, adapter_mdlm)
+    found = next((one for one in first if one.handles(case)), adapter_networks).run(case)
+    return {name: value for name, value in found.items() if name in case.wanted}

@@ -41,24 +41,18 @@ def handles(case: Case) -> bool:
 
 
 def run(case: Case) -> Tensors:
-    kind = _kind(case)
-    if kind is None:
-        return {}
-    found = {"noise": _noise_schedules, "process": _process, "sampling": _sampling, "bert": _bert}[
-        kind
-    ](case)
-    return {name: value for name, value in found.items() if name in case.wanted}
+    kinds = {"noise": _noise_schedules, "process": _process, "sampling": _sampling, "bert": _bert}
+    return kinds[str(_kind(case))](case)
 
 
 def _kind(case: Case) -> str | None:
     meta = case.meta
+    sampler, known = str(meta.get("sampler", "")), meta.get("parameterization") in ("subs", "sedd")
     if any(key.endswith("/move_chance") for key in case.wanted) and set(case.inputs) == {"t"}:
         return "noise"
-    if "sample_categorical" in meta and {"noise", "mask_index", "vocab_size"} <= set(meta):
+    if {"sample_categorical", "noise", "mask_index", "vocab_size"} <= set(meta):
         return "process"
-    if meta.get("parameterization") in ("subs", "sedd") and str(meta.get("sampler", "")).startswith(
-        ("ddpm", "analytic")
-    ):
+    if known and sampler.startswith(("ddpm", "analytic")):
         return "sampling"
     if {"bern_select", "rand_choice", "eligible"} <= set(case.inputs):
         return "bert"
@@ -86,23 +80,26 @@ def _noise_schedules(case: Case) -> Tensors:
     t, out = case.inputs["t"], {}
     for name in {key.split("/")[1] for key in case.wanted}:
         noise = _schedule(name, _eps(case.meta.get("eps")))
-        end = torch.ones_like(t[:1])
-        sigma_max = noise.sigma(end)
-        sigma_min = (
-            end * noise.eps if isinstance(noise, LogLinear) else noise.sigma(0 * end)
-        )  # the reference's own (21)
-        out |= {
-            f"out/{name}/total": noise.sigma(t),
-            f"out/{name}/rate": noise.rate(t),
-            f"out/{name}/move_chance": noise.masked(t),
-            f"out/{name}/loss_weight_dsigma_over_expm1sigma": _weight(noise, t),
-            f"out/{name}/sigma_min": sigma_min,
-            f"out/{name}/sigma_max": sigma_max,
-            f"out/{name}/importance_sampling_transformation": _importance_time(
-                noise, t, sigma_min, sigma_max
-            ),
+        ends = _ends(noise, t)
+        found = {
+            "total": noise.sigma(t),
+            "rate": noise.rate(t),
+            "move_chance": noise.masked(t),
+            "loss_weight_dsigma_over_expm1sigma": _weight(noise, t),
+            "sigma_min": ends[0],
+            "sigma_max": ends[1],
+            "importance_sampling_transformation": _importance_time(noise, t, ends),
         }
+        out |= {f"out/{name}/{kind}": value for kind, value in found.items()}
     return out
+
+
+def _ends(noise: Schedule, t: Tensor) -> tuple[Tensor, Tensor]:
+    """The reference's own smallest sigma, which is not that of t = 0 (21), and the largest."""
+    end = torch.ones_like(t[:1])
+    return end * noise.eps if isinstance(noise, LogLinear) else noise.sigma(0 * end), noise.sigma(
+        end
+    )
 
 
 def _weight(noise: Schedule, t: Tensor) -> Tensor:
@@ -114,24 +111,56 @@ def _weight(noise: Schedule, t: Tensor) -> Tensor:
     return noise.rate(t) / torch.expm1(-torch.log(noise.alpha(t)))
 
 
-def _importance_time(noise: Schedule, t: Tensor, sigma_min: Tensor, sigma_max: Tensor) -> Tensor:
+def _importance_time(noise: Schedule, t: Tensor, ends: tuple[Tensor, Tensor]) -> Tensor:
     """The time at which ln(1 - alpha) has gone the share 1 - t of its way from the start to the
     end.
     """
-    return noise.inverse(-torch.expm1(_log_masked(t, sigma_min, sigma_max)))
+    return noise.inverse(-torch.expm1(_log_masked(t, ends)))
 
 
-def _log_masked(t: Tensor, sigma_min: Tensor, sigma_max: Tensor) -> Tensor:
-    first, last = torch.log1p(-torch.exp(-sigma_min)), torch.log1p(-torch.exp(-sigma_max))
+def _log_masked(t: Tensor, ends: tuple[Tensor, Tensor]) -> Tensor:
+    first, last = (torch.log1p(-torch.exp(-sigma)) for sigma in ends)
     return t * last + (1 - t) * first
 
 
-def _diffusion(case: Case, noise: Schedule, time_conditioning: bool = True) -> MaskedDiffusion:
+def make_process(
+    case: Case, noise: Schedule, time_conditioning: bool = True, rows: int | None = None
+) -> MaskedDiffusion:
+    """SUBS there forbids the mask only, so that ids of the padding keep a chance (17)."""
     mask_id = case.meta["mask_index"]
-    targets = tuple(
-        i for i in range(case.meta["vocab_size"]) if i != mask_id
-    )  # SUBS there forbids the mask only (17)
+    targets = tuple(i for i in range(rows or case.meta["vocab_size"]) if i != mask_id)
     return MaskedDiffusion(noise, mask_id, targets, time_conditioning)
+
+
+def draw_times(u: Tensor, eps: float, method: str = "stratified") -> Tensor:
+    """Times from uniforms, none below `eps`."""
+    return (1 - eps) * times(method, u, 0.0, torch.arange(len(u)), len(u)) + eps
+
+
+def round_up(t: Tensor, n_steps: int) -> Tensor:
+    """The end of the step that each time lies in; the times themselves where there are none."""
+    return (t * n_steps).long().to(t.dtype) / n_steps + 1 / n_steps if n_steps else t
+
+
+def charge(
+    kind: str,
+    process: MaskedDiffusion,
+    logits: Tensor,
+    clean: Tensor,
+    x0: Tensor,
+    masked: Tensor,
+    t: Tensor,
+    n_steps: int,
+) -> Tensor:
+    """The reference's loss of each token; `clean` are the logits of what is all visible."""
+    nll, weight = process.nll(logits, x0, masked), process.schedule.weight(t)[:, None]
+    if kind == "sedd":
+        return weight * score_entropy(process, logits, x0, masked)
+    if kind == "subs":
+        return _discrete_loss(t, n_steps, nll) if n_steps else weight.to(nll.dtype) * nll
+    x_mask = log_mask_chance(process, logits).exp()
+    loss = _discrete_loss(t, n_steps, _d3pm(process, logits, x0, masked)[1], x_mask)
+    return loss - _with_mask(process, clean).gather(-1, x0[..., None])[..., 0]
 
 
 def _discrete_loss(t: Tensor, n_steps: int, nll: Tensor, x_mask: Tensor | float = 0.0) -> Tensor:
@@ -148,24 +177,23 @@ def _with_mask(diffusion: MaskedDiffusion, logits: Tensor) -> Tensor:
     """D3PM's log x_theta: the targets share what the mask leaves."""
     log_mask = log_mask_chance(diffusion, logits)
     log_target = diffusion.target_logits(logits).log_softmax(-1) + log1mexp(log_mask)[..., None]
-    whole = logits.new_zeros(logits.shape, dtype=log_target.dtype)
-    return whole.index_copy(-1, torch.tensor(diffusion.targets), log_target).index_fill(
-        -1, torch.tensor([diffusion.mask_id]), 0.0
-    ) + log_mask[..., None] * torch.nn.functional.one_hot(
-        torch.tensor(diffusion.mask_id), logits.shape[-1]
-    )
+    return adapter_score.columns(diffusion, log_target, log_mask)
 
 
 def _process(case: Case) -> Tensors:
     given, meta = case.inputs, case.meta
     name, _, rest = meta["noise"].partition(" ")
     noise = _schedule(name, _eps(rest))
-    diffusion = _diffusion(case, noise)
-    x0, t, logits = given["x0"], given["t"], given["logits"]
+    diffusion = make_process(case, noise)
+    x0, t, logits, u = (given[name] for name in ("x0", "t", "logits", "u_categorical"))
+    s, mask_id = t - given["dt"], diffusion.mask_id
     everywhere = torch.ones_like(x0, dtype=torch.bool)
     xt = diffusion.corrupt(x0, t, given["u_move"], everywhere)
-    masked = xt == diffusion.mask_id
+    masked = xt == mask_id
     logp, nll = diffusion.log_x0(logits, xt), diffusion.nll(logits, x0, masked)
+    clean = Clean(x0, everywhere)
+    terms = decompose(diffusion, lambda x, s: logits, clean, t, given["u_move"])
+    d3pm, d3pm_nll = _d3pm(diffusion, logits, x0, masked)
     out = {
         "out/sigma": diffusion.sigma(t),
         "out/dsigma": noise.rate(t),
@@ -173,120 +201,75 @@ def _process(case: Case) -> Tensors:
         "out/xt": xt,
         "out/subs_log_p": logp,
         "out/subs_nelbo_per_token": noise.weight(t)[:, None] * nll,
-        "out/subs_reconstruction_loss": torch.zeros_like(nll)
-        + decompose(
-            diffusion, lambda x, s: logits, Clean(x0, everywhere), t, given["u_move"]
-        ).reconstruction[:, None],
-        "out/rev/subs/denoiser/probs": logp.exp(),
-        "out/rev/subs/denoiser/x_next": _gumbel(
-            logp.exp(), given["u_categorical"], xt, diffusion.mask_id
-        ),
+        "out/subs_reconstruction_loss": torch.zeros_like(nll) + terms.reconstruction[:, None],
+        "out/d3pm_log_p": d3pm,
+        "out/d3pm_subsmask_log_p": _all_masked(diffusion, logits).clamp(min=-1e6),
+        "out/d3pm_reconstruction_loss": -d3pm.gather(-1, x0[..., None])[..., 0],
     }
-    for key in given:
-        if found := re.fullmatch(r"t_T(\d+)", key):
-            out[f"out/subs_loss_T{found.group(1)}"] = _discrete_loss(
-                given[key], int(found.group(1)), nll
-            )
-    s = t - given["dt"]
-    for sampler, chain in (("ddpm", noise), ("ddpm_cache", Linear())):
-        p = _reverse(_diffusion(case, chain), logp, xt, t, s)
-        out[f"out/rev/subs/{sampler}/probs"] = p
-        out[f"out/rev/subs/{sampler}/x_next"] = _gumbel(
-            p, given["u_categorical"], xt, diffusion.mask_id
-        )
-    d3pm_logp, d3pm_nll = _d3pm(diffusion, logits, x0, masked)
     x_mask = log_mask_chance(diffusion, logits).exp()
-    out |= {
-        "out/d3pm_log_p": d3pm_logp,
-        "out/d3pm_subsmask_log_p": diffusion.log_x0(
-            logits, torch.full_like(xt, diffusion.mask_id)
-        ).clamp(min=-1e6),
-        "out/d3pm_reconstruction_loss": -d3pm_logp.gather(-1, x0[..., None])[..., 0],
-    }
     for key in given:
         if found := re.fullmatch(r"t_T(\d+)", key):
-            n_steps = int(found.group(1))
+            n_steps = int(found[1])
+            loss = _discrete_loss(given[key], n_steps, nll)
+            out |= {f"out/{kind}_loss_T{n_steps}": loss for kind in ("subs", "d3pm_subsmask")}
             out[f"out/d3pm_loss_T{n_steps}"] = _discrete_loss(given[key], n_steps, d3pm_nll, x_mask)
-            out[f"out/d3pm_subsmask_loss_T{n_steps}"] = _discrete_loss(given[key], n_steps, nll)
-    p = _reverse(diffusion, d3pm_logp, xt, t, s, keep_mask=False)
-    out |= {
-        "out/rev/d3pm/ddpm/probs": p,
-        "out/rev/d3pm/ddpm/x_next": _gumbel(p, given["u_categorical"], xt, diffusion.mask_id),
-    }
-    out |= adapter_score.process(diffusion, logits, x0, xt, t, s, given["u_categorical"])
-    cached = _diffusion(case, Linear())
     score = adapter_score.log_score(diffusion, logits, xt, t)
-    for sampler, chain in (("ddpm", diffusion), ("ddpm_cache", cached)):
-        p = _reverse(chain, score, xt, t, s, keep_mask=False)
-        drawn = _gumbel(p, given["u_categorical"], xt, diffusion.mask_id)
-        out |= {f"out/rev/sedd/{sampler}/probs": p, f"out/rev/sedd/{sampler}/x_next": drawn}
+    steps = {"subs/denoiser": logp.exp()}
+    for sampler, chain in (("ddpm", diffusion), ("ddpm_cache", make_process(case, Linear()))):
+        steps[f"subs/{sampler}"] = _reverse(chain, logp, xt, t, s)
+        steps[f"sedd/{sampler}"] = _reverse(chain, score, xt, t, s, subs=False)
+    steps["d3pm/ddpm"] = _reverse(diffusion, d3pm, xt, t, s, subs=False)
+    for name, p in steps.items():
+        out[f"out/rev/{name}/probs"] = p
+        out[f"out/rev/{name}/x_next"] = _gumbel(p, u, xt, mask_id)
+    out |= adapter_score.process(diffusion, given, xt)
     for variant, description in meta.get("variants", {}).items():
-        kw = description["kw"]
-        found = _forward_pass(case, noise, kw)
-        if (
-            "T" in kw and logits.dtype == torch.float64
-        ):  # the reference leaves double precision there
+        how = description["kw"]
+        found = _forward_pass(case, noise, how)
+        if "T" in how and logits.dtype == torch.float64:  # the reference leaves it there
             found = {"t_sampled": found["t_sampled"]}
         out |= {f"out/fwd/{variant}/{name}": value for name, value in found.items()}
     return out
 
 
-def _forward_pass(case: Case, noise: Schedule, kw: dict[str, object]) -> Tensors:
+def _all_masked(diffusion: MaskedDiffusion, logits: Tensor) -> Tensor:
+    """SUBS where every position is masked."""
+    return diffusion.log_x0(logits, torch.full(logits.shape[:-1], diffusion.mask_id))
+
+
+def _forward_pass(case: Case, noise: Schedule, how: dict[str, object]) -> Tensors:
     """A training step from uniforms: times, what the backbone is told, the loss of each token, and
     their mean.
     """
-    given, eps = case.inputs, case.meta["sampling_eps"]
-    x0, u, logits, attended = given["x0"], given["u_t"], given["logits"], given["attention_mask"]
-    n = len(u)
-    method = "stratified" if kw.get("antithetic", True) else "iid"
-    t = (1 - eps) * times(method, u, 0.0, torch.arange(n), n) + eps
-    end = torch.ones_like(t[:1])
-    sigma_min, sigma_max = (
-        end * noise.eps if isinstance(noise, LogLinear) else noise.sigma(0 * end),
-        noise.sigma(end),
-    )
-    if kw.get("importance"):
-        t = _importance_time(noise, t, sigma_min, sigma_max)
-    sampled, n_steps = t, int(kw.get("T", 0))
-    if n_steps:
-        t = (t * n_steps).long() / n_steps + 1 / n_steps
-    diffusion = _diffusion(case, noise, bool(kw.get("time_conditioning", True)))
+    given = case.inputs
+    x0, logits, attended = given["x0"], given["logits"], given["attention_mask"]
+    method = "stratified" if how.get("antithetic", True) else "iid"
+    t = draw_times(given["u_t"], case.meta["sampling_eps"], method)
+    ends = _ends(noise, t)
+    if how.get("importance"):
+        t = _importance_time(noise, t, ends)
+    sampled, n_steps, is_timed = t, int(how.get("T", 0)), bool(how.get("time_conditioning", True))
+    t = round_up(t, n_steps)
+    diffusion = make_process(case, noise, is_timed)
     everywhere = torch.ones_like(x0, dtype=torch.bool)
     masked, told = diffusion.draw_mask(t, given["u_move"], everywhere), diffusion.sigma(t)
-    if kw.get("cov"):
-        masked, told = given["u_move"] < torch.exp(_log_masked(t, sigma_min, sigma_max))[:, None], t
-    nll, kind = diffusion.nll(logits, x0, masked), kw.get("parameterization", "subs")
-    if kind == "sedd":  # without time conditioning the reference divides by expm1(0) (16)
-        blind = not kw.get("time_conditioning", True)
-        loss = torch.where(
-            masked & torch.tensor(blind),
-            torch.nan,
-            noise.weight(t)[:, None] * score_entropy(diffusion, logits, x0, masked),
-        )
-    elif kind == "d3pm":
-        logp, nll_all = _d3pm(diffusion, logits, x0, masked)
-        x_mask = log_mask_chance(diffusion, logits).exp()
-        if kw.get("subs_masking"):
-            logp, nll_all, x_mask = (
-                diffusion.log_x0(logits, torch.full_like(x0, diffusion.mask_id)),
-                nll,
-                torch.zeros_like(nll),
-            )
-        loss = _discrete_loss(t, n_steps, nll_all, x_mask) - logp.gather(-1, x0[..., None])[..., 0]
-    elif n_steps:
-        loss = _discrete_loss(t, n_steps, nll)
-    elif kw.get("importance") or kw.get("cov"):
-        loss = (
-            -torch.log1p(-torch.exp(-sigma_min)) * nll
-        )  # the weight is the whole range of ln(1 - alpha), one end of it
-    else:
-        loss = noise.weight(t)[:, None] * nll
+    if how.get("cov"):
+        masked, told = given["u_move"] < torch.exp(_log_masked(t, ends))[:, None], t
+    kind = str(how.get("parameterization", "subs"))
+    loss = charge(kind, diffusion, logits, logits, x0, masked, t, n_steps)
+    if kind == "sedd" and not is_timed:  # the reference divides by expm1(0) (16)
+        loss = loss.masked_fill(masked, torch.nan)
+    if kind == "d3pm" and how.get("subs_masking"):
+        seen = _all_masked(diffusion, logits).gather(-1, x0[..., None])[..., 0]
+        loss = _discrete_loss(t, n_steps, diffusion.nll(logits, x0, masked)) - seen
+    is_whole = how.get("importance") or how.get("cov")
+    if is_whole and kind == "subs" and not n_steps:
+        # the weight is the whole range of ln(1 - alpha), one end of it
+        loss = -torch.log1p(-torch.exp(-ends[0])) * diffusion.nll(logits, x0, masked)
     mean = (loss * attended).sum() / attended.sum()
-    if kind == "subs" and not (n_steps or kw.get("importance") or kw.get("cov")):
-        weight = attended.to(loss.dtype)
-        terms = continuous_time_loss(
-            diffusion, lambda x, s: logits, Clean(x0, everywhere, weight), t, given["u_move"]
-        )
+    if kind == "subs" and not (n_steps or is_whole):
+        clean = Clean(x0, everywhere, attended.to(loss.dtype))
+        terms = continuous_time_loss(diffusion, lambda x, s: logits, clean, t, given["u_move"])
         mean = terms.nats / attended.sum()
     return {
         "t_sampled": sampled,
@@ -307,27 +290,20 @@ def _d3pm(
 
 
 def _reverse(
-    diffusion: MaskedDiffusion,
-    logp: Tensor,
-    xt: Tensor,
-    t: Tensor,
-    s: Tensor,
-    keep_mask: bool = True,
+    diffusion: MaskedDiffusion, logp: Tensor, xt: Tensor, t: Tensor, s: Tensor, subs: bool = True
 ) -> Tensor:
     """The reverse kernel as the reference leaves it: times 1 - alpha(t), and visible rows treated
     like masked ones.
 
-    Without `keep_mask` logp is no SUBS: its chance of the mask is overwritten.
+    Where logp is no SUBS, its chance of the mask is overwritten.
     """
     masked_t, masked_s = (diffusion.schedule.masked(time)[:, None] for time in (t, s))
-    if not keep_mask:
-        p = logp.exp() * (masked_t - masked_s)[..., None]
-        p[..., diffusion.mask_id] = masked_s
+    p = logp.exp() * (masked_t - masked_s)[..., None]
+    p[..., diffusion.mask_id] = masked_s
+    if not subs:
         return p
-    p = diffusion.reverse(logp, xt, t, s) * masked_t[..., None]
-    visible = logp.exp() * (masked_t - masked_s)[..., None]
-    visible[..., diffusion.mask_id] = masked_s
-    return torch.where((xt == diffusion.mask_id)[..., None], p, visible)
+    masked = diffusion.reverse(logp, xt, t, s) * masked_t[..., None]
+    return torch.where((xt == diffusion.mask_id)[..., None], masked, p)
 
 
 def _gumbel(p: Tensor, u: Tensor, xt: Tensor, mask_id: int) -> Tensor:
@@ -361,22 +337,22 @@ def _bert(case: Case) -> Tensors:
 
 def _sampling(case: Case) -> Tensors:
     meta, u = case.meta, case.inputs["u_categorical"]
-    _, batch, length, _ = u.shape
     eps, steps = meta["eps"], meta["steps"]
-    process = _diffusion(case, LogLinear(), meta["time_conditioning"])
-    chain = _diffusion(case, Linear()) if meta["sampler"] == "ddpm_cache" else process
-    denoiser, x = _toy_backbone(case), torch.full((batch, length), process.mask_id)
+    process = make_process(case, LogLinear(), meta["time_conditioning"])
+    chain = make_process(case, Linear()) if meta["sampler"] == "ddpm_cache" else process
+    denoiser, x = _toy_backbone(case), torch.full(u.shape[1:3], process.mask_id)
     if meta["sampler"] == "analytic":
-        return adapter_score.sampling(
-            process, denoiser, x, u, steps, eps, meta["parameterization"] == "sedd"
-        )
+        return adapter_score.sampling(process, denoiser, case)
     grid = torch.linspace(1, eps, steps + 1, dtype=u.dtype)
     dt, path = (1 - eps) / steps, []
+
+    def see(x: Tensor, t: Tensor) -> Tensor:
+        return process.log_x0(denoiser(x, process.sigma(t)), x)
+
     for i in range(steps):
-        t = grid[i].expand(batch)
-        logp = process.log_x0(denoiser(x, process.sigma(t)), x)
-        x = _gumbel(_reverse(chain, logp, x, t, t - dt), u[i], x, process.mask_id)
+        t = grid[i].expand(len(x))
+        x = _gumbel(_reverse(chain, see(x, t), x, t, t - dt), u[i], x, process.mask_id)
         path.append(x)
     if meta.get("noise_removal", True):
-        x = process.log_x0(denoiser(x, process.sigma(grid[-1].expand(batch))), x).argmax(-1)
+        x = see(x, grid[-1].expand(len(x))).argmax(-1)
     return {"out/x_steps": torch.stack(path), "out/samples": x}

@@ -6,13 +6,14 @@ time), scans with B and C given per group or per channel, and what the reference
 (conformance README 8, 12).
 """
 
+import re
 from math import gcd
 from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
 from published_classifier import SequenceClassifier, pool
-from torch import Tensor
+from torch import Tensor, nn
 
 from genodiff.backbones.backbone import InitialValues, Norm
 from genodiff.backbones.caduceus import Caduceus
@@ -28,19 +29,14 @@ Tensors = dict[str, Tensor]
 
 
 def run(case: Case) -> Tensors:
-    for part in (_scan, _conv, _add_norm, _mixer, _masked_lm, _classifier, _decoder):
-        found = part(case)
-        if found is not None:
-            return {name: value for name, value in found.items() if name in case.wanted}
-    return {}
+    parts = (_scan, _conv, _add_norm, _mixer, _masked_lm, _classifier, _decoder)
+    return next((found for part in parts if (found := part(case)) is not None), {})
 
 
-def _wants(case: Case, dtype: torch.dtype) -> bool:
-    return any(("f64" in name) == (dtype == torch.float64) for name in case.wanted)
-
-
-def _suffix(dtype: torch.dtype) -> str:
-    return "_f64" if dtype == torch.float64 else ""
+def precisions(case: Case) -> list[tuple[torch.dtype, str]]:
+    """The precisions that are wanted, and what their names end in."""
+    both = ((torch.float64, "_f64"), (torch.float32, ""))
+    return [one for one in both if any(("f64" in name) == bool(one[1]) for name in case.wanted)]
 
 
 def _to(tensors: Tensors, dtype: torch.dtype) -> Tensors:
@@ -51,20 +47,16 @@ def _scan(case: Case) -> Tensors | None:
     if case.meta.get("op") != "selective_scan":
         return None
     out: Tensors = {}
-    for dtype in (torch.float64, torch.float32):
-        x = {
-            name: value.requires_grad_()
-            for name, value in _to(case.inputs, dtype).items()
-            if name != "grad_out"
-        }
-        y, state = _grouped_scan(x, bool(case.meta.get("delta_softplus", False)))
-        if dtype == torch.float32:
-            out |= {"out/y_f32": y, "out/last_state_f32": state}
-            continue
-        grads = torch.autograd.grad(y, list(x.values()), case.inputs["grad_out"].to(dtype))
-        out |= {"out/y_f64": y, "out/last_state_f64": state} | {
-            f"grad_f64/{name}": g for name, g in zip(x, grads, strict=True)
-        }
+    for dtype, suffix in ((torch.float64, "_f64"), (torch.float32, "_f32")):
+        x = _to(case.inputs, dtype)
+        grad = x.pop("grad_out")
+        y, state = _grouped_scan(
+            {name: value.requires_grad_() for name, value in x.items()},
+            bool(case.meta.get("delta_softplus", False)),
+        )
+        grads = torch.autograd.grad(y, list(x.values()), grad)
+        out |= {f"out/y{suffix}": y, f"out/last_state{suffix}": state}
+        out |= {f"grad{suffix}/{name}": g for name, g in zip(x, grads, strict=True)}
     return out
 
 
@@ -87,18 +79,11 @@ def _grouped_scan(x: Tensors, softplus: bool) -> tuple[Tensor, Tensor]:
 
     ys, states = [], []
     for i in range(n):
-        part = {
-            name: m[:, i * width : (i + 1) * width].transpose(1, 2)
-            for name, m in x.items()
-            if name in ("u", "delta", "z")
-        }
-        part |= {
-            name: m[i * width : (i + 1) * width]
-            for name, m in x.items()
-            if name in ("A", "D", "delta_bias")
-        }
-        y, state = selective_scan(**part, B=of_group(x["B"], i), C=of_group(x["C"], i),
-                                  delta_softplus=softplus, return_state=True)  # fmt: skip
+        here = slice(i * width, (i + 1) * width)
+        part = {k: x[k][:, here].transpose(1, 2) for k in ("u", "delta", "z") if k in x}
+        part |= {k: x[k][here] for k in ("A", "D", "delta_bias") if k in x}
+        part |= {k: of_group(x[k], i) for k in ("B", "C")}
+        y, state = selective_scan(**part, delta_softplus=softplus, return_state=True)
         ys.append(y.transpose(1, 2))
         states.append(state)
     return torch.cat(ys, 1), torch.cat(states, 1)
@@ -110,12 +95,8 @@ def _conv(case: Case) -> Tensors | None:
     out = {}
     for dtype, suffix in ((torch.float64, "_f64"), (torch.float32, "_f32")):
         x = _to(case.inputs, dtype)
-        y = causal_conv1d(
-            x["x"].transpose(1, 2),
-            x["weight"],
-            x.get("bias"),
-            activation=case.meta.get("activation"),
-        )
+        how = {"activation": case.meta.get("activation")}
+        y = causal_conv1d(x["x"].transpose(1, 2), x["weight"], x.get("bias"), **how)
         out[f"out/y{suffix}"] = y.transpose(1, 2)
     return out
 
@@ -148,35 +129,28 @@ def _mixer(case: Case) -> Tensors | None:
     mixer = Mamba(settings.d_model, settings, InitialValues(0))
     theirs = {here: _published_name(here) for here, _ in mixer.named_parameters()}
     out: Tensors = {}
-    for dtype in (torch.float64, torch.float32):
-        if not _wants(case, dtype):
-            continue
+    for dtype, suffix in precisions(case):
         mixer.to(dtype)
         with torch.no_grad():
             for here, p in mixer.named_parameters():
                 p.copy_(case.params[theirs[here]].reshape(p.shape))
         x = case.inputs["x"].to(dtype).requires_grad_()
         y = mixer(x)
-        parameters = dict(mixer.named_parameters())
-        grads = torch.autograd.grad(y, [x, *parameters.values()], case.inputs["grad_out"].to(dtype))
-        out[f"out/y{_suffix(dtype)}"] = y
-        names_out = ["x", *(theirs[here] for here in parameters)]
-        out |= {
-            f"grad{_suffix(dtype)}/{name}": reshape_as_published(name, g)
-            for name, g in zip(names_out, grads, strict=True)
-        }
+        out[f"out/y{suffix}"] = y
+        loss = (y * case.inputs["grad_out"].to(dtype)).sum()
+        out |= gradients(loss, mixer, theirs, f"grad{suffix}", {"x": x})
     return out
 
 
 def _published_name(here: str) -> str:
     plain = here.removeprefix("ahead.")
-    return {
-        "conv_weight": "conv1d.weight", "conv_bias": "conv1d.bias", "dt_weight": "dt_proj.weight",
-        "dt_bias": "dt_proj.bias",
-    }.get(plain, plain)  # fmt: skip
+    for part in ("conv", "dt"):
+        full = {"conv": "conv1d", "dt": "dt_proj"}[part]
+        plain = re.sub(rf"^{part}_(weight|bias)$", rf"{full}.\1", plain)
+    return plain
 
 
-def _model(case: Case, dtype: torch.dtype) -> tuple[Caduceus, dict[str, str]]:
+def build(case: Case, dtype: torch.dtype) -> tuple[Caduceus, dict[str, str]]:
     """The network of a case and, for each of its parameters, the reference's name."""
     state = {name: x for name, x in case.params.items() if name != "score.weight"}
     config = case.meta["config"]
@@ -187,22 +161,17 @@ def _model(case: Case, dtype: torch.dtype) -> tuple[Caduceus, dict[str, str]]:
     model = settings.build(ours["embedding"].shape[0], complement).eval().to(dtype)
     model.load_state_dict(ours)
     if config.get("residual_in_fp32") and not config.get("fused_add_norm", True):
-        model.residual_dtype = (
-            torch.float32
-        )  # the reference stores it so even in a float64 run (12)
+        model.residual_dtype = torch.float32  # so the reference stores it in float64 too (12)
     return model, map_state_names(state, settings)
 
 
-def _gradients(
-    loss: Tensor, model: Caduceus, names: dict[str, str], prefix: str, more: Tensors | None = None
+def gradients(
+    loss: Tensor, model: nn.Module, names: dict[str, str], prefix: str, more: Tensors | None = None
 ) -> Tensors:
-    parameters = dict(model.named_parameters()) | (more or {})
-    grads = torch.autograd.grad(
-        loss, list(parameters.values()), retain_graph=True, allow_unused=True
-    )
-    found = {
-        names.get(here, here): g for here, g in zip(parameters, grads, strict=True) if g is not None
-    }
+    """Of all parameters that the loss depends on, by the reference's names."""
+    of = dict(model.named_parameters()) | (more or {})
+    grads = torch.autograd.grad(loss, list(of.values()), retain_graph=True, allow_unused=True)
+    found = {names.get(here, here): g for here, g in zip(of, grads, strict=True) if g is not None}
     return {f"{prefix}/{theirs}": reshape_as_published(theirs, g) for theirs, g in found.items()}
 
 
@@ -210,26 +179,21 @@ def _masked_lm(case: Case) -> Tensors | None:
     if case.meta.get("cls") not in ("CaduceusForMaskedLM", "Caduceus"):
         return None
     out: Tensors = {}
-    ids = case.inputs["input_ids"]
-    for dtype in (torch.float64, torch.float32):
-        if not _wants(case, dtype):
-            continue
-        suffix, (model, names) = _suffix(dtype), _model(case, dtype)
-        logits = model(ids)
+    given = case.inputs
+    for dtype, suffix in precisions(case):
+        model, names = build(case, dtype)
+        logits = model(given["input_ids"])
         with torch.no_grad():
-            hidden = model.hidden_states(ids)
-            out |= {f"out/last_hidden{suffix}": model.features(ids)} | {
-                f"out/hidden_{i}{suffix}": h for i, h in enumerate(hidden)
-            }
-            if "input_ids_rc" in case.inputs:
-                out[f"out/logits_of_rc_input{suffix}"] = model(case.inputs["input_ids_rc"])
+            hidden = model.hidden_states(given["input_ids"])
+            out |= {f"out/hidden_{i}{suffix}": h for i, h in enumerate(hidden)}
+            out[f"out/last_hidden{suffix}"] = model.features(given["input_ids"])
+            if "input_ids_rc" in given:
+                out[f"out/logits_of_rc_input{suffix}"] = model(given["input_ids_rc"])
         out[f"out/logits{suffix}"] = logits.detach()
-        if "labels" in case.inputs:
-            loss = F.cross_entropy(
-                logits.flatten(0, 1), case.inputs["labels"].flatten(), ignore_index=-100
-            )
+        if "labels" in given:
+            loss = F.cross_entropy(logits.flatten(0, 1), given["labels"].flatten())
             out[f"out/mlm_loss{suffix}"] = loss.detach().reshape(1)
-            out |= _gradients(loss, model, names, f"grad{suffix}")
+            out |= gradients(loss, model, names, f"grad{suffix}")
     return out
 
 
@@ -238,17 +202,15 @@ def _classifier(case: Case) -> Tensors | None:
     if meta.get("cls") != "CaduceusForSequenceClassification":
         return None
     out: Tensors = {}
-    for dtype in (torch.float64, torch.float32):
-        if not _wants(case, dtype):
-            continue
-        suffix, (model, names) = _suffix(dtype), _model(case, dtype)
+    for dtype, suffix in precisions(case):
+        model, names = build(case, dtype)
         score = case.params["score.weight"]
         classifier = SequenceClassifier(
-            model, score.shape[0], pooling=meta.get("pooling_strategy") or "mean",
-            conjoin_train=bool(meta.get("conjoin_train")),
-            conjoin_eval=bool(meta.get("conjoin_eval")),
-        ).to(dtype)  # fmt: skip
-        classifier.train(meta.get("mode") == "train")
+            model,
+            score.shape[0],
+            pooling=meta.get("pooling_strategy") or "mean",
+            conjoin=bool(meta.get(f"conjoin_{'train' if meta.get('mode') == 'train' else 'eval'}")),
+        ).to(dtype)
         with torch.no_grad():
             classifier.score.copy_(score)
 
@@ -257,13 +219,11 @@ def _classifier(case: Case) -> Tensors | None:
 
         logits = classify(case.inputs["input_ids"])
         loss = F.cross_entropy(logits, case.inputs["labels"])
-        out |= {
-            f"out/logits{suffix}": logits.detach(),
-            f"out/ce_loss{suffix}": loss.detach().reshape(1),
-        }
+        out[f"out/logits{suffix}"] = logits.detach()
+        out[f"out/ce_loss{suffix}"] = loss.detach().reshape(1)
         with torch.no_grad():
             out[f"out/logits_of_rc_input{suffix}"] = classify(case.inputs["input_ids_rc"])
-        out |= _gradients(loss, model, names, f"grad{suffix}", {"score.weight": classifier.score})
+        out |= gradients(loss, model, names, f"grad{suffix}", {"score.weight": classifier.score})
     return out
 
 
@@ -277,8 +237,6 @@ def _decoder(case: Case) -> Tensors | None:
     for name in case.wanted:
         how, strands = name.removeprefix("out/").split("_")
         h = [given["x"]] if strands == "plain" else list(given["x_conjoin"].unbind(-1))
-        pooled = [pool(x, "mean" if how == "pool" else how) for x in h]
-        out[name] = torch.stack([F.linear(p, given["weight"], given["bias"]) for p in pooled]).mean(
-            0
-        )
+        pooled = torch.stack([pool(x, "mean" if how == "pool" else how) for x in h])
+        out[name] = F.linear(pooled, given["weight"], given["bias"]).mean(0)
     return out

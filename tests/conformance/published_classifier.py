@@ -16,13 +16,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.backbone import InitialValues, flip_positions, stack_strands
-from genodiff.backbones.caduceus import Caduceus
-from genodiff.errors import UsageError
+from genodiff.backbones.backbone import flip_positions, stack_strands
 
 Pooling = Literal["mean", "max", "first", "last", "sum"]
-
-_STD = 0.02
 
 
 def pool(
@@ -44,25 +40,10 @@ def pool(
     return total if how == "sum" else total / lengths.clamp(min=1)[:, None]
 
 
-def strand_features(
-    backbone: nn.Module, x: Int[Tensor, "B L"], lengths: Int[Tensor, " B"] | None = None
-) -> Float[Tensor, "strands B L D"]:
-    """What a network says of each strand that it reads, in that strand's own direction: one, or
-    with a paired network two.
-    """
-    h = backbone.features(x, None, lengths)  # type: ignore[operator]
-    if not backbone.paired:
-        return h[None]
-    given, other = h.chunk(2, -1)
-    return torch.stack([given, flip_positions(other, lengths).flip(2)])
-
-
 class SequenceClassifier(nn.Module):
-    """Scores (B, n_classes) of sequences. `complement` maps each id to its complement and is needed
-    by conjoining.
+    """Scores (B, n_classes) of sequences. `complement` maps each id to its complement and makes the
+    other strand where `conjoin` asks for it and none is given. A paired network reads both itself.
     """
-
-    complement: Tensor | None
 
     def __init__(
         self,
@@ -70,27 +51,15 @@ class SequenceClassifier(nn.Module):
         n_classes: int,
         *,
         pooling: Pooling = "mean",
-        conjoin_train: bool = False,
-        conjoin_eval: bool = False,
+        conjoin: bool = False,
         complement: tuple[int, ...] | None = None,
-        seed: int = 0,
     ) -> None:
         super().__init__()
         self.backbone, self.pooling = backbone, pooling
-        self.paired = isinstance(backbone, Caduceus) and backbone.paired
-        self.conjoin_train, self.conjoin_eval = conjoin_train, conjoin_eval
-        width = int(backbone.d_out) // (2 if self.paired else 1)  # type: ignore[arg-type]
-        self.register_buffer(
-            "complement", None if complement is None else torch.tensor(complement), persistent=False
-        )
-        self.score = nn.Parameter(InitialValues(seed).normal(n_classes, width, std=_STD).float())
-
-    @property
-    def conjoins(self) -> bool:
-        """Whether the other strand is read too, in this mode. A paired network reads both by
-        itself.
-        """
-        return not self.paired and (self.conjoin_train if self.training else self.conjoin_eval)
+        self.conjoins = conjoin and not backbone.paired
+        self.complement = complement
+        width = int(backbone.d_out) // (2 if backbone.paired else 1)
+        self.score = nn.Parameter(torch.zeros(n_classes, width))
 
     def forward(
         self,
@@ -102,20 +71,15 @@ class SequenceClassifier(nn.Module):
         its length.
         """
         strands = [x]
+        if self.conjoins and other is None:
+            other = stack_strands(x, torch.tensor(self.complement), lengths)[len(x) :]
         if self.conjoins:
-            if other is None and self.complement is None:
-                raise UsageError(
-                    "conjoining needs the other strand, or a complement to make it with",
-                    fix="give a complement",
-                )
-            strands.append(
-                stack_strands(x, self.complement, lengths)[len(x) :]  # type: ignore[arg-type]
-                if other is None
-                else other
-            )
-        found = [
-            F.linear(pool(h, self.pooling, lengths), self.score)
-            for s in strands
-            for h in strand_features(self.backbone, s, lengths)
-        ]
-        return torch.stack(found).mean(0)
+            strands.append(other)
+        pooled = []
+        for strand in strands:
+            h = self.backbone.features(strand, None, lengths)
+            if self.backbone.paired:  # each in its own direction of reading
+                h, back = h.chunk(2, -1)
+                pooled.append(pool(flip_positions(back, lengths).flip(2), self.pooling, lengths))
+            pooled.append(pool(h, self.pooling, lengths))
+        return torch.stack([F.linear(p, self.score) for p in pooled]).mean(0)

@@ -25,7 +25,7 @@ def test_the_head_scores_as_the_published_classifier_does(strands, rc):
     network = backbone(strands)
     ours = Classifier(network, 3, FitSettings(rc=rc), DNA.complement, seed=2).eval()
     theirs = SequenceClassifier(
-        network, 3, conjoin_eval=strands == "single", complement=DNA.complement
+        network, 3, conjoin=strands == "single", complement=DNA.complement
     ).eval()
     x0, lengths = encode(examples(5, 3, (20, 40)), DNA, 100).collate(np.arange(5))
     with torch.no_grad():
