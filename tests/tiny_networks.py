@@ -56,44 +56,34 @@ DIT_FORMS: list[dict[str, Any]] = [
 ]
 
 
+def perturb(model: Any, seed: int, size: float, embedding: float | None = None) -> Any:
+    """The same network with every weight moved by a random number of this size."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            noise = torch.randn(p.shape, generator=generator, dtype=p.dtype)
+            p.add_(noise * (embedding if name == "embedding" and embedding else size))
+    return model
+
+
 def network(seed: int = 0, *, scale: float = 1.0, **settings: object) -> Caduceus:
     """A Caduceus of width 12 with two blocks unless told otherwise, every weight perturbed."""
     shape = CaduceusSettings.parse({"d_model": 12, "n_layer": 2, "d_state": 4} | settings)
     model = shape.build(16, COMPLEMENT, seed=seed).eval()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            noise = torch.randn(parameter.shape, generator=generator)
-            parameter.add_(noise * (0.5 if name == "embedding" else 0.1) * scale)
-    return model
+    return perturb(model, seed, 0.1 * scale, 0.5 * scale)
 
 
 def dimamba(seed: int = 0, **changed: Any) -> DiMamba:
     """A DiMamba of width 12 with two blocks, every weight perturbed, in float64."""
-    shape = DiMambaSettings.parse(
-        {"d_model": 12, "n_layer": 2, "d_cond": 6, "d_state": 4} | changed
-    )
-    model = shape.build(DIMAMBA_VOCABULARY, None, seed=seed).eval().double()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(
-                torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.2
-            )
-    return model
+    usual = {"d_model": 12, "n_layer": 2, "d_cond": 6, "d_state": 4}
+    model = DiMambaSettings.parse(usual | changed).build(DIMAMBA_VOCABULARY, None, seed=seed)
+    return perturb(model.eval().double(), seed, 0.2)
 
 
 def dit(seed: int = 0, **settings: Any) -> DiT:
     """A DiT of width 16 with two blocks, every weight perturbed, in float64."""
     shape = DiTSettings.parse({"d_model": 16, "n_layer": 2, "n_head": 2, "d_cond": 8} | settings)
-    model = shape.build(DIT_VOCABULARY, None, seed=seed).eval().double()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(
-                torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.3
-            )
-    return model
+    return perturb(shape.build(DIT_VOCABULARY, None, seed=seed).eval().double(), seed, 0.3)
 
 
 def bases(batch: int, length: int, seed: int = 0) -> Tensor:

@@ -3,11 +3,12 @@ out.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from genodiff.alphabet import DNA
@@ -15,6 +16,7 @@ from genodiff.backbones.caduceus import Caduceus
 from genodiff.hub.caduceus import map_names, read_published_settings
 from genodiff.hub.tensor_names import reshape_as_published
 from tests.commands import exit_code
+from tests.tiny_networks import perturb
 
 COMPLEMENT = DNA.complement or ()
 CONFIG: dict[str, Any] = {
@@ -36,51 +38,53 @@ PLANT = {
 }  # fmt: skip
 
 
-def network(
-    config: dict[str, Any],
-    rows: int = 16,
-    complement: tuple[int, ...] | None = COMPLEMENT,
-    seed: int = 0,
-) -> Caduceus:
+def network(config: dict[str, Any], seed: int = 0) -> Caduceus:
     """The network of a published config, every weight random."""
+    rows = config["vocab_size"]
+    complement = tuple(config["complement_map"][str(i)] for i in range(rows))
     model = read_published_settings(config).build(rows, complement, seed=seed).eval()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.add_(
-                torch.randn(parameter.shape, generator=generator)
-                * (0.5 if name == "embedding" else 0.1)
-            )
-    return model
+    return perturb(model, seed, 0.1, 0.5)
 
 
-def state_of(
-    model: Caduceus, config: dict[str, Any], prefix: str = "caduceus.backbone."
-) -> dict[str, Tensor]:
+def state_of(model: Caduceus, config: dict[str, Any]) -> dict[str, Tensor]:
     """The network's tensors as its authors would save them, buffers included."""
-    paired = bool(config.get("rcps"))
-    names = map_names(
-        model.settings, prefix, submodules=paired and not config.get("fused_add_norm", True)
-    )
+    kind, paired = config["architectures"][0], bool(config.get("rcps"))
+    prefix = "backbone." if kind == "Caduceus" else "caduceus.backbone."
+    wrapped = paired and not config.get("fused_add_norm", True)
+    names = map_names(model.settings, prefix, submodules=wrapped)
     state = {
         names[here]: reshape_as_published(names[here], p.detach().clone().contiguous())
         for here, p in model.named_parameters()
     }
     if paired:
         state[f"{prefix}embeddings.word_embeddings.complement_map"] = model.complement.clone()
-        if prefix.startswith("caduceus."):
-            state["lm_head.complement_map"] = model.complement.clone()
+    if paired and kind.endswith("LM"):
+        state["lm_head.complement_map"] = model.complement.clone()
+    if kind.endswith("SequenceClassification"):
+        state = {n: x for n, x in state.items() if not n.startswith("lm_head.")}
+        state["score.weight"] = torch.randn(config.get("num_labels", 2), model.settings.d_model)
     return state
 
 
 def write_published(folder: Path, seed: int = 0, **changes: Any) -> Caduceus:
     """A published folder in safetensors; its network."""
     config = CONFIG | changes
-    model = network(config, seed=seed)
+    model = network(config, seed)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
     save_file(state_of(model, config), folder / "model.safetensors", metadata={"format": "pt"})
     return model
+
+
+def change_state(folder: Path, change: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> None:
+    """Write the weights of a folder again, as `change` makes them of what they are."""
+    file = folder / "model.safetensors"
+    save_file({name: x.contiguous() for name, x in change(load_file(file)).items()}, file)
+
+
+def halve(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Every number in 16 bits."""
+    return {n: x.half() if x.is_floating_point() else x for n, x in state.items()}
 
 
 def sample_ids(batch: int = 3, length: int = 19, seed: int = 0) -> Tensor:

@@ -13,13 +13,11 @@ from published_folders import (
     CONFIG,
     PLANT,
     assert_code,
-    network,
     same_logits,
     sample_ids,
-    state_of,
     write_published,
 )
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from tiny_run import NETWORK, write_run
 
 import genodiff
@@ -30,6 +28,8 @@ from genodiff.hub.export import export_model
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model
 from genodiff.runs.sealed_files import seal
+
+BIASES = {"bias": True, "conv_bias": False}
 
 
 def round_trip(source: Path, folder: Path) -> Path:
@@ -66,16 +66,7 @@ def test_what_the_reference_wrote_comes_back_byte_for_byte(name, shared, tmp_pat
         {"rcps": False, "fused_add_norm": False},
         {"rcps": False, "rms_norm": False, "tie_word_embeddings": False},
         {"bidirectional_weight_tie": False, "bidirectional_strategy": "ew_multiply", "n_layer": 3},
-        {
-            "ssm_cfg": {
-                "d_state": 3,
-                "d_conv": 2,
-                "expand": 1,
-                "dt_rank": 5,
-                "bias": True,
-                "conv_bias": False,
-            }
-        },
+        {"ssm_cfg": {"d_state": 3, "d_conv": 2, "expand": 1, "dt_rank": 5, **BIASES}},
         {"rcps": False, "tie_word_embeddings": False, "bidirectional": False},
         {"complement_map": dict(sorted(CONFIG["complement_map"].items()))},
         {"architectures": ["Caduceus"]},
@@ -85,23 +76,10 @@ def test_what_the_reference_wrote_comes_back_byte_for_byte(name, shared, tmp_pat
     ids=str,
 )
 def test_every_published_form_keeps_its_logits_and_comes_back_byte_for_byte(tmp_path, changes):
-    config = CONFIG | changes
-    complement = tuple(config["complement_map"][str(i)] for i in range(config["vocab_size"]))
-    kind = config["architectures"][0]
-    theirs = network(config, config["vocab_size"], complement)
-    prefix = "backbone." if kind == "Caduceus" else "caduceus.backbone."
-    state = state_of(theirs, config, prefix)
-    if kind.endswith("SequenceClassification"):
-        state = {n: x for n, x in state.items() if not n.startswith("lm_head.")} | {
-            "score.weight": torch.randn(2, 12)
-        }
-    source = tmp_path / "hf"
-    source.mkdir()
-    (source / "config.json").write_text(json.dumps(config))
-    save_file(state, source / "model.safetensors", metadata={"format": "pt"})
+    theirs, source = write_published(tmp_path / "hf", **changes), tmp_path / "hf"
     out = round_trip(source, tmp_path)
     assert (out / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
-    assert json.loads((out / "config.json").read_text()) == config
+    assert json.loads((out / "config.json").read_text()) == CONFIG | changes
     if changes is not PLANT:  # its bases have other ids
         same_logits(load_model(tmp_path / "run").backbone, theirs)
 
@@ -150,15 +128,10 @@ def test_a_run_of_our_own_exports_with_a_card_and_comes_back(tmp_path, capsys):
         1.9398], "perplexity": 3.829, "tokens": 1234,
         "seed": 7, "markov_bits": {"0": 1.95, "8": 1.93},
     }  # fmt: skip
-    (run / "eval.json").write_text(
-        json.dumps({"test": entry, "valid": entry | {"checkpoint": "of another"}})
-    )
-    for words in (
-        [],
-        ["--fused"],
-        ["--unfused", "--license", "cc-by-4.0"],
-        ["--format", "safetensors"],
-    ):
+    told = {"test": entry, "valid": entry | {"checkpoint": "of another"}}
+    (run / "eval.json").write_text(json.dumps(told))
+    licence = ["--unfused", "--license", "cc-by-4.0"]
+    for words in ([], ["--fused"], licence, ["--format", "safetensors"]):
         out = tmp_path / "_".join(["out", *words]).replace("-", "")
         assert_code(0, "checkpoint", "export", str(run), "--out", str(out), "--json", "--threads",
                     "1", *words)  # fmt: skip
@@ -172,13 +145,11 @@ def test_a_run_of_our_own_exports_with_a_card_and_comes_back(tmp_path, capsys):
         if "safetensors" in words:
             same_logits(load_model(out).backbone, backbone)
             continue
-        assert json.loads((out / "config.json").read_text())["fused_add_norm"] is (
-            "--fused" in words
-        )
-        adopt_network(read_source(out), tmp_path / f"again{len(words)}{words[:1]}")
-        again = load_model(tmp_path / f"again{len(words)}{words[:1]}").backbone
+        config = json.loads((out / "config.json").read_text())
+        assert config["fused_add_norm"] is ("--fused" in words)
+        adopt_network(read_source(out), tmp_path / f"again_{out.name}")
         if "--fused" not in words:
-            same_logits(again, backbone)
+            same_logits(load_model(tmp_path / f"again_{out.name}").backbone, backbone)
 
 
 def test_a_card_without_an_evaluation_says_that_nothing_was_measured(tmp_path):

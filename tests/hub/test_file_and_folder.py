@@ -1,7 +1,9 @@
 """A file of a model and its folder are the same request, wherever a model is named."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -32,13 +34,21 @@ def as_pickle(folder: Path) -> list[str]:
 
 def as_shards(folder: Path) -> list[str]:
     """The weights in two files with an index."""
+    return split_weights(folder, "model", ".safetensors", save_file)
+
+
+def as_pickled_shards(folder: Path) -> list[str]:
+    return split_weights(folder, "pytorch_model", ".bin", torch.save)
+
+
+def split_weights(folder: Path, stem: str, end: str, save: Callable[..., Any]) -> list[str]:
     state = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
-    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    names = [f"{stem}-0000{i}-of-00002{end}" for i in (1, 2)]
     of = {key: names[i % 2] for i, key in enumerate(state)}
     for name in names:
-        save_file({key: x for key, x in state.items() if of[key] == name}, folder / name)
-    index = "model.safetensors.index.json"
+        save({key: x for key, x in state.items() if of[key] == name}, folder / name)
+    index = f"{stem}{end}.index.json"
     (folder / index).write_text(json.dumps({"weight_map": of}))
     return [index, *names]
 
@@ -48,7 +58,7 @@ def as_it_is(folder: Path) -> list[str]:
     return ["model.safetensors"]
 
 
-@pytest.mark.parametrize("form", [as_it_is, as_lightning, as_pickle, as_shards])
+@pytest.mark.parametrize("form", [as_it_is, as_lightning, as_pickle, as_shards, as_pickled_shards])
 def test_each_published_file_is_read_as_its_folder(tmp_path, form):
     folder = tmp_path / "published"
     write_published(folder)

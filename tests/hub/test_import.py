@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 import torch
 from published_folders import (
-    CONFIG,
     PLANT,
     assert_code,
-    network,
+    change_state,
+    halve,
     same_logits,
     sample_ids,
-    state_of,
     write_published,
 )
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from genodiff.errors import CheckpointError
 from genodiff.hub.adopt import SCORE, adopt_network
@@ -54,21 +53,14 @@ def test_a_hub_cache_of_links_is_read_and_a_link_out_of_the_folder_is_not(tmp_pa
 def test_a_classifier_keeps_its_backbone_and_its_head(tmp_path):
     changes = {"architectures": ["CaduceusForSequenceClassification"], "num_labels": 3}
     theirs = write_published(tmp_path / "hf", **changes)
-    state = load_file(tmp_path / "hf" / "model.safetensors")
-    state.pop("lm_head.complement_map")
-    score = torch.randn(3, 12)
-    save_file(state | {"score.weight": score}, tmp_path / "hf" / "model.safetensors")
+    score = load_file(tmp_path / "hf" / "model.safetensors")["score.weight"]
     same_logits(imported(tmp_path / "hf", tmp_path / "run"), theirs)
     assert torch.equal(load_file(tmp_path / "run" / SCORE)["score.weight"], score)
 
 
 def test_half_precision_is_read_as_float32_with_a_word_about_it(tmp_path, caplog):
     theirs = write_published(tmp_path / "hf")
-    state = load_file(tmp_path / "hf" / "model.safetensors")
-    save_file(
-        {n: x.half() if x.is_floating_point() else x for n, x in state.items()},
-        tmp_path / "hf" / "model.safetensors",
-    )
+    change_state(tmp_path / "hf", halve)
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter.copy_(parameter.half().float())
@@ -77,30 +69,20 @@ def test_half_precision_is_read_as_float32_with_a_word_about_it(tmp_path, caplog
 
 
 def test_plant_caduceus_means_the_same_bases_under_our_ids(tmp_path):
-    config = CONFIG | PLANT
-    theirs = network(config, rows=8, complement=(0, 1, 2, 6, 5, 4, 3, 7))
-    (tmp_path / "hf").mkdir()
-    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
-    save_file(state_of(theirs, config), tmp_path / "hf" / "model.safetensors")
+    theirs = write_published(tmp_path / "hf", **PLANT)
     ours = imported(tmp_path / "hf", tmp_path / "run")
     back = {3: 1, 7: 3, 8: 4, 9: 5, 10: 6, 11: 2}  # our id → theirs; N is written as [UNK]
     ids = sample_ids()
     translated = torch.tensor([back.get(i, 0) for i in range(16)])[ids]
     with torch.no_grad():
         got, wanted = ours(ids), theirs(translated)
-    torch.testing.assert_close(
-        got[..., [7, 8, 9, 10, 3, 11]], wanted[..., [3, 4, 5, 6, 1, 2]], rtol=0, atol=1e-5
-    )
-    tokenizer = {
-        "model": {
-            "type": "WordLevel",
-            "vocab": {"[PAD]": 0, "[MASK]": 1, "[UNK]": 2, "c": 3, "a": 4, "g": 5, "t": 6},
-        }
-    }
+    got, wanted = got[..., [7, 8, 9, 10, 3, 11]], wanted[..., [3, 4, 5, 6, 1, 2]]
+    torch.testing.assert_close(got, wanted, rtol=0, atol=1e-5)
+    ids = {token: i for i, token in enumerate(["[PAD]", "[MASK]", "[UNK]", *"cagt"])}
+    tokenizer = {"model": {"type": "WordLevel", "vocab": ids}}
     (tmp_path / "hf" / "tokenizer.json").write_text(json.dumps(tokenizer))
-    with pytest.raises(
-        CheckpointError, match="differs from that of plantcaduceus in its order: id 3 is not 'A'"
-    ):
+    said = "differs from that of plantcaduceus in its order: id 3 is not 'A'"
+    with pytest.raises(CheckpointError, match=said):
         read_source(tmp_path / "hf")
 
 
@@ -120,9 +102,8 @@ def test_provenance_names_every_file_with_its_hash_and_the_probe(tmp_path):
 
 def test_weights_that_no_trained_network_has_are_imported_with_a_warning(tmp_path, caplog):
     write_published(tmp_path / "hf")
-    state = load_file(tmp_path / "hf" / "model.safetensors")
     word = "caduceus.backbone.embeddings.word_embeddings.embedding.weight"
-    save_file(state | {word: state[word] * 30}, tmp_path / "hf" / "model.safetensors")
+    change_state(tmp_path / "hf", lambda state: state | {word: state[word] * 30})
     adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     assert "are these trained weights?" in caplog.text
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from published_folders import assert_code, sample_ids
-from safetensors.torch import load_file, save_file
+from published_folders import assert_code, change_state, sample_ids
+from safetensors.torch import load_file
 
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.errors import CheckpointError
@@ -25,9 +25,13 @@ from tests.hub.mdlm_folders import DIT, MAMBAS, network, state_of, write
 def same_logits(ours: Any, theirs: Any, atol: float = 1e-5) -> None:
     ids, sigma = sample_ids(), torch.tensor([0.1, 0.5, 2.0])
     with torch.no_grad():
-        torch.testing.assert_close(
-            ours(ids, sigma)[..., :12], theirs(ids, sigma)[..., :12], rtol=0, atol=atol
-        )
+        found, wanted = (network(ids, sigma)[..., :12] for network in (ours, theirs))
+    torch.testing.assert_close(found, wanted, rtol=0, atol=atol)
+
+
+def same_files(one: Path, other: Path, *names: str) -> None:
+    for name in names:
+        assert (one / name).read_bytes() == (other / name).read_bytes()
 
 
 def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for_byte(
@@ -42,12 +46,9 @@ def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for
     assert model.config.data.seq_len == 16
     assert model.objective.name == "uniform"
     export_model(tmp_path / "run", tmp_path / "out")
-    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (
-        source / "model.safetensors"
-    ).read_bytes()
-    assert json.loads((tmp_path / "out" / "config.json").read_text()) == json.loads(
-        (source / "config.json").read_text()
-    )
+    same_files(tmp_path / "out", source, "model.safetensors")
+    told = [json.loads((one / "config.json").read_text()) for one in (tmp_path / "out", source)]
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize(
@@ -61,9 +62,7 @@ def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(tmp_path,
     assert model.config.backbone == shape
     same_logits(model.backbone, theirs)
     export_model(tmp_path / "run", tmp_path / "out")
-    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (
-        tmp_path / "hf" / "model.safetensors"
-    ).read_bytes()
+    same_files(tmp_path / "out", tmp_path / "hf", "model.safetensors")
 
 
 class DictConfig:
@@ -89,17 +88,11 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     if isinstance(raw.settings, DiMambaSettings) and raw.settings.tie_head:
         state["backbone.model.lm_head.weight"] = state[map_mdlm_names(raw.settings)["embedding"]]
     config = make_mdlm_config(raw.settings, raw.vocab_size, 64)
-    nested = {
-        "backbone": "dit",
-        "parameterization": "subs",
-        "time_conditioning": raw.settings.time_conditioning,
-    }
-    nested["model"] = config.get("model") or {
-        "hidden_size": config["hidden_dim"],
-        "n_heads": config["n_heads"],
-        "length": 64,
-    }
-    nested["model"] |= {"n_blocks": "${model.depth}"}  # an interpolation says nothing by itself
+    flat = {"hidden_size": config.get("hidden_dim"), "n_heads": config.get("n_heads"), "length": 64}
+    model = config.get("model") or flat
+    nested = {"backbone": "dit", "parameterization": "subs"}
+    nested["time_conditioning"] = raw.settings.time_conditioning
+    nested["model"] = model | {"n_blocks": "${model.depth}"}  # which says nothing by itself
     content = {
         "epoch": 3, "global_step": 100, "state_dict": state,
         "optimizer_states": [{"state": {0: {"step": torch.tensor(1.0)}}}],
@@ -135,38 +128,31 @@ def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path):
     shadow = [x for n, x in state_of(raw).items() if not n.endswith("inv_freq")]
     path = tmp_path / "last.ckpt"
     lightning(path, raw, raw, ema={"shadow_params": shadow[:-1]})
-    with pytest.raises(
-        CheckpointError, match=rf"{len(shadow) - 1} averages for {len(shadow)} parameters.*--raw"
+    n = len(shadow)
+    for wrong, said in (
+        (shadow[:-1], rf"{n - 1} averages for {n} parameters.*--raw"),
+        ([*shadow[2::-1], *shadow[3:]], r"in the place of 'backbone\.\S+' has the shape"),
+        (["x"], "no list of tensors"),
     ):
-        read_source(path)
-    lightning(path, raw, raw, ema={"shadow_params": [*shadow[2::-1], *shadow[3:]]})
-    with pytest.raises(
-        CheckpointError, match=r"the average in the place of 'backbone\.\S+' has the shape"
-    ):
-        read_source(path)
-    lightning(path, raw, raw, ema={"shadow_params": ["x"]})
-    with pytest.raises(CheckpointError, match="no list of tensors"):
-        read_source(path)
+        lightning(path, raw, raw, ema={"shadow_params": wrong})
+        with pytest.raises(CheckpointError, match=said):
+            read_source(path)
     assert read_source(path, averaged=False).weights == "raw"
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("name", "change", "said"),
     [
-        (lambda s: s.update({"backbone.blocks.99999999.norm1.weight": torch.ones(24)}), "layer"),
-        (
-            lambda s: s.update({"backbone.blocks.9999999999999.norm1.weight": torch.ones(24)}),
-            "layer",
-        ),
-        (lambda s: s["backbone.rotary_emb.inv_freq"].mul_(2), "rotary"),
-        (lambda s: s["backbone.vocab_embed.embedding"].fill_(float("inf")), "not finite"),
+        ("blocks.99999999.norm1.weight", lambda x: torch.ones(24), "layer"),
+        ("blocks.9999999999999.norm1.weight", lambda x: torch.ones(24), "layer"),
+        ("rotary_emb.inv_freq", lambda x: x * 2, "rotary"),
+        ("vocab_embed.embedding", lambda x: x / 0, "not finite"),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path, change, said):
+def test_what_does_not_fit_is_named(tmp_path, name, change, said):
     write(tmp_path, network(DIT))
-    state = load_file(tmp_path / "model.safetensors")
-    change(state)
-    save_file(state, tmp_path / "model.safetensors")
+    key = f"backbone.{name}"
+    change_state(tmp_path, lambda state: state | {key: change(state.get(key))})
     with pytest.raises(CheckpointError, match=said) as caught:
         read_source(tmp_path)
     assert caught.value.fix
@@ -186,23 +172,16 @@ def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path):
     assert (model.alphabet.domain, model.config.data.tokenizer) == ("text", "bytes")
     ids = torch.arange(40).reshape(2, 20)
     with torch.no_grad():
-        torch.testing.assert_close(
-            model.backbone(ids, torch.ones(2))[..., :259],
-            theirs(ids, torch.ones(2)),
-            rtol=0,
-            atol=1e-5,
-        )
+        found, wanted = (one(ids, torch.ones(2))[..., :259] for one in (model.backbone, theirs))
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
     assert_code(0, "checkpoint", "export", str(run), "--out", str(out), "--threads", "1")
-    assert (out / "model.safetensors").read_bytes() == (
-        tmp_path / "hf" / "model.safetensors"
-    ).read_bytes()
+    same_files(out, tmp_path / "hf", "model.safetensors")
 
 
 def test_tensors_that_are_not_read_are_counted_and_named(tmp_path, capsys):
     write(tmp_path / "hf", network(DIT))
-    weights = tmp_path / "hf" / "model.safetensors"
     more = {"teacher.weight": torch.zeros(2), "teacher.bias": torch.ones(1)}
-    save_file(load_file(weights) | more, weights)
+    change_state(tmp_path / "hf", lambda state: state | more)
     words = ["checkpoint", "import", str(tmp_path / "hf"), "--out", str(tmp_path / "run")]
     assert_code(0, *words, "--threads", "1")
     assert ", 2 tensors not read; sanity check" in capsys.readouterr().err

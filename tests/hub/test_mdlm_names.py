@@ -38,20 +38,14 @@ def published(
     name: str, prefix: str = "backbone."
 ) -> tuple[Any, dict[str, Tensor], dict[str, Any]]:
     model = NETWORKS[name]
-    state = to_published_mdlm(
-        model.settings, {k: p.detach() for k, p in model.named_parameters()}, prefix
-    )
+    tensors = {k: p.detach() for k, p in model.named_parameters()}
+    state = to_published_mdlm(model.settings, tensors, prefix)
     if "none" in name:  # a map that nothing reads
-        state |= {
-            f"{prefix}sigma_map.mlp.0.weight": torch.zeros(6, 256),
-            f"{prefix}sigma_map.mlp.2.weight": torch.zeros(6, 6),
-        }
-        state |= {f"{prefix}sigma_map.mlp.{i}.bias": torch.zeros(6) for i in (0, 2)}
-    return (
-        model,
-        state,
-        json.loads(json.dumps(make_mdlm_config(model.settings, model.vocab_size, 16))),
-    )
+        for i, width in ((0, 256), (2, 6)):
+            state[f"{prefix}sigma_map.mlp.{i}.weight"] = torch.zeros(6, width)
+            state[f"{prefix}sigma_map.mlp.{i}.bias"] = torch.zeros(6)
+    config = make_mdlm_config(model.settings, model.vocab_size, 16)
+    return model, state, json.loads(json.dumps(config))
 
 
 @pytest.mark.parametrize("prefix", ["backbone.", ""])
@@ -60,10 +54,8 @@ def test_a_network_survives_the_way_to_the_published_names_and_back(name, prefix
     model, state, config = published(name, prefix)
     assert find_prefix(state) == prefix
     settings, tensors = from_published_mdlm(state, config)
-    shape = {"d_state": 4} if name.startswith("dimamba") else {}
-    assert settings == model.settings.model_copy(
-        update=shape | ({"d_cond": settings.d_cond} if "add" in name else {})
-    )
+    same = {"d_cond": settings.d_cond} if "add" in name else {}
+    assert settings == model.settings.model_copy(update=same)
     assert tensors.keys() == dict(model.named_parameters()).keys()
     assert all(torch.equal(tensors[k], p) for k, p in model.named_parameters())
     again = to_published_mdlm(settings, tensors, prefix)
@@ -85,9 +77,8 @@ def test_tied_tensors_of_a_lightning_file_must_agree_and_averages_are_of_paramet
     words = next(n for n in state if n.endswith("word_embeddings.weight"))
     state["backbone.model.lm_head.weight"] = state[words]
     assert from_published_mdlm(state, config)[1].keys() == dict(model.named_parameters()).keys()
-    assert set(list_parameters(state, tied_head=True)) == set(
-        map_mdlm_names(model.settings).values()
-    )
+    names = set(map_mdlm_names(model.settings).values())
+    assert set(list_parameters(state, tied_head=True)) == names
     with pytest.raises(CheckpointError, match="should equal"):
         from_published_mdlm(state | {"backbone.model.lm_head.weight": state[words] + 1}, config)
     _, of_dit, _ = published("dit {}")
@@ -106,10 +97,8 @@ def test_what_contradicts_the_config_or_itself_is_refused():
     refused("cond_dim", cond_dim=3)
     refused("n_heads is 4", n_heads=4)
     refused("vocab_size", vocab_size=99)
-    refused(
-        "lacks 'backbone.blocks.1.norm2.weight'",
-        {k: v for k, v in state.items() if "1.norm2" not in k},
-    )
+    lacking = {k: v for k, v in state.items() if "1.norm2" not in k}
+    refused("lacks 'backbone.blocks.1.norm2.weight'", lacking)
     refused("no place for 'backbone.extra'", state | {"backbone.extra": torch.zeros(1)})
     refused("shape", state | {"backbone.blocks.0.attn_qkv.weight": torch.zeros(3, 16)})
     refused("neither a DiT nor a DiMamba", {"x": torch.zeros(1)})
@@ -118,20 +107,15 @@ def test_what_contradicts_the_config_or_itself_is_refused():
     with pytest.raises(CheckpointError, match="number of heads"):
         from_published_mdlm(headless)
     _, state, config = published("dimamba {'dropout': 0.1}")
-    refused(
-        "temb_strategy adaln, not of add", state, model=config["model"] | {"temb_strategy": "add"}
-    )
+    other = config["model"] | {"temb_strategy": "add"}
+    refused("temb_strategy adaln, not of add", state, model=other)
     _, state, config = published("dimamba {'conditioning': 'add', 'residual': False}")
     with pytest.raises(CheckpointError, match="temb_strategy"):
         from_published_mdlm(state)
 
 
 def test_forms_that_were_never_published_have_no_published_config():
-    for model in (
-        dit(adaln=False),
-        dit(causal=True),
-        dit(tie_head=True),
-        dimamba(conditioning="add"),
-    ):
+    dits = [dit(**{form: form != "adaln"}) for form in ("adaln", "causal", "tie_head")]
+    for model in (*dits, dimamba(conditioning="add")):
         with pytest.raises(CheckpointError):
             make_mdlm_config(model.settings, 9, 16)

@@ -53,19 +53,11 @@ def test_a_published_caduceus_becomes_embeddings_continued_training_and_a_hub_fo
     with np.load("variants.npz") as found:
         assert found["embeddings"].shape[0] == 2
         assert found["name"].tolist() == ["first", "second"]
-    assert (
-        json.loads(Path("runs/continued/provenance.json").read_text())["sessions"][0]["init"][
-            "logits_differ"
-        ]
-        <= 1e-5
-    )
+    provenance = json.loads(Path("runs/continued/provenance.json").read_text())
+    assert provenance["sessions"][0]["init"]["logits_differ"] <= 1e-5
     back = read_source("to-the-hub")
-    assert (
-        load_file("to-the-hub/model.safetensors").keys()
-        == load_file(f"{HUB}/model.safetensors").keys()
-    )
-    trained = load_model("runs/continued").backbone
-    assert all(
-        torch.equal(x, dict(trained.named_parameters())[name]) for name, x in back.tensors.items()
-    )
+    out, given = (load_file(f"{folder}/model.safetensors") for folder in ("to-the-hub", HUB))
+    assert out.keys() == given.keys()
+    trained = dict(load_model("runs/continued").backbone.named_parameters())
+    assert all(torch.equal(x, trained[name]) for name, x in back.tensors.items())
     assert "license: apache-2.0" in Path("to-the-hub/README.md").read_text()

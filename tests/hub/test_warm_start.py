@@ -45,11 +45,7 @@ def begin(fasta: Path, init: Path, out: Path, *more: str, code: int = 0) -> None
 @pytest.mark.parametrize("changes", [{}, {"rcps": False}], ids=["both strands", "one strand"])
 def test_training_begins_from_the_weights(tmp_path, fasta, form, changes):
     theirs = write_published(tmp_path / "hf", **changes)
-    init = {
-        "published": tmp_path / "hf",
-        "run": tmp_path / "imported",
-        "file": tmp_path / "hf" / "model.safetensors",
-    }[form]
+    init = tmp_path / {"published": "hf", "run": "imported", "file": "hf/model.safetensors"}[form]
     if form == "run":
         adopt_network(read_source(tmp_path / "hf"), init)
     # A learning rate of nothing to speak of: what is saved is what it began from.
@@ -88,10 +84,7 @@ def test_a_run_resumes_exactly_without_its_source(tmp_path, fasta):
     shutil.move(tmp_path / "gone", tmp_path / "hf")
     begin(fasta, tmp_path / "hf", tmp_path / "again", "--max-steps", "2")
     begin(fasta, tmp_path / "hf", tmp_path / "again", "--max-steps", "4")
-    one, two = (
-        collect_tensors(load_model(tmp_path / name).backbone) for name in ("again", "whole")
-    )
-    assert one.keys() == two.keys()
+    one = collect_tensors(load_model(tmp_path / "again").backbone)
     shutil.rmtree(tmp_path / "again" / "checkpoints" / "step_00000004")
     assert_code(0, "train", "--resume", str(tmp_path / "again"), "--max-steps", "4", *FLAGS)
     again = collect_tensors(load_model(tmp_path / "again").backbone)
@@ -154,11 +147,7 @@ def test_a_training_setting_of_the_network_may_differ(tmp_path, fasta):
 @pytest.mark.parametrize(
     ("files", "code", "said"),
     [
-        (
-            {"model.safetensors": b"", "config.json": b"{}"},
-            4,
-            ["weights only, without the state of an optimizer", "--init"],
-        ),
+        ({"model.safetensors": b"", "config.json": b"{}"}, 4, ["without the state", "--init"]),
         ({"optimizer.pt": b"x"}, 4, ["optimizer.pt", "pickle"]),
         ({"trainer.json": b'{"step": 10, "rng": null}'}, 4, ["trainer.json", "exact", "random"]),
         ({"step-10/x": b"", "step-20/x": b""}, 4, ["step-10", "step-20", "usable"]),
