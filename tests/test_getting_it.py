@@ -52,9 +52,8 @@ def test_the_conda_recipe_asks_for_what_the_package_asks_for():
     scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
     assert recipe["build"]["python"]["entry_points"] == scripts
     assert recipe["about"]["license"] == PROJECT["license"]
-    extra = dict(
-        split_requirement(line.split(";")[0]) for line in PROJECT["optional-dependencies"]["cuda"]
-    )
+    cuda = (line.split(";")[0] for line in PROJECT["optional-dependencies"]["cuda"])
+    extra = dict(map(split_requirement, cuda))
     asked = dict(split_requirement(x) for x in recipe["requirements"]["run_constraints"])
     assert asked == extra
 
@@ -83,21 +82,13 @@ def test_the_same_pythons_stand_everywhere():
     assert python[1] in PYTHONS
 
 
-def test_the_cpu_build_of_torch_comes_from_one_place():
+def test_the_cpu_build_of_torch_comes_from_one_place_and_the_containers_extras_exist():
     makefile = re.search(r"^CPU\s*:= (\S+)$", (ROOT / "Makefile").read_text(), flags=re.M)
-    container = re.search(
-        r"^ARG TORCH_INDEX=(\S+)$", (ROOT / "Containerfile").read_text(), flags=re.M
-    )
+    args = dict(re.findall(r"^ARG (\w+)=(\S+)$", (ROOT / "Containerfile").read_text(), re.M))
     assert makefile
-    assert container
     tried_with = PYPROJECT["tool"]["cibuildwheel"]["test-environment"]["PIP_EXTRA_INDEX_URL"]
-    assert makefile[1] == container[1] == tried_with
-
-
-def test_the_container_asks_for_extras_that_exist():
-    asked = re.search(r"^ARG EXTRAS=(\S+)$", (ROOT / "Containerfile").read_text(), flags=re.M)
-    assert asked
-    assert set(asked[1].split(",")) <= set(PROJECT["optional-dependencies"])
+    assert makefile[1] == args["TORCH_INDEX"] == tried_with
+    assert set(args["EXTRAS"].split(",")) <= set(PROJECT["optional-dependencies"])
 
 
 def test_the_release_is_pinned_holds_no_secret_and_publishes_tags_alone():

@@ -34,15 +34,11 @@ def test_a_notebook_runs_from_top_to_bottom(path, tmp_path):
     shutil.copy(path, copy)
     words = ["--nbmake", "--nbmake-timeout=900", "-p", "no:cacheprovider", "-q", "-o", "addopts=",
              "-W", "default"]  # fmt: skip
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, str(copy)],
         cwd=tmp_path,
-        env=os.environ
-        | {
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-            "MPLCONFIGDIR": str(tmp_path),
-        },
+        env={"OMP_NUM_THREADS": "1", **os.environ, "PATH": path, "MPLCONFIGDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=1000,

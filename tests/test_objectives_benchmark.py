@@ -22,36 +22,21 @@ sys.path.insert(0, str(HERE))
 from trial_page import write_page  # noqa: E402
 from trials import compare_schedules, plan, read_spec, run_comparison  # noqa: E402
 
-TINY: dict[str, Any] = {
-    "seq_len": 64,
-    "d_model": 16,
-    "n_layer": 1,
-    "d_state": 4,
-    "validate_every": 4,
-    "validate_windows": 8,
-    "lr": 0.01,
-}
-SPEC: dict[str, Any] = {
-    "title": "Toy <tiny>",
-    "recipe": "toy",
-    "tokens": 8 * 4 * 64,
-    "settings": TINY,
-    "rows": [
-        {
-            "name": "MDLM",
-            "settings": {"preset": "caduceus-ph-tiny", "batch_size": 4},
-            "published": 3.199,
-        },
-        {
-            "name": "AR",
-            "settings": {"preset": "mamba-tiny", "objective": "ar", "batch_size": 8},
-            "published": 3.067,
-        },
-    ],
-    "windows": 12,
-    "schedules": ["linear", "cosine"],
-    "schedule_repeats": 4,
-}
+TINY = yaml.safe_load(
+    "{seq_len: 64, d_model: 16, n_layer: 1, d_state: 4, validate_every: 4, validate_windows: 8,"
+    " lr: 0.01}"
+)
+SPEC: dict[str, Any] = yaml.safe_load("""
+title: Toy <tiny>
+recipe: toy
+tokens: 2048
+rows:
+- {name: MDLM, published: 3.199, settings: {preset: caduceus-ph-tiny, batch_size: 4}}
+- {name: AR, published: 3.067, settings: {preset: mamba-tiny, objective: ar, batch_size: 8}}
+windows: 12
+schedules: [linear, cosine]
+schedule_repeats: 4
+""") | {"settings": TINY}
 
 
 def written(folder: Path, **changes: Any) -> Path:
@@ -71,11 +56,7 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path):
     assert {figure.row for figure in tried} == {"MDLM"}
     rows = write_page(spec, entries, tried, out)
     assert [row["tokens"] for row in rows] == [2048, 2048]
-    before = {
-        p: p.stat().st_mtime_ns
-        for p in out.rglob("*")
-        if p.is_file() and p.suffix == ".safetensors"
-    }
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*.safetensors")}
     again = run_comparison(spec, path, out)
     assert {p: p.stat().st_mtime_ns for p in before} == before
     for first, second in zip(entries, again, strict=True):
@@ -86,13 +67,10 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path):
     assert rows[1]["minus"]["ci95"] == pytest.approx(gap.ci95)
     assert rows[1]["minus"]["p"] == rows[1]["minus"]["p_holm"]
     assert rows[0]["minus"] is None
-    assert [row["published_minus_bits"] for row in rows] == [
-        None,
-        pytest.approx(math.log2(3.067) - math.log2(3.199)),
-    ]
-    assert rows[0]["bits"] == pytest.approx(
-        float(other.nats.sum() / other.tokens.sum()) / math.log(2)
-    )
+    published = pytest.approx(math.log2(3.067) - math.log2(3.199))
+    assert [row["published_minus_bits"] for row in rows] == [None, published]
+    bits = float(other.nats.sum() / other.tokens.sum()) / math.log(2)
+    assert rows[0]["bits"] == pytest.approx(bits)
     table, page = (out / "table.md").read_text(), (out / "compare.html").read_text()
     for word in ("| MDLM |", "3.067", "exact count", "cosine", "minus MDLM", "| -0.0608 |"):
         assert word in table
@@ -118,9 +96,8 @@ def test_several_seeds_are_judged_over_seeds_and_windows_together(tmp_path):
     assert pair["verdict"] == judged.describe(higher_is_better=False)
     assert pair["bits"] == pytest.approx(rows[0]["minus"]["bits"])
     assert rows[0]["minus"]["ci95"] == pytest.approx(pair["ci95"])
-    assert rows[0]["ci95_bits"] == pytest.approx(
-        estimate_ratio(nats["MDLM"], size).scaled(BITS).ci95
-    )
+    wanted = estimate_ratio(nats["MDLM"], size).scaled(BITS).ci95
+    assert rows[0]["ci95_bits"] == pytest.approx(wanted)
     table = (tmp_path / "out" / "table.md").read_text()
     assert "Intervals are over training seeds and blocks of windows together" in table
     assert "| MDLM | AR |" in table

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from benchmarks.fork_server import PRELOADED
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "how-to" / "plug-ins.md").read_text()
 
@@ -100,10 +102,11 @@ def plug_in(folder: Path, *names: str) -> Path:
 # other in a process that parts from this one, which has imported what commands need from elsewhere,
 # but has looked for no plug-in. A line of stdout answers each; it is null where the process died.
 SERVER = """
-import contextlib, io, json, os, sys
-import jaxtyping, lightning, numpy, pydantic, torch
+import contextlib, importlib, io, json, os, sys
 from genodiff.cli import main
 
+for name in sys.argv[1:]:
+    importlib.import_module(name)
 for line in sys.stdin:
     plug_ins, folder, commands = json.loads(line)
     if child := os.fork():
@@ -125,6 +128,7 @@ for line in sys.stdin:
     os._exit(0)
 """
 
+SHORT = "--max-steps 2 --validate-windows 0 --out run -q"
 Run = Callable[..., list[tuple[int, str]]]
 
 
@@ -135,7 +139,7 @@ def genodiff_each(tmp_path_factory):
     """
     cache = {"GENODIFF_CACHE": str(tmp_path_factory.mktemp("cache"))}
     with subprocess.Popen(
-        [sys.executable, "-c", SERVER],
+        [sys.executable, "-c", SERVER, "polars", *PRELOADED],
         env=os.environ | cache,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -174,7 +178,7 @@ def test_a_piece_is_reached_where_its_file_is_installed_and_not_elsewhere(name, 
 
 def test_a_toy_schedule_objective_and_sampler_train_a_model_and_sample_it(tmp_path, genodiff_each):
     plug_ins = plug_in(tmp_path / "plug_in", *PIECES)
-    train = "train toy --preset caduceus-ps-tiny --seq-len 64 --max-steps 2 --out run -q"
+    train = f"train toy --preset caduceus-ps-tiny --seq-len 64 {SHORT}"
     ours = "--schedule cubic --objective scaled --objective-options.factor 2.5"
     sample = "sample --checkpoint run --fasta - --n 1 --length 20 --sampler right-to-left -q"
     both = genodiff_each(plug_ins, tmp_path, f"{train} {ours}".split(), sample.split())
@@ -218,7 +222,7 @@ def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(tmp_pat
     (tmp_path / "in.vcf").write_text("\n".join("\t".join(x.split(" ")) for x in lines) + "\n")
     score = "score run in.vcf --fasta ref.fa --haplotypes -q --threads 1"
     commands = f"""
-        train toy --preset caduceus-ps-tiny --seq-len 64 --max-steps 2 --out run -q
+        train toy --preset caduceus-ps-tiny --seq-len 64 {SHORT}
         {score} --background 100 --method flanks --out o.vcf
         {score} --method llr --out llr.vcf
         {score} --method flanks --plan --json
@@ -283,8 +287,8 @@ def test_two_pieces_of_one_name_are_an_error(tmp_path, genodiff_each):
 
 
 def test_a_toy_backbone_is_listed_trained_sampled_and_evaluated(tmp_path, genodiff_each):
-    commands = """
-        train toy --model context --reach 5 --seq-len 32 --batch-size 2 --max-steps 2 --out run -q
+    commands = f"""
+        train toy --model context --reach 5 --seq-len 32 --batch-size 2 {SHORT}
         sample --checkpoint run --fasta out.fa --n 1 --length 20 --steps 2 -q
         eval run --max-windows 4 --no-baselines -q
         config presets

@@ -12,34 +12,29 @@ from pathlib import Path
 import pytest
 from test_plugins import PAGE, PIECES
 
+from genodiff.backbones.backbone import PRESETS
+from genodiff.jobs.verbs import list_verbs
 from genodiff.registry import GROUP
 from genodiff.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def requirements() -> dict[str, str]:
-    names = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return {
-        re.split(r"[<>=!~ ]", line, maxsplit=1)[0]: line[
-            len(re.split(r"[<>=!~ ]", line, maxsplit=1)[0]) :
-        ]
-        for line in names
-    }
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def test_kernels_that_need_cuda_are_an_extra_and_never_a_dependency():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert not {"mamba-ssm", "causal-conv1d", "triton"} & set(requirements())
-    assert {re.split(r"[<>=]", line)[0] for line in project["optional-dependencies"]["cuda"]} == {
-        "mamba-ssm",
-        "causal-conv1d",
-    }
+    project = PROJECT["project"]
+    needed, extra = (
+        {re.split(r"[<>=!~ ]", line)[0] for line in lines}
+        for lines in (project["dependencies"], project["optional-dependencies"]["cuda"])
+    )
+    assert extra == {"mamba-ssm", "causal-conv1d"}
+    assert not {*extra, "triton"} & needed
 
 
 def test_the_version_is_one():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == __version__
+    assert PROJECT["project"]["version"] == __version__
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
@@ -50,7 +45,7 @@ def test_the_changes_of_a_version_are_at_most_sixty_lines():
 
 
 def test_every_room_is_packaged():
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    listed = PROJECT["tool"]["setuptools"]["packages"]
     folders = [path.parent for path in (ROOT / "genodiff").rglob("__init__.py")]
     rooms = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
     assert set(listed) == rooms | {"genodiff.data_recipes"}
@@ -91,17 +86,11 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def test_the_readme_names_only_verbs_and_presets_that_exist():
-    from genodiff.backbones.backbone import PRESETS
-    from genodiff.jobs.verbs import list_verbs
-
+    """The commands of its blocks are parsed by tests/test_docs.py."""
     text = (ROOT / "README.md").read_text()
-    shell = "\n".join(re.findall(r"^```console$(.*?)^```$", text, flags=re.M | re.S))
-    verbs = set(re.findall(r"^genodiff ([a-z]+)", shell, flags=re.M))
-    assert verbs
-    known = {name.split()[0] for name in list_verbs()}
-    assert verbs <= known
+    verbs = set(re.findall(r"genodiff ([a-z]+)", text)) - {"is"}
+    assert verbs <= {name.split()[0] for name in list_verbs()}
     assert set(re.findall(r"--preset (\S+)", text)) <= set(PRESETS)
-    assert set(re.findall(r"genodiff ([a-z]+)", text)) - {"is"} <= known
 
 
 def test_each_piece_on_the_page_of_plug_ins_is_installed_by_the_plug_in_test():
@@ -129,10 +118,11 @@ def test_every_room_of_tests_stands_alone():
 
 
 def test_the_quick_tests_have_files_of_every_room():
-    named = set(re.findall(r"(\w+)/test_\w+\.py", (ROOT / "Makefile").read_text()))
+    makefile = (ROOT / "Makefile").read_text()
+    named = set(re.findall(r"(\w+)/test_\w+\.py", makefile))
     rooms = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
     assert rooms == named - {"tests"}
-    for name in re.findall(r"\b\w+/test_\w+\.py", (ROOT / "Makefile").read_text()):
+    for name in re.findall(r"\b\w+/test_\w+\.py", makefile):
         assert (ROOT / "tests" / name).is_file() or (ROOT / name).is_file(), name
 
 

@@ -22,40 +22,26 @@ UNTOUCHED = {"to", "with_label"}
 
 
 @contextmanager
-def default_type(dtype: torch.dtype) -> Iterator[None]:
-    torch.set_default_dtype(dtype)
+def set_for(change: Callable[[Any], None], value: Any, usual: Any) -> Iterator[None]:
+    change(value)
     try:
         yield
     finally:
-        torch.set_default_dtype(torch.float32)
+        change(usual)
 
 
-@contextmanager
-def default_device() -> Iterator[None]:
-    torch.set_default_device("meta")
-    try:
-        yield
-    finally:
-        torch.set_default_device(None)
-
-
-@contextmanager
-def deterministic() -> Iterator[None]:
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(False)
+def default_type(dtype: torch.dtype) -> AbstractContextManager[None]:
+    return set_for(torch.set_default_dtype, dtype, torch.float32)
 
 
 SURROUNDINGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "float64": lambda: default_type(torch.float64),
     "bfloat16": lambda: default_type(torch.bfloat16),
-    "a default device": default_device,
+    "a default device": lambda: set_for(torch.set_default_device, "meta", None),
     "a device around": lambda: torch.device("meta"),
     "inference": torch.inference_mode,
     "no gradients": torch.no_grad,
-    "deterministic": deterministic,
+    "deterministic": lambda: set_for(torch.use_deterministic_algorithms, True, False),
 }
 
 

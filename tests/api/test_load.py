@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_run import write_run
 
 import genodiff
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
@@ -52,13 +51,6 @@ def test_a_published_network_of_mdlm_is_read_as_it_stands(tmp_path):
         found, expected = ours.network(ids, sigma=sigma), theirs(ids, sigma)
     torch.testing.assert_close(found[..., :12], expected[..., :12], rtol=0, atol=1e-5)
     assert len(ours.sample(1, length=20, steps=3)[0]) == 20
-
-
-def test_a_run_and_its_checkpoint_are_the_same_model(tmp_path):
-    run = write_run(tmp_path)
-    ours = genodiff.load(str(run))
-    checkpoint = next((run / "checkpoints").iterdir())
-    assert genodiff.load(checkpoint).digest == ours.digest
 
 
 def test_what_is_no_model_is_one_line(tmp_path):

@@ -28,20 +28,20 @@ def draw_score(m: genodiff.Model, fasta: Path, **more: Any) -> Any:
     return found["score"].to_list()
 
 
+def read_dependencies(m: genodiff.Model, fasta: Path, **more: Any) -> Any:
+    return m.dependencies(fasta, region=[COPY], **more)[0].dependency.tolist()
+
+
+GAPPED = read_contig(1)[1016:1030] + "NNNNNNNN" + read_contig(1)[1038:1078]
+WHOLE = {"regions": [(14, 22)], "steps": 8}
 CALLS: dict[str, Callable[..., Any]] = {
     "score": draw_score,
     "ism": lambda m, fasta, **more: m.ism(fasta, region=[COPY], **more)[0].tolist(),
     "tracks": lambda m, fasta, **more: m.tracks(fasta, region=[COPY], **more)[0].p.tolist(),
-    "dependencies": lambda m, fasta, **more: m.dependencies(fasta, region=[COPY], **more)[
-        0
-    ].dependency.tolist(),
+    "dependencies": read_dependencies,
     "sample": lambda m, fasta, **more: m.sample(4, steps=8, **more),
-    "infill": lambda m, fasta, **more: m.infill(
-        read_contig(1)[1016:1030] + "NNNNNNNN" + read_contig(1)[1038:1078], steps=8, **more
-    ),
-    "redesign": lambda m, fasta, **more: m.redesign(
-        read_contig(1)[1016:1078], regions=[(14, 22)], steps=8, **more
-    ),
+    "infill": lambda m, fasta, **more: m.infill(GAPPED, steps=8, **more),
+    "redesign": lambda m, fasta, **more: m.redesign(read_contig(1)[1016:1078], **WHOLE, **more),
     "bits": lambda m, fasta, **more: m.bits(max_windows=32, **more).value,
     "bits of sequences": lambda m, fasta, **more: m.bits(read_contig(1)[5700:5828], **more).value,
 }

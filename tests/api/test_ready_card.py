@@ -15,26 +15,16 @@ from tests.commands import succeed
 from tests.tiny_run import write_run
 
 ROOT = Path(__file__).resolve().parents[2]
+CELLS = {
+    "network alone": [[1.9301, 1.9272, 1.9330]],
+    "counting, order 8": [[1.9382]],
+    "a": [[0.1, -0.1, 0.3], [0.2, 0.1, 0.3]],
+    "b": [[-0.4, -0.5, -0.3], None],
+}
+ROWS = [{"name": name, "cells": cells} for name, cells in CELLS.items()]
 TABLES: list[dict[str, Any]] = [
-    {
-        "title": "Bits per base",
-        "note": "All windows.",
-        "columns": ["bits"],
-        "rows": [
-            {"name": "network alone", "cells": [[1.9301, 1.9272, 1.9330]]},
-            {"name": "counting, order 8", "cells": [[1.9382]]},
-        ],
-    },
-    {
-        "title": "Laws",
-        "note": "",
-        "law": True,
-        "columns": ["alone", "relatives"],
-        "rows": [
-            {"name": "a", "cells": [[0.1, -0.1, 0.3], [0.2, 0.1, 0.3]]},
-            {"name": "b", "cells": [[-0.4, -0.5, -0.3], None]},
-        ],
-    },
+    {"title": "Bits per base", "note": "All windows.", "columns": ["bits"], "rows": ROWS[:2]},
+    {"title": "Laws", "note": "", "law": True, "columns": ["alone", "relatives"], "rows": ROWS[2:]},
 ]
 
 

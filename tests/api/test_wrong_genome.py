@@ -99,10 +99,8 @@ def trained(tmp_path_factory):
         write_inputs()
         Path("g.fa").unlink()
         given = ["--fasta", "genome.fa", *RELATED, "--threads", "1", "-q"]
-        for words in (
-            ["score", run, "v.vcf", "-o", "own.tsv", "--background", "100"],
-            ["eval", run],
-        ):
+        scored = ["score", run, "v.vcf", "-o", "own.tsv", "--background", "100"]
+        for words in (scored, ["eval", run]):
             assert exit_code(*words, *given) == 0
         open_train_memory(genodiff.load(run, device="cpu").inner)
     return home

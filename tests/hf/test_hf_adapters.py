@@ -43,9 +43,8 @@ def torch_kernels():
 def wrap(model: CaduceusForMaskedLM, kind: str, places: list[str]) -> Any:
     """The model under an adapter whose weights are no longer those that change nothing."""
     name, options = KINDS[kind]
-    adapted = peft.get_peft_model(
-        deepcopy(model), getattr(peft, name)(target_modules=places, **options)
-    )
+    config = getattr(peft, name)(target_modules=places, **options)
+    adapted = peft.get_peft_model(deepcopy(model), config)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in adapted.parameters():

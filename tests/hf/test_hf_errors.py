@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import torch
 from hf_folders import write_with_remote_code
-from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from genodiff.hf import Caduceus, CaduceusConfig, CaduceusForMaskedLM
-from tests.hub.published_folders import CONFIG
+from tests.hub.published_folders import CONFIG, change_state
 
 SCRAMBLED = {"7": 8, "8": 7, "9": 10, "10": 9}
 
@@ -52,10 +51,8 @@ def test_a_missing_file_is_named(folder):
 
 
 def drop_norm(folder: Path) -> None:
-    file = folder / "model.safetensors"
-    state = load_file(file)
-    del state["caduceus.backbone.norm_f.weight"]
-    save_file(state, file)
+    name = "caduceus.backbone.norm_f.weight"
+    change_state(folder, lambda state: {n: x for n, x in state.items() if n != name})
 
 
 FAULTS: dict[str, tuple[Callable[[Path], Any], type[Exception], str]] = {
@@ -108,8 +105,8 @@ def test_configs_that_no_network_is_built_of():
 
 
 def test_a_head_of_somebody_else_is_reported_and_not_used(folder):
-    file = folder / "model.safetensors"
-    save_file(load_file(file) | {"decoder.layers.0.weight": torch.ones(2, 2)}, file)
+    more = {"decoder.layers.0.weight": torch.ones(2, 2)}
+    change_state(folder, lambda state: state | more)
     _, told = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
     assert told["unexpected_keys"] == {"decoder.layers.0.weight"}
     assert not told["missing_keys"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoTokenizer, DataCollatorForLanguageModeling
+from transformers import DataCollatorForLanguageModeling
 
 from genodiff.hf import CaduceusTokenizer
 
@@ -99,16 +99,3 @@ def test_added_tokens_stand_behind_the_letters(tokenizer):
     assert tokenizer("A[MUT]C", add_special_tokens=False)["input_ids"] == [7, 12, 8]
     assert len(tokenizer) == 13
     assert tokenizer.decode([7, 12, 8]) == "A[MUT]C"
-
-
-def test_a_folder_of_checkpoint_export_has_the_tokenizer(tmp_path):
-    from tests.commands import exit_code
-    from tests.tiny_run import write_run
-
-    run = write_run(tmp_path)
-    assert exit_code("checkpoint", "export", run, "--out", tmp_path / "hub") == 0
-    found = AutoTokenizer.from_pretrained(tmp_path / "hub")
-    assert type(found) is CaduceusTokenizer
-    assert found("ACGTN")["input_ids"] == [7, 8, 9, 10, 11, 1]
-    assert found.complement_map[7] == 10
-    assert found.model_max_length == 64

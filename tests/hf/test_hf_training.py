@@ -62,25 +62,24 @@ def test_loss_weights_are_divided_by_their_sum(model):
 
 
 @pytest.mark.parametrize(
-    ("n", "labels", "problem"),
+    ("labels", "problem", "loss"),
     [
-        (3, torch.tensor([0, 2, 1]), "single_label_classification"),
-        (1, torch.tensor([0.5, 1.5, -1.0]), "regression"),
-        (4, torch.rand(3, 4).round(), "multi_label_classification"),
+        (torch.tensor([0, 2, 1]), "single_label_classification", F.cross_entropy),
+        (torch.tensor([0.5, 1.5, -1.0]), "regression", F.mse_loss),
+        (
+            torch.rand(3, 4).round(),
+            "multi_label_classification",
+            F.binary_cross_entropy_with_logits,
+        ),
     ],
 )
-def test_a_classifiers_loss_is_told_by_its_labels(folder, n, labels, problem):
+def test_a_classifiers_loss_is_told_by_its_labels(folder, labels, problem, loss):
+    n = {"regression": 1, "single_label_classification": 3}.get(problem, 4)
     model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=n)
     out = model(sample_ids(), labels=labels)
     assert (model.config.problem_type, out.logits.shape) == (problem, (3, n))
-    wanted = {
-        "single_label_classification": lambda: F.cross_entropy(out.logits, labels),
-        "regression": lambda: F.mse_loss(out.logits[:, 0], labels),
-        "multi_label_classification": lambda: F.binary_cross_entropy_with_logits(
-            out.logits, labels
-        ),
-    }[problem]()
-    torch.testing.assert_close(out.loss, wanted)
+    logits = out.logits[:, 0] if n == 1 else out.logits
+    torch.testing.assert_close(out.loss, loss(logits, labels))
 
 
 def test_tuples_and_hidden_states_stand_as_published(folder):
@@ -113,10 +112,8 @@ def test_recomputing_blocks_changes_no_gradient(model):
     kept = []
     for wanted in (True, False):
         change = "enable" if wanted else "disable"
-        for name in ("activation", "gradient"):  # versions differ in the word
-            if hasattr(model, f"{name}_checkpointing_{change}"):
-                getattr(model, f"{name}_checkpointing_{change}")()
-                break
+        names = [f"{name}_checkpointing_{change}" for name in ("activation", "gradient")]
+        getattr(model, next(name for name in names if hasattr(model, name)))()  # by version
         assert model.caduceus.backbone.settings.checkpointing == wanted
         model.zero_grad()
         model.train()(ids, labels=ids).loss.backward()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from hf_folders import logits_of, write_with_remote_code
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -18,7 +18,14 @@ from transformers import (
 )
 
 import genodiff.hf
-from tests.hub.published_folders import CONFIG, PLANT, network, sample_ids, state_of
+from genodiff.runs.run_paths import find_ready_model
+from tests.hub.published_folders import (
+    PLANT,
+    change_state,
+    halve,
+    sample_ids,
+    write_published,
+)
 
 FORMS: list[dict[str, Any]] = [
     {},
@@ -59,6 +66,21 @@ def test_remote_code_is_never_run(folder, trust):
         (AutoModelForSequenceClassification, genodiff.hf.CaduceusForSequenceClassification),
     ]:
         assert type(auto.from_pretrained(folder, **trust)) is own
+
+
+def test_the_script_of_a_model_card_reads_both_strands_alike(folder, recwarn, capsys):
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    inputs = tokenizer("ACGTNacgt[MASK]", return_tensors="pt")
+    with torch.inference_mode():
+        out = model(**inputs, output_hidden_states=True)
+        rc = torch.tensor([tokenizer.complement_map[i] for i in inputs["input_ids"][0].tolist()])
+        other = model(rc.flip(0)[None]).logits.flip(1)
+    assert (out.logits.shape, out.hidden_states[-1].shape) == ((1, 11, 16), (1, 11, 24))
+    same(other[..., list(model.config.complement_map.values())], out.logits, atol=1e-5)
+    assert not [one for one in recwarn if "genodiff" in one.filename]
+    said = "".join(capsys.readouterr())
+    assert not any(word in said for word in ("remote code", "custom code", "torch_dtype"))
 
 
 @pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
@@ -105,11 +127,7 @@ def test_golden_numbers_hidden_states_and_gradients_by_their_published_names(nam
 
 
 def test_a_vocabulary_of_plants_keeps_its_ids_and_its_tokenizer(tmp_path):
-    config = CONFIG | PLANT
-    complement = tuple(PLANT["complement_map"].values())
-    theirs = network(config, rows=8, complement=complement)
-    tmp_path.joinpath("config.json").write_text(json.dumps(config))
-    save_file(state_of(theirs, config), tmp_path / "model.safetensors")
+    theirs = write_published(tmp_path, **PLANT)
     vocabulary = {"[PAD]": 0, "[MASK]": 1, "[UNK]": 2, "a": 3, "c": 4, "g": 5, "t": 6}
     tokenizer = {
         "version": "1.0", "added_tokens": [], "truncation": None, "padding": None,
@@ -127,27 +145,13 @@ def test_a_vocabulary_of_plants_keeps_its_ids_and_its_tokenizer(tmp_path):
     same(logits_of(tmp_path, ids), theirs(ids).detach())
 
 
-def test_archives_in_shards_are_read(folder):
-    """Other forms of a published folder: tests/hub/test_file_and_folder.py."""
-    ids, file = sample_ids(), folder / "model.safetensors"
-    wanted, state = logits_of(folder, ids), load_file(file)
-    file.unlink()
-    table = {n: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, n in enumerate(sorted(state))}
-    for part in set(table.values()):
-        torch.save({n: x for n, x in state.items() if table[n] == part}, folder / part)
-    index = {"metadata": {}, "weight_map": table}
-    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
-    same(logits_of(folder, ids), wanted)
-
-
 def test_half_precision_becomes_the_type_of_the_config(folder):
-    file = folder / "model.safetensors"
-    state = load_file(file)
-    save_file({n: x.half() if x.is_floating_point() else x for n, x in state.items()}, file)
+    change_state(folder, halve)
+    state = load_file(folder / "model.safetensors")
     model = AutoModelForMaskedLM.from_pretrained(folder)
     assert model.dtype == torch.float32
     for name, x in model.state_dict().items():
-        same(x, state[name].half().float() if state[name].is_floating_point() else state[name])
+        same(x, state[name].float() if state[name].is_floating_point() else state[name])
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
@@ -159,9 +163,8 @@ def test_dtypes_devices_and_options_of_from_pretrained(folder, dtype):
     with torch.no_grad():
         found = model(ids).logits
     assert found.dtype == (torch.float64 if dtype == "float64" else torch.float32)
-    same(
-        found.float(), wanted, atol=1e-4 if dtype == "float64" else 0.1 * float(wanted.abs().max())
-    )
+    atol = 1e-4 if dtype == "float64" else 0.1 * float(wanted.abs().max())
+    same(found.float(), wanted, atol=atol)
 
 
 def test_device_maps_and_old_options_change_nothing(folder):
@@ -223,11 +226,6 @@ def test_the_parameters_are_those_of_the_published_code(shared):
 
 def test_the_name_of_a_pretrained_model_is_its_folder():
     """Without the hub, which would look for a repository of that name for 45 s."""
-    from transformers import AutoConfig, AutoTokenizer
-
-    import genodiff.hf
-    from genodiff.runs.run_paths import find_ready_model
-
     folder = find_ready_model("yeast")
     assert folder is not None
     assert genodiff.hf.folders.name_packaged("yeast") == str(folder)

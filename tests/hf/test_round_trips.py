@@ -7,7 +7,12 @@ import pytest
 import torch
 from hf_folders import logits_of, write_with_remote_code
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
 
 import genodiff
 import genodiff.hf
@@ -16,7 +21,7 @@ from genodiff.hub.adopt import SCORE, adopt_network
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model
 from tests.commands import exit_code
-from tests.hub.published_folders import sample_ids
+from tests.hub.published_folders import PLANT, sample_ids, write_published
 from tests.tiny_run import NETWORK, write_run
 
 
@@ -63,6 +68,10 @@ def test_an_exported_run_has_its_logits_in_transformers(tmp_path, strands):
     run, ids = write_run(tmp_path, backbone=NETWORK | {"strands": strands}), sample_ids()
     assert exit_code("checkpoint", "export", run, "--out", tmp_path / "hub") == 0
     assert torch.equal(logits_of(tmp_path / "hub", ids), run_logits(run, ids))
+    found = AutoTokenizer.from_pretrained(tmp_path / "hub")
+    assert type(found) is genodiff.hf.CaduceusTokenizer
+    assert found("ACGTN")["input_ids"] == [7, 8, 9, 10, 11, 1]
+    assert (found.complement_map[7], found.model_max_length) == (10, 64)
 
 
 def test_a_run_becomes_a_model_and_a_published_folder(tmp_path):
@@ -79,15 +88,7 @@ def test_a_run_becomes_a_model_and_a_published_folder(tmp_path):
 
 
 def test_an_imported_plant_run_goes_out_with_its_own_ids(tmp_path):
-    from tests.hub.published_folders import CONFIG, PLANT, network, state_of
-
-    config = CONFIG | PLANT
-    theirs = network(config, rows=8, complement=tuple(PLANT["complement_map"].values()))
-    from safetensors.torch import save_file
-
-    (tmp_path / "hub").mkdir()
-    (tmp_path / "hub" / "config.json").write_text(json.dumps(config))
-    save_file(state_of(theirs, config), tmp_path / "hub" / "model.safetensors")
+    theirs = write_published(tmp_path / "hub", **PLANT)
     adopt_network(read_source(tmp_path / "hub"), tmp_path / "run")
     model, _ = genodiff.hf.from_run(tmp_path / "run")
     ids = torch.randint(0, 7, (2, 30), generator=torch.Generator().manual_seed(0))

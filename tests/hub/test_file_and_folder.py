@@ -95,6 +95,7 @@ def test_each_file_of_a_run_is_read_as_the_run(tmp_path):
         model = genodiff.load(file, device="cpu")
         assert (model.digest, model.path) == (wanted, run)
         assert locate(file) == file.parent
+    assert genodiff.load(step, device="cpu").digest == wanted
 
 
 def test_parts_of_a_run_and_of_a_sweep_are_the_whole(tmp_path):
