@@ -21,12 +21,11 @@ from genodiff.design.design_regions import Designer, DesignGroup, Source
 from genodiff.design.edit_files import EditFiles, Note
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.generate.constrained import check_constrained
-from genodiff.generate.drawing import Drawing, name_filling
 from genodiff.generate.filler import DraftPart
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import Gap
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.sample import Planned, choose_stride
+from genodiff.generate.sample import Drawing, Planned, choose_stride, name_filling
 from genodiff.generate.samples import Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.io.fasta import Record

@@ -6,5 +6,5 @@
     sample         `samples.py`: ids, evaluations, a record
     file           `output_file.py`: FASTA and its sidecar
 
-Read `diffusion/sampler.py`, `drawing.py`, `filler.py`, `sample_job.py`.
+Read `diffusion/sampler.py`, `sample.py`, `filler.py`, `sample_job.py`.
 """

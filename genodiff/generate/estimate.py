@@ -11,8 +11,7 @@ import numpy as np
 
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.errors import MachineError, UsageError, format_count
-from genodiff.generate.drawing import Drawing
-from genodiff.generate.sample import Workload, choose_batch_size, infill
+from genodiff.generate.sample import Drawing, Workload, choose_batch_size, infill
 from genodiff.generate.sampling import AUTO_STEPS
 from genodiff.generate.step_choice import bits_lost, make_curve, read_entry
 from genodiff.io.progress import format_duration

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT, Domain
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.drawing import Drawing
 from genodiff.generate.output_file import SampleFile
+from genodiff.generate.sample import Drawing
 from genodiff.generate.samples import Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.io.input_file import name_input
