@@ -12,25 +12,17 @@ from typing import Any
 from torch import Tensor
 from transformers.utils import cached_file
 
-from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
+from genodiff.backbones.caduceus import Caduceus
 from genodiff.errors import CheckpointError
 from genodiff.hub.caduceus import (
-    COMPLEMENT,
-    from_published,
     make_published_state,
     map_state_names,
     name_as_published,
+    read_network,
     read_published_complement,
 )
 from genodiff.hub.export import find_origin
-from genodiff.hub.published_network import (
-    BELONG,
-    CONFIG,
-    blame_file,
-    find_culprit,
-    judge_config,
-    make_stand_ins,
-)
+from genodiff.hub.published_network import BELONG, CONFIG, blame_file, judge_config
 from genodiff.hub.weight_files import (
     BIN,
     SAFETENSORS,
@@ -133,23 +125,19 @@ def _read_caduceus(
     file: Path, config: Mapping[str, Any], weights: Weights, architecture: str
 ) -> dict[str, Tensor]:
     ours = _find_network(weights)
-    culprit = find_culprit(weights, file)
-    stand_ins = make_stand_ins(weights, ours)
-    settings, _ = blame_file(
-        culprit,
-        lambda: from_published(stand_ins, config),
-        f"; {CONFIG} and the weights do not fit each other",
-    )
-    _judge_form(stand_ins, settings, file)
-    state = weights.read(ours)
-    settings, tensors = blame_file(culprit, lambda: from_published(state, config))
+    settings, tensors, maps = read_network(weights, ours, config, file)
+    there = map_state_names(ours, settings)
+    wrapped = ".submodule." in there["final_norm.weight"]
+    if wrapped != (settings.paired and not settings.alternate_strands):
+        form = "false" if wrapped else "true"
+        what = f"the weights were saved with fused_add_norm {form}, which is another function"
+        raise CheckpointError(what, file=file, fix=f"set fused_add_norm to {form}")
     rows = len(tensors["embedding"])
     complement = blame_file(file, lambda: read_published_complement(config, rows))
-    for name, value in state.items():
-        if name.endswith(COMPLEMENT) and complement not in (None, tuple(value.tolist())):
+    for name, value in maps.items():
+        if complement not in (None, value):
             what = f"'{name}' differs from complement_map in {CONFIG}"
             raise CheckpointError(what, file=weights.entries[name].file, fix=BELONG)
-    there = map_state_names(state, settings)
     typed = {here: x.to(weights.entries[there[here]].dtype) for here, x in tensors.items()}
     found = name_as_published(settings, typed, complement, architecture)
     return found | weights.read([n for n in weights.entries if n not in set(ours)])
@@ -160,12 +148,3 @@ def _find_network(weights: Weights) -> list[str]:
     words = [name for name in weights.entries if _WORDS in name]
     prefix = words[0][: words[0].index(_WORDS)] if words else ""
     return [name for name in weights.entries if name.startswith((prefix, "lm_head."))]
-
-
-def _judge_form(state: Mapping[str, Tensor], settings: CaduceusSettings, file: Path) -> None:
-    """Raises `CheckpointError` where names and config differ in whether norms are wrapped."""
-    wrapped = ".submodule." in map_state_names(state, settings)["final_norm.weight"]
-    if wrapped != (settings.paired and not settings.alternate_strands):
-        form = "false" if wrapped else "true"
-        what = f"the weights were saved with fused_add_norm {form}, which is another function"
-        raise CheckpointError(what, file=file, fix=f"set fused_add_norm to {form}")

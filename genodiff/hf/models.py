@@ -20,11 +20,7 @@ from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError
 from genodiff.hf.configuration import CaduceusConfig
 from genodiff.hf.published_model import CaduceusPreTrainedModel, list_complement
-from genodiff.hf.published_tree import (
-    PublishedBackbone,
-    PublishedHead,
-    StrandHead,
-)
+from genodiff.hf.published_tree import PublishedBackbone, PublishedHead, StrandHead
 from genodiff.hub.caduceus import read_published_settings
 
 IGNORED = -100
@@ -95,6 +91,12 @@ def choose_outputs(
     return bool(every), bool(as_dict)
 
 
+def list_outputs(made: MaskedLMOutput | SequenceClassifierOutput) -> tuple[Any, ...]:
+    """The outputs that are there, hidden states as a list, as published."""
+    states = None if made.hidden_states is None else list(made.hidden_states)
+    return tuple(one for one in (made.loss, made.logits, states) if one is not None)
+
+
 class CaduceusForMaskedLM(CaduceusPreTrainedModel):
     """Logits (B, L, vocab_size) of each position, padding rows of the vocabulary included."""
 
@@ -148,10 +150,8 @@ class CaduceusForMaskedLM(CaduceusPreTrainedModel):
             logits = self.lm_head(hidden)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         loss = None if labels is None else self._weigh_loss(logits, labels, loss_weights)
-        if not as_dict:
-            rest = (logits, list(found.hidden_states)) if every else (logits,)
-            return rest if loss is None else (loss, *rest)
-        return MaskedLMOutput(loss=loss, logits=logits, hidden_states=found.hidden_states)
+        made = MaskedLMOutput(loss=loss, logits=logits, hidden_states=found.hidden_states)
+        return made if as_dict else list_outputs(made)
 
     def _weigh_loss(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
         labels = labels.to(logits.device).reshape(-1).long()
@@ -182,14 +182,10 @@ class CaduceusForSequenceClassification(CaduceusPreTrainedModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(config)
-        given = {
-            "pooling_strategy": pooling_strategy,
-            "conjoin_train": conjoin_train,
-            "conjoin_eval": conjoin_eval,
-        }
-        for name, value in given.items():
-            if value is not None:
-                setattr(config, name, value)
+        if pooling_strategy is not None:
+            config.pooling_strategy = pooling_strategy
+        config.conjoin_train = config.conjoin_train if conjoin_train is None else conjoin_train
+        config.conjoin_eval = config.conjoin_eval if conjoin_eval is None else conjoin_eval
         if config.pooling_strategy not in POOLINGS:
             known = ", ".join(POOLINGS)
             raise NotImplementedError(f"pooling_strategy '{config.pooling_strategy}'; give {known}")
@@ -244,21 +240,14 @@ class CaduceusForSequenceClassification(CaduceusPreTrainedModel):
                 strands = [given, turned.flip(1, 2)]
         logits = torch.stack([self.score(self.pool_hidden_states(h)) for h in strands]).mean(0)
         loss = None if labels is None else self._find_loss(logits, labels.to(logits.device))
-        if not as_dict:
-            rest = (logits, list(found.hidden_states)) if every else (logits,)
-            return rest if loss is None else (loss, *rest)
-        return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=found.hidden_states)
+        made = SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=found.hidden_states)
+        return made if as_dict else list_outputs(made)
 
     def _find_loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         if self.config.problem_type is None:
-            whole = not labels.is_floating_point()
-            self.config.problem_type = (
-                "regression"
-                if self.num_labels == 1
-                else "single_label_classification"
-                if whole
-                else "multi_label_classification"
-            )
+            kind = "multi" if labels.is_floating_point() else "single"
+            kind = "regression" if self.num_labels == 1 else f"{kind}_label_classification"
+            self.config.problem_type = kind
         if self.config.problem_type == "regression":
             return F.mse_loss(logits.squeeze(), labels.squeeze().to(logits.dtype))
         if self.config.problem_type == "single_label_classification":

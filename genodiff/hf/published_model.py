@@ -88,13 +88,14 @@ class CaduceusPreTrainedModel(PreTrainedModel):
 
     def get_input_embeddings(self) -> nn.Module:
         """The word embeddings: (B, L) ids → (B, L, D), or (B, L, 2 D) with both strands."""
-        return self.base_model.backbone.embeddings.word_embeddings
+        found: nn.Module = self.base_model.backbone.embeddings["word_embeddings"]
+        return found
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         """Replaces the word embeddings. Raises `NotImplementedError` with both strands."""
         if self.config.rcps:
             raise NotImplementedError("the embeddings of both strands (rcps) cannot be replaced")
-        self.base_model.backbone.embeddings.word_embeddings = value
+        self.base_model.backbone.embeddings["word_embeddings"] = value
 
     def resize_token_embeddings(
         self,

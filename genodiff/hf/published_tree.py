@@ -54,16 +54,9 @@ class PublishedDirection(nn.Module):
         """The weights as the kernels take them; `A` where it is known."""
         if A is None:
             (A,) = compute_rates([self.A_log])
-        dt = read_linear(self.dt_proj)
+        x, dt = read_linear(self.x_proj), read_linear(self.dt_proj)
         assert dt.bias is not None
-        return DirectionWeights(
-            *read_taps(self.conv1d),
-            read_linear(self.x_proj).weight,
-            dt.weight,
-            dt.bias,
-            A,
-            self.D,
-        )
+        return DirectionWeights(*read_taps(self.conv1d), x.weight, dt.weight, dt.bias, A, self.D)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         if not hasattr(self, "in_proj"):
@@ -72,9 +65,8 @@ class PublishedDirection(nn.Module):
 
     def draw_weights(self, config: dict[str, Any]) -> None:
         """Published initial values; a weight that a file has given stays as it is."""
-        init.copy_(
-            self.A_log, torch.arange(1.0, self.A_log.shape[1] + 1).log().expand_as(self.A_log)
-        )
+        states = torch.arange(1.0, self.A_log.shape[1] + 1)
+        init.copy_(self.A_log, states.log().expand_as(self.A_log))
         init.ones_(self.D)
         init.kaiming_uniform_(self.conv1d.weight, a=sqrt(5))
         if self.conv1d.bias is not None:
@@ -109,9 +101,7 @@ class PublishedMixer(Mamba):
         self.strategy, self.bidirectional = s.bidirectional_strategy, s.bidirectional
         self.tied, self.recompute = s.tie_directions or not s.bidirectional, s.recompute_states
         self.mamba_fwd = PublishedDirection(s, projections=True)
-        self.mamba_rev = (
-            PublishedDirection(s, projections=not self.tied) if s.bidirectional else None
-        )
+        self.mamba_rev = PublishedDirection(s, not self.tied) if s.bidirectional else None
 
     @property
     def ahead(self) -> PublishedDirection:  # type: ignore[override]
@@ -214,21 +204,6 @@ class PublishedHead(nn.Linear):
         return linear(hidden, self.weight)
 
 
-class PublishedEmbeddings(nn.Module):
-    """The place of the word embeddings."""
-
-    def __init__(self, settings: CaduceusSettings, rows: int, complement: list[int]) -> None:
-        super().__init__()
-        self.word_embeddings: nn.Module = (
-            StrandEmbedding(rows, settings.d_model, complement)
-            if settings.paired
-            else nn.Embedding(rows, settings.d_model)
-        )
-
-    def forward(self, input_ids: Tensor) -> Tensor:
-        return self.word_embeddings(input_ids)
-
-
 class PublishedBackbone(Network):
     """A Caduceus whose weights have published names; `complement` is empty with one strand."""
 
@@ -238,10 +213,12 @@ class PublishedBackbone(Network):
         nn.Module.__init__(self)
         self.settings, self.residual_in_fp32 = settings, residual_in_fp32
         wrapped = settings.paired and not settings.alternate_strands
-        self.embeddings = PublishedEmbeddings(settings, rows, complement)
-        self.layers = nn.ModuleList(
-            PublishedBlock(settings, wrapped) for _ in range(settings.n_layer)
-        )
+        words: nn.Module = nn.Embedding(rows, settings.d_model)
+        if settings.paired:
+            words = StrandEmbedding(rows, settings.d_model, complement)
+        self.embeddings = nn.ModuleDict({"word_embeddings": words})
+        blocks = (PublishedBlock(settings, wrapped) for _ in range(settings.n_layer))
+        self.layers = nn.ModuleList(blocks)
         norm = Norm(settings.norm, settings.d_model, settings.norm_eps)
         self.norm_f = Submodule(norm) if wrapped else norm
 
@@ -257,7 +234,7 @@ class PublishedBackbone(Network):
 
     @property
     def embedding(self) -> Tensor:  # type: ignore[override]
-        return read_table(self.embeddings.word_embeddings)
+        return read_table(self.embeddings["word_embeddings"])
 
     @property
     def blocks(self) -> nn.ModuleList:  # type: ignore[override]
@@ -269,7 +246,7 @@ class PublishedBackbone(Network):
 
     @property
     def complement(self) -> Tensor | None:  # type: ignore[override]
-        return getattr(self.embeddings.word_embeddings, "complement_map", None)
+        return getattr(self.embeddings["word_embeddings"], "complement_map", None)
 
     @property
     def residual_dtype(self) -> torch.dtype | None:  # type: ignore[override]
@@ -304,5 +281,5 @@ class PublishedBackbone(Network):
         lengths: Tensor | None = None,
         recalled: Tensor | None = None,
     ) -> Tensor:
-        h = xt if xt.is_floating_point() else self.embeddings(xt)
+        h = xt if xt.is_floating_point() else self.embeddings["word_embeddings"](xt)
         return strands_as_rows(h) if self.paired else h

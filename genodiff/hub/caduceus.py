@@ -9,7 +9,7 @@ one form is a network of the other with other numbers in its even blocks, and th
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,20 +85,13 @@ def read_caduceus(
     complement = blame_file(config_file, lambda: read_complement(config))
     vocabulary = blame_file(config_file, lambda: find_vocabulary(rows, complement, tokens))
     names = [name for name in weights.entries if name != _SCORE]
-    file = find_culprit(weights, config_file)
-    blame_file(
-        file,
-        lambda: from_published(make_stand_ins(weights, names), config),
-        f"; {config_file.name} and the weights do not fit each other",
-    )
+    settings, tensors, maps = read_network(weights, names, config, config_file)
     log_dtypes(weights)
-    state = weights.read(names)
-    for name, value in state.items():
-        if name.endswith(COMPLEMENT) and tuple(value.tolist()) != vocabulary.complement():
+    for name, value in maps.items():
+        if value != vocabulary.complement():
             what = f"'{name}' differs from the complement of {vocabulary.name}: another "
             what += "vocabulary, or a scrambled map"
             raise CheckpointError(what, file=weights.entries[name].file, fix="check complement_map")
-    settings, tensors = blame_file(file, lambda: from_published(state, config))
     moved = order_rows(tensors, vocabulary.inwards)
     tensors = {name: x.float().contiguous() for name, x in moved.items()}
     files = [stamp_file(file) for file in (config_file, *weights.files)]
@@ -110,6 +103,20 @@ def read_caduceus(
             raise CheckpointError(what, file=entry.file, fix=BELONG)
         score = weights.read([_SCORE])[_SCORE].float()
     return PublishedNetwork("caduceus", settings, tensors, vocabulary, config, score, files, path)
+
+
+def read_network(
+    weights: Weights, names: list[str], config: Mapping[str, Any], config_file: Path
+) -> tuple[CaduceusSettings, dict[str, Tensor], dict[str, tuple[int, ...]]]:
+    """As `from_published` of the tensors `names`, whose names and shapes are judged before they are
+    read; and the complement maps among them.
+    """
+    file, stand_ins = find_culprit(weights, config_file), make_stand_ins(weights, names)
+    more = f"; {config_file.name} and the weights do not fit each other"
+    blame_file(file, lambda: from_published(stand_ins, config), more)
+    state = weights.read(names)
+    maps = {name: tuple(x.tolist()) for name, x in state.items() if name.endswith(COMPLEMENT)}
+    return *blame_file(file, lambda: from_published(state, config)), maps
 
 
 def read_published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
@@ -221,7 +228,7 @@ def find_words(names: Iterable[str]) -> str:
     raise CheckpointError("has no embedding of a Caduceus (word_embeddings)", fix=BELONG)
 
 
-def map_state_names(state: Mapping[str, Tensor], settings: CaduceusSettings) -> dict[str, str]:
+def map_state_names(state: Collection[str], settings: CaduceusSettings) -> dict[str, str]:
     """`map_names` for the names in this state dict."""
     word = find_words(state)
     prefix = word[: word.index("embeddings.word_embeddings")]
