@@ -63,8 +63,8 @@ class GenodiffError(Exception):
         super().__init__(str(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        place = {"file": self.file, "line": self.line, "record": self.record}
-        return partial(type(self), fix=self.fix, **place), (self.what,)
+        place = partial(type(self), file=self.file, line=self.line, record=self.record)
+        return partial(place, fix=self.fix), (self.what,)
 
     def __str__(self) -> str:
         place = ""

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -205,9 +207,9 @@ class BuildRequest(Request[BuiltStore]):
     def answer(self, *given: Any) -> BuiltStore:
         source = DataSource.of(self.recipe, self.fasta, self.text, self.domain)
         named, genome, words, meant = resolve_source(source)[:4]
-        store: Store
         splits: dict[str, Any] = {}
         summaries: dict[str, str] = {}
+        cut: Callable[[str], Windows]
         if meant == TEXT.name:
             texts = make_text_recipe(str(words)) if named == OWN else load_text_recipe(self.recipe)
             from genodiff.data.tokenizer_sources import open_tokenizer
@@ -216,15 +218,11 @@ class BuildRequest(Request[BuiltStore]):
             from genodiff.data.text_store import build_text_store
             from genodiff.data.text_windows import open_text_windows
 
-            documents = build_text_store(
-                texts, words, opened, offline=self.offline, force=self.force
-            )
-            store = documents
-
-            def cut(split: str) -> Windows:
-                return open_text_windows(
-                    documents, texts, split, self.seq_len, packing=self.packing
-                )
+            how = {"offline": self.offline, "force": self.force}
+            documents = build_text_store(texts, words, opened, **how)
+            store: Store = documents
+            more = {"seq_len": self.seq_len, "packing": self.packing}
+            cut = partial(open_text_windows, documents, texts, **more)
         else:
             if named == OWN and genome is not None:
                 chosen = make_user_recipe(genome, self.bed)
@@ -235,9 +233,7 @@ class BuildRequest(Request[BuiltStore]):
 
             contigs = build_dna_store(chosen, genome, offline=self.offline, force=self.force)
             store = contigs
-
-            def cut(split: str) -> Windows:
-                return DnaWindows(contigs, chosen, split, self.seq_len)
+            cut = partial(DnaWindows, contigs, chosen, seq_len=self.seq_len)
 
         store.verify()
         unit = TEXT.units if meant == TEXT.name else DNA.units

@@ -84,26 +84,25 @@ class SampleMemory:
 
         They stand beside those of held-out sequence, which is None where there is none so long.
         """
+        told, whole = {"records": _describe_matches(matches)}, np.ones(length, np.bool_)
         try:
-            held_out = self._match_held_out(np.ones(length, np.bool_))
+            held_out, limit = self._match_held_out(whole), self.find_limit(whole)
         except DataError:
-            return {"records": _describe_matches(np.array(matches, np.int64)), "held_out": None}
-        limit = int(np.quantile(held_out, _QUANTILE, method="higher"))
+            return {**told, "held_out": None}
+        above = sum(one > limit for one in matches)
         return {
-            "records": _describe_matches(np.array(matches, np.int64)),
+            **told,
             "held_out": _describe_matches(held_out),
             "limit": limit,
-            "above_limit": sum(one > limit for one in matches),
+            "above_limit": above,
         }
 
     def _match_held_out(self, drawn: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The longest train match of each held-out sequence as long as `drawn`, in bases."""
         key = np.packbits(drawn).tobytes() + len(drawn).to_bytes(8, "big")
         if key not in self._held_out:
-            matches = [
-                find_longest_match(self.memory, codes, drawn)
-                for codes in self._list_held_out(len(drawn))
-            ]
+            some = self._list_held_out(len(drawn))
+            matches = (find_longest_match(self.memory, codes, drawn) for codes in some)
             lengths = [0 if match is None else match.length for match in matches]
             self._held_out[key] = np.array(lengths, np.int64)
         return self._held_out[key]
@@ -144,10 +143,7 @@ class SampleMemory:
         return found | ({"match_limit": self.find_limit(drawn)} if self.novel else {})
 
 
-def _describe_matches(lengths: NDArray[np.int64]) -> dict[str, Any]:
-    n = len(lengths)
-    return {
-        "sequences": n,
-        "median": float(np.median(lengths)) if n else None,
-        "longest": int(lengths.max()) if n else None,
-    }
+def _describe_matches(given: NDArray[np.int64] | list[int]) -> dict[str, Any]:
+    n, lengths = len(given), np.array(given, np.int64)
+    median, longest = (float(np.median(lengths)), int(lengths.max())) if n else (None, None)
+    return {"sequences": n, "median": median, "longest": longest}

@@ -9,6 +9,7 @@ The curve is measured once on the valid split. It stands in the run's evaluation
 import json
 import logging
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -56,19 +57,18 @@ def choose_steps(curve: Sequence[tuple[float, float]], schedule: Schedule, wante
 
     Raises `UsageError` where none does.
     """
-    fewer, enough = 0, 1
-    while bits_lost(curve, schedule, enough) > wanted:
-        fewer, enough = enough, 2 * enough
+
+    def suffices(steps: int) -> bool:
+        return bits_lost(curve, schedule, steps) <= wanted
+
+    enough = 1
+    while not suffices(enough):
+        enough *= 2
         if enough > MOST_STEPS:
             what = f"no number of steps up to {MOST_STEPS:,} loses so little"
             raise UsageError(what, fix="give a larger --bits-lost, or --sampler first-hitting")
-    while enough - fewer > 1:
-        middle = (fewer + enough) // 2
-        if bits_lost(curve, schedule, middle) > wanted:
-            fewer = middle
-        else:
-            enough = middle
-    return enough
+    between = range(enough // 2 + 1, enough)  # fewer lose more
+    return enough // 2 + 1 + bisect_left(between, True, key=suffices)
 
 
 def find_steps(model: TrainedModel, how: Sampling, wanted: float) -> int:

@@ -26,6 +26,7 @@ from genodiff.hub.published_network import (
     log_dtypes,
     make_stand_ins,
     read_listed_tokens,
+    take_inwards,
 )
 from genodiff.hub.tensor_names import (
     BELONG,
@@ -92,8 +93,7 @@ def read_caduceus(
             what = f"'{name}' differs from the complement of {vocabulary.name}: another "
             what += "vocabulary, or a scrambled map"
             raise CheckpointError(what, file=weights.entries[name].file, fix="check complement_map")
-    moved = order_rows(tensors, vocabulary.inwards)
-    tensors = {name: x.float().contiguous() for name, x in moved.items()}
+    tensors = take_inwards(tensors, vocabulary)
     files = [stamp_file(file) for file in (config_file, *weights.files)]
     score = None
     if entry := weights.entries.get(_SCORE):

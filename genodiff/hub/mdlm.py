@@ -37,8 +37,9 @@ from genodiff.hub.published_network import (
     log_dtypes,
     make_stand_ins,
     read_listed_tokens,
+    take_inwards,
 )
-from genodiff.hub.tensor_names import list_parameters, order_rows
+from genodiff.hub.tensor_names import list_parameters
 from genodiff.hub.vocabulary import PublishedVocabulary, find_vocabulary, make_text_vocabulary
 from genodiff.hub.weight_files import Weights, stamp_file
 
@@ -92,8 +93,7 @@ def read_mdlm(
                 what = f"'{name}' holds other frequencies than rotary positions have"
                 raise CheckpointError(what, file=file, fix=BELONG)
     read = [stamp_file(one) for one in (config_file, *weights.files) if one is not None]
-    moved = order_rows(tensors, vocabulary.inwards)
-    ready = {name: x.float().contiguous() for name, x in moved.items()}
+    ready = take_inwards(tensors, vocabulary)
     length = config.get("model_length") or (config.get("model") or {}).get("length")
     return PublishedNetwork(
         "mdlm", settings, ready, vocabulary, config, None, read, path, length, kind, files, unused

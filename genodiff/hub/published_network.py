@@ -12,7 +12,7 @@ from torch import Tensor
 
 from genodiff.backbones.backbone import BackboneSettings
 from genodiff.errors import CheckpointError, GenodiffError, format_count
-from genodiff.hub.tensor_names import BELONG
+from genodiff.hub.tensor_names import BELONG, order_rows
 from genodiff.hub.vocabulary import PublishedVocabulary, read_tokens
 from genodiff.hub.weight_files import Weights, read_json_file
 
@@ -70,6 +70,14 @@ class PublishedNetwork(NamedTuple):
             "weights": self.weights,
             **({"unused": list(self.unused)} if self.unused else {}),
         }
+
+
+def take_inwards(
+    tensors: Mapping[str, Tensor], vocabulary: PublishedVocabulary
+) -> dict[str, Tensor]:
+    """The tensors with their rows in our order, float32."""
+    moved = order_rows(tensors, vocabulary.inwards)
+    return {name: x.float().contiguous() for name, x in moved.items()}
 
 
 def make_stand_ins(weights: Weights, names: list[str]) -> dict[str, Tensor]:

@@ -101,10 +101,8 @@ def find_vocabulary(
     if complement is not None and expected is not None:
         for token, other in complement.items():
             if 0 <= token < rows and other != expected[token]:
-                what = (
-                    f"the complement of id {token} is {other}, but {expected[token]} in the "
-                    f"vocabulary of {published.name}"
-                )
+                what = f"the complement of id {token} is {other}, but {expected[token]} in the "
+                what += f"vocabulary of {published.name}"
                 raise CheckpointError(what, fix="check complement_map in the config")
     return published
 
@@ -115,10 +113,8 @@ def make_text_vocabulary(alphabet: Alphabet, rows: int) -> PublishedVocabulary:
     Raises `CheckpointError` where the tokenizer has another number.
     """
     if not alphabet.size <= rows <= alphabet.padded_size:
-        what = (
-            f"the network has {rows} rows, the tokenizer {alphabet.name} {alphabet.size} "
-            f"tokens with its special ones"
-        )
+        what = f"the network has {rows} rows, the tokenizer {alphabet.name} {alphabet.size} "
+        what += "tokens with its special ones"
         raise CheckpointError(what, fix="give the tokenizer that the network was trained with")
     return _keep_ids(TEXT, alphabet, rows)
 
@@ -146,10 +142,7 @@ def read_tokens(tokenizer: Mapping[str, Any]) -> list[str] | None:
         return None
     ids = {i: token for token, i in table.items()}
     for added in tokenizer.get("added_tokens") or ():
-        if (
-            isinstance(added, dict)
-            and type(added.get("id")) is int
-            and isinstance(added.get("content"), str)
-        ):
-            ids.setdefault(added["id"], added["content"])
+        place = added.get("id") if isinstance(added, dict) else None
+        if type(place) is int and isinstance(added.get("content"), str):
+            ids.setdefault(place, added["content"])
     return [ids[i] for i in sorted(ids)] if sorted(ids) == list(range(len(ids))) else None

@@ -135,18 +135,15 @@ def list_parts(file: Path) -> list[Path]:
 
 def _shards(index: Path) -> list[Path]:
     table = read_json_file(index).get("weight_map")
-    if (
-        not isinstance(table, dict)
-        or not table
-        or not all(isinstance(name, str) for name in table.values())
-    ):
+    names = list(table.values()) if isinstance(table, dict) else []
+    if not names or not all(isinstance(name, str) for name in names):
         what = "has no weight_map from tensors to files: corrupt"
         raise CheckpointError(what, file=index, fix=_AGAIN)
-    for name in table.values():
+    for name in names:
         if Path(name).name != name or not name.endswith((".safetensors", ".bin")):
             what = f"names '{name}', a path outside the folder or no weight file: not allowed"
             raise CheckpointError(what, file=index, fix=_AGAIN)
-    return [index.parent / name for name in sorted(set(table.values()))]
+    return [index.parent / name for name in sorted(set(names))]
 
 
 def open_weights(files: list[Path]) -> Weights:
@@ -180,52 +177,37 @@ def _header(path: Path) -> dict[str, Entry]:
     try:
         with safe_open(find_plain_path(resolve_file(path)), framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            found = {
-                name: (tuple(part.get_shape()), str(part.get_dtype()))
-                for name, part in slices.items()
-            }
+            kinds = {name: str(part.get_dtype()) for name, part in slices.items()}
+            shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
     except (SafetensorError, ValueError, OSError, OverflowError) as fault:
         with resolve_file(path).open("rb") as file:
             head = file.read(512)
-        if (
-            head[:1] == b"\x80"
-            or head[257:262] == b"ustar"
-            or path.suffix in (".pt", ".pth", ".pkl", ".bin", ".ckpt")
-        ):
-            what = (
-                "is a bare pickle or an archive of an old format, which may run code: "
-                "refused, no valid safetensors header"
-            )
+        is_pickle = head[:1] == b"\x80" or head[257:262] == b"ustar"
+        if is_pickle or path.suffix in (".pt", ".pth", ".pkl", ".bin", ".ckpt"):
+            what = "is a bare pickle or an archive of an old format, which may run code: "
+            what += "refused, no valid safetensors header"
             fix = "save the weights as safetensors, or with torch.save of 1.6 or newer"
             raise CheckpointError(what, file=path, fix=fix) from None
-        what = (
-            f"is no valid safetensors file: header or buffer truncated, invalid or "
-            f"corrupt ({fault})"
-        )
+        what = "is no valid safetensors file: header or buffer truncated, invalid or "
+        what += f"corrupt ({fault})"
         if head[8:9] != b"{" and (known := find_raw_format(head, "safetensors")):
             what = f"is no valid safetensors file: this is {known[0]}"
         raise CheckpointError(what, file=path, fix=_AGAIN) from None
-    for name, (_, kind) in found.items():
+    for name, kind in kinds.items():
         if kind not in _KINDS:
             what = f"tensor '{name}' has dtype {kind}, which is not read here"
             raise CheckpointError(what, file=path, fix="save it as F32")
-    return {name: Entry(shape, _KINDS[kind], path) for name, (shape, kind) in found.items()}
+    return {name: Entry(shape, _KINDS[kinds[name]], path) for name, shape in shapes.items()}
 
 
 def _state_dict(archive: Archive) -> dict[str, Entry]:
     content = archive.content
     state = content.get("state_dict", content) if isinstance(content, dict) else None
-    if (
-        not isinstance(state, dict)
-        or not state
-        or not all(isinstance(k, str) and isinstance(v, Stored) for k, v in state.items())
-    ):
+    pairs = list(state.items()) if isinstance(state, dict) else []
+    if not pairs or not all(isinstance(k, str) and isinstance(v, Stored) for k, v in pairs):
         what = "is a pickle that holds no state dict of tensors: refused"
         raise CheckpointError(what, file=archive.path, fix="give weights as safetensors")
-    return {
-        name: Entry(stored.shape, stored.dtype, archive.path, stored)
-        for name, stored in state.items()
-    }
+    return {name: Entry(one.shape, one.dtype, archive.path, one) for name, one in pairs}
 
 
 def stamp_file(path: Path) -> dict[str, Any]:
