@@ -92,15 +92,6 @@ class Guiding:
         """Sequences that are drawn side by side for each record."""
         return 1 if self.strength == 0 else GUIDANCES[self.name].particles(**self.options)
 
-    def count_calls(self, masks: int, sampler: Sampler, steps: int) -> int:
-        """The most sequences that the oracle is asked for of a record with so many masks."""
-        if not masks or self.strength == 0:
-            return 0
-        reveals = min(masks, steps) if sampler.uses_steps else masks
-        if sampler.remasks:
-            reveals, masks = steps, masks * steps
-        return GUIDANCES[self.name].calls(masks, reveals, 4, **self.options)
-
     def fill(
         self,
         chain: GuidedChain,
@@ -130,7 +121,11 @@ class Guiding:
         if together and GUIDANCES[self.name].tilts:
             what, remedy = TILTED_AND_JOINT
             raise UsageError(what, fix=remedy)
-        most = sum(self.count_calls(masks, sampler, steps) for masks in windows)
+        most = 0
+        for masks in windows if self.strength != 0 else ():
+            reveals = min(masks, steps) if sampler.uses_steps else masks
+            each = (masks * steps, steps) if sampler.remasks else (masks, reveals)
+            most += GUIDANCES[self.name].calls(*each, 4, **self.options) if masks else 0
         if self.max_calls is not None and most > self.max_calls:
             raise UsageError(
                 f"guidance {self.name} may ask the oracle {most:,} times for a record, more than "

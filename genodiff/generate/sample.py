@@ -301,8 +301,13 @@ class Drawing(ABC):
         }
 
     def describe_record(self, seed: int, length: int, nfe: int) -> str:
-        """What a record's header says of it."""
-        draw = describe_draw(self.how, nfe)
+        """What a record's header says of it, with the settings that are not the default."""
+        how, usual = self.how, Sampling()
+        fine = {name: getattr(how, name) for name in ("temperature", "top_p", "stride", "allow_n")}
+        fine["memory"] = None if how.memory == "off" else how.memory
+        given = {name: value for name, value in fine.items() if value != getattr(usual, name)}
+        more = "".join(f" {name}={value}" for name, value in {**given, **how.options}.items())
+        draw = f"sampler={how.sampler} steps={count_steps(how) or nfe}{more}"
         return f"length={length} seed={seed} {draw} nfe={nfe} checkpoint={self.model.digest}"
 
 
@@ -319,18 +324,3 @@ def name_filling(name: str, n: int, number: int) -> str:
 def count_steps(how: Sampling) -> int | None:
     """The number of steps in which each window is filled; None if the sampler has no steps."""
     return (how.step_count or AUTO_STEPS) if SAMPLERS[str(how.sampler)].uses_steps else None
-
-
-def describe_draw(how: Sampling, nfe: int) -> str:
-    """How a record was drawn, for its header, with the settings that are not the default."""
-    said = f"sampler={how.sampler} steps={count_steps(how) or nfe}"
-    fine = {
-        "temperature": how.temperature,
-        "top_p": how.top_p,
-        "stride": how.stride,
-        "allow_n": how.allow_n,
-        "memory": None if how.memory == "off" else how.memory,
-    }
-    usual = Sampling()
-    given = {name: value for name, value in fine.items() if value != getattr(usual, name)}
-    return said + "".join(f" {name}={value}" for name, value in {**given, **how.options}.items())

@@ -124,7 +124,10 @@ def _open_folder(file: Path, config: Mapping[str, Any]) -> Weights:
 def _read_caduceus(
     file: Path, config: Mapping[str, Any], weights: Weights, architecture: str
 ) -> dict[str, Tensor]:
-    ours = _find_network(weights)
+    words = [name for name in weights.entries if _WORDS in name]
+    prefix = words[0][: words[0].index(_WORDS)] if words else ""
+    # A head that is not published has other names.
+    ours = [name for name in weights.entries if name.startswith((prefix, "lm_head."))]
     settings, tensors, maps = read_network(weights, ours, config, file)
     there = map_state_names(ours, settings)
     wrapped = ".submodule." in there["final_norm.weight"]
@@ -141,10 +144,3 @@ def _read_caduceus(
     typed = {here: x.to(weights.entries[there[here]].dtype) for here, x in tensors.items()}
     found = name_as_published(settings, typed, complement, architecture)
     return found | weights.read([n for n in weights.entries if n not in set(ours)])
-
-
-def _find_network(weights: Weights) -> list[str]:
-    """The names of the network's tensors; a head that is not published has others."""
-    words = [name for name in weights.entries if _WORDS in name]
-    prefix = words[0][: words[0].index(_WORDS)] if words else ""
-    return [name for name in weights.entries if name.startswith((prefix, "lm_head."))]

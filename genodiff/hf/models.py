@@ -16,7 +16,6 @@ from transformers.modeling_outputs import (
     SequenceClassifierOutput,
 )
 
-from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError
 from genodiff.hf.configuration import CaduceusConfig
 from genodiff.hf.published_model import CaduceusPreTrainedModel, list_complement
@@ -31,24 +30,19 @@ POOLINGS = ("mean", "max", "first", "last")
 _log = logging.getLogger("genodiff")
 
 
-def read_settings(config: CaduceusConfig) -> CaduceusSettings:
-    """The shape of the network. Raises `ValueError` for what genodiff does not build."""
-    try:
-        return read_published_settings(config.to_dict())
-    except CheckpointError as fault:
-        raise ValueError(f"config: {fault}") from None
-
-
 class Caduceus(CaduceusPreTrainedModel):
     """The bare network: hidden states (B, L, D), or (B, L, 2 D) with both strands side by side."""
 
     def __init__(self, config: CaduceusConfig, **kwargs: Any) -> None:
+        """Raises `ValueError` for what genodiff does not build."""
         super().__init__(config)
         config.pad_vocabulary()
-        self.backbone = PublishedBackbone(
-            read_settings(config), config.vocab_size, list_complement(config),
-            config.residual_in_fp32,
-        )  # fmt: skip
+        try:
+            settings = read_published_settings(config.to_dict())
+        except CheckpointError as fault:
+            raise ValueError(f"config: {fault}") from None
+        rows, complement = config.vocab_size, list_complement(config)
+        self.backbone = PublishedBackbone(settings, rows, complement, config.residual_in_fp32)
         self.post_init()
 
     def forward(

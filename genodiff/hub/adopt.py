@@ -115,12 +115,9 @@ def copy_model(source: Path, out: Path, *, plan: bool, force: bool) -> dict[str,
     """
     model = load_model(source)
     files = [path for path in sorted(source.iterdir()) if path.is_file()]
-    parameters = sum(p.numel() for p in model.backbone.parameters())
-    found: dict[str, Any] = {
-        "run": str(out), "layout": "genodiff", "digest": model.digest, "parameters": parameters,
-        "vocabulary": model.alphabet.name, "weights": "averaged", "out": str(out),
-        "network": model.config.backbone.model_dump(mode="json"), "classes": None,
-        "files": [path.name for path in files],
+    found = _describe(model, out) | {
+        "layout": "genodiff", "vocabulary": model.alphabet.name, "weights": "averaged",
+        "out": str(out), "classes": None, "files": [path.name for path in files],
     }  # fmt: skip
     if plan:
         return found
@@ -166,11 +163,15 @@ def adopt_network(
         atomic.write_json(folder / CARD, card)
         session = describe_session(sys.argv, "cpu", 0) | {"probe": probe}
         write_provenance(folder, config, data, session)
-    return {
-        "run": str(out), "layout": source.layout, "digest": model.digest,
-        "parameters": sum(p.numel() for p in model.backbone.parameters()),
-        "vocabulary": source.vocabulary.name, "weights": source.weights,
-        "network": config.backbone.model_dump(mode="json"),
+    return _describe(model, out) | {
+        "layout": source.layout, "vocabulary": source.vocabulary.name, "weights": source.weights,
         "classes": None if source.score is None else source.score.shape[0],
         "files": source.files, "unused": list(source.unused), "probe": probe,
     }  # fmt: skip
+
+
+def _describe(model: TrainedModel, out: Path) -> dict[str, Any]:
+    parameters = sum(p.numel() for p in model.backbone.parameters())
+    network = model.config.backbone.model_dump(mode="json")
+    told = {"run": str(out), "digest": model.digest, "parameters": parameters}
+    return told | {"network": network}
