@@ -56,17 +56,13 @@ def test_names_are_unique_and_every_fault_has_a_remedy(machine):
     assert all(c.fix for c in machine if c.status != "ok")
 
 
+VALUES = (("a", "ok", "b", ""), ("c", "fail", "d", "e"))
+
+
 def test_the_object_is_json_with_the_documented_keys():
-    value = json.loads(
-        json.dumps(doctor.report([Check("a", "ok", "b"), Check("c", "fail", "d", "e")], "torch"))
-    )
-    assert value == {
-        "checks": [
-            {"name": "a", "status": "ok", "detail": "b", "fix": ""},
-            {"name": "c", "status": "fail", "detail": "d", "fix": "e"},
-        ],
-        "scan": "torch",
-    }
+    told = doctor.report([Check(*values) for values in VALUES], "torch")
+    rows = [dict(zip(("name", "status", "detail", "fix"), x, strict=True)) for x in VALUES]
+    assert json.loads(json.dumps(told)) == {"checks": rows, "scan": "torch"}
 
 
 @pytest.mark.parametrize(

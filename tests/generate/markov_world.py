@@ -35,15 +35,10 @@ class Chain(nn.Module):
         powers = np.stack([np.linalg.matrix_power(transition, d) for d in range(_FARTHEST)])
         left = np.zeros((_FARTHEST, 5, 4))
         left[:, :4] = powers
-        left[:, 4] = [
-            start @ p for p in powers
-        ]  # nothing visible on the left: the law of position d
+        left[:, 4] = [start @ p for p in powers]  # nothing visible there: the law of position d
         right = np.ones((_FARTHEST, 5, 4))
         right[:, :4] = powers.transpose(0, 2, 1)
-        self.left, self.right = (
-            nn.Parameter(torch.tensor(left).float()),
-            nn.Parameter(torch.tensor(right).float()),
-        )
+        self.left, self.right = (nn.Parameter(torch.tensor(x).float()) for x in (left, right))
         self.exact = (torch.tensor(left), torch.tensor(right))
         self.noise, self.calls, self.rows = noise, 0, 0
 
@@ -60,13 +55,10 @@ class Chain(nn.Module):
         after = torch.where(visible, at, L).flip(1).cummin(1).values.flip(1)
         a = torch.where(before >= 0, code.gather(1, before.clamp(min=0)), 4)
         b = torch.where(after < L, code.gather(1, after.clamp(max=L - 1)), 4)
-        p = (
-            left[(at - before).clamp(max=_FARTHEST - 1) - (before < 0).long(), a]
-            * right[(after - at).clamp(max=63), b]
-        )
-        logits = torch.full(
-            (B, L, DNA.padded_size), 30.0, dtype=p.dtype
-        )  # forbidden ids are the likeliest: SUBS must cut
+        p = left[(at - before).clamp(max=_FARTHEST - 1) - (before < 0).long(), a]
+        p = p * right[(after - at).clamp(max=63), b]
+        # Forbidden ids are the likeliest: SUBS must cut.
+        logits = torch.full((B, L, DNA.padded_size), 30.0, dtype=p.dtype)
         logits[..., list(DNA.targets)] = p.log().clamp(min=-1e4)
         self.calls, self.rows = self.calls + 1, self.rows + B
         if single and self.noise:
@@ -75,12 +67,13 @@ class Chain(nn.Module):
         return logits
 
 
-def model(chain: Chain, seq_len: int, name: str = "linear") -> Any:
-    """A chain in the place of a trained model."""
+def model(network: Any, seq_len: int, name: str = "linear", objective: Any = None) -> Any:
+    """A chain, or another network, in the place of a trained model."""
+    process = MaskedDiffusion(schedule(name), DNA.mask_id, DNA.targets)
     return SimpleNamespace(
-        backbone=chain,
-        diffusion=MaskedDiffusion(schedule(name), DNA.mask_id, DNA.targets),
-        objective=Mdlm(MaskedDiffusion(schedule(name), DNA.mask_id, DNA.targets)),
+        backbone=network,
+        diffusion=process,
+        objective=objective or Mdlm(process),
         alphabet=DNA,
         config=SimpleNamespace(data=SimpleNamespace(seq_len=seq_len)),
         step=7,
@@ -101,9 +94,8 @@ def turned() -> Chain:
     """A chain that no reversal and no complement leaves alone, but the reverse complement does."""
     start = np.array([0.35, 0.15, 0.15, 0.35])
     pairs = np.random.default_rng(3).random((4, 4)) ** 2 + 0.02
-    pairs = (
-        pairs + pairs[::-1, ::-1].T
-    )  # f(ab) = f(comp b, comp a); the complement of index i is 3 - i
+    # f(ab) = f(comp b, comp a); the complement of index i is 3 - i.
+    pairs = pairs + pairs[::-1, ::-1].T
     for _ in range(500):
         pairs *= np.sqrt(start / pairs.sum(1))[:, None] * np.sqrt(start / pairs.sum(0))
     return Chain(pairs / pairs.sum(1, keepdims=True), start)
@@ -162,6 +154,11 @@ def chi_square(counts: np.ndarray, law: np.ndarray) -> float:
     chi = ((counts - expected) ** 2 / expected).sum()
     df = len(counts) - 1
     return float((chi - df) / np.sqrt(2 * df))
+
+
+def distance(numbers: Any, law: np.ndarray) -> float:
+    """`chi_square` of outcomes given by their numbers."""
+    return chi_square(np.bincount(np.asarray(numbers), minlength=law.size), law.ravel())
 
 
 def drawn(found: Any) -> np.ndarray:

@@ -3,21 +3,21 @@
 import functools
 import itertools
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
+import markov_world
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from markov_world import MASK, chi_square, draft, drawn
+from markov_world import MASK, distance, draft, drawn
 from tiny_networks import network
 from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.blocks import BlockPast, read_by_pass
-from genodiff.counter import Purpose, uniforms
+from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.diffusion.objectives.block import BlockDiffusion
@@ -36,26 +36,15 @@ MASKED = [name for name, one in SAMPLERS.items() if "masked" in one.fits]
 
 def model(block: int, *, scale: float = 1.0, **settings: Any) -> Any:
     """A small network of random weights in the place of a trained model."""
-    return SimpleNamespace(
-        backbone=network(3, scale=scale, **{"strands": "single"} | settings),
-        diffusion=PROCESS,
-        objective=BlockDiffusion(PROCESS, block=block),
-        alphabet=DNA,
-        config=SimpleNamespace(data=SimpleNamespace(seq_len=32)),
-        step=7,
-        digest="0123456789ab",
-        run=SimpleNamespace(name="toy"),
-        recalls=False,
-    )
+    net = network(3, scale=scale, **{"strands": "single"} | settings)
+    return markov_world.model(net, 32, objective=BlockDiffusion(PROCESS, block=block))
 
 
 def draw_naively(of: Any, start: Tensor, seed: int, name: str, steps: int) -> Tensor:
     """Each block by its sampler, from a whole pass in double precision for each evaluation."""
     net, x, size = of.backbone.double(), start.clone(), of.objective.block
     order, token = (
-        torch.from_numpy(
-            np.stack([uniforms(seed, one, i, len(start[0])) for i in range(len(start))])
-        )
+        torch.from_numpy(uniform_rows(seed, one, range(len(start)), len(start[0])))
         for one in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
     )
     for begin in range(0, x.shape[1], size):
@@ -134,11 +123,9 @@ def test_samples_follow_the_law_that_the_bound_is_of(length, block):
         law *= np.mean(orders, 0)
     assert law.sum() == pytest.approx(1, abs=1e-5)
     number = {tuple(one): i for i, one in enumerate(all_of.tolist())}
-    counts = np.bincount(
-        [number[tuple(one)] for one in np.asarray(ids).tolist()], minlength=len(law)
-    )
-    assert abs(chi_square(counts, law)) < 4
-    assert chi_square(counts, np.full(len(law), 1 / len(law))) > 10, "no law but its own"
+    found = [number[tuple(one)] for one in np.asarray(ids).tolist()]
+    assert abs(distance(found, law)) < 4
+    assert distance(found, np.full(len(law), 1 / len(law))) > 10, "no law but its own"
 
 
 def test_a_longer_record_begins_as_a_shorter_one_and_what_is_given_stays():
@@ -246,10 +233,8 @@ def fill_naively(of: Any, start: Any, seed: int, blocks: list[tuple[int, int]]) 
         if (x[0, begin:end] == MASK).any():
             here = x[:, begin:end]
             options = SamplerOptions(u[0][:, begin:end], u[1][:, begin:end], 256)
-            read = SAMPLERS["ancestral"].draw(
-                PROCESS, lambda xt, sigma: past.read(xt), here, options
-            )
-            x[:, begin:end] = read.x0
+            draw = SAMPLERS["ancestral"].draw
+            x[:, begin:end] = draw(PROCESS, lambda xt, sigma: past.read(xt), here, options).x0
         past.add(x[:, begin:end])
     return x[0].numpy()
 
@@ -292,13 +277,10 @@ def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it():
         law += chance.numpy() / 2
     assert law.sum() == pytest.approx(1, abs=1e-5)
     number = {tuple(one): i for i, one in enumerate(pairs.tolist())}
-    counts = np.bincount([number[tuple(one)] for one in ids.tolist()], minlength=len(law))
-    assert abs(chi_square(counts, law)) < 4
+    assert abs(distance([number[tuple(one)] for one in ids.tolist()], law)) < 4
     other = infill(of, [draft("ACGTNNCA")] * 3000, seed=4, how=Sampling(sampler="first-hitting"))
-    counts = np.bincount(
-        [number[tuple(one.ids[4:6].tolist())] for one in other], minlength=len(law)
-    )
-    assert chi_square(counts, law) > 10, "what stands after a gap decides"
+    numbers = [number[tuple(one.ids[4:6].tolist())] for one in other]
+    assert distance(numbers, law) > 10, "what stands after a gap decides"
 
 
 def test_templates_of_any_gaps_are_the_same_bytes_in_any_batch(monkeypatch):
@@ -323,9 +305,8 @@ def test_every_gap_is_in_one_block_and_all_before_it_is_read(wanted, size):
     assert len(covered) == len(set(covered))
     assert set(np.flatnonzero(gaps).tolist()) <= set(covered)
     reads = list_reads(plan, size)
-    assert [i for start, end in reads for i in range(start, end)] == list(
-        range(plan[-1][0] if plan else 0)
-    )
+    read = [i for start, end in reads for i in range(start, end)]
+    assert read == list(range(plan[-1][0] if plan else 0))
     assert {start for start, _ in plan[:-1]} <= {start for start, _ in reads}
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markov_world import BASES, MASK, chi_square, codes, draft, drawn, model, sticky
+from markov_world import BASES, MASK, codes, distance, draft, drawn, model, sticky
 from torch import Tensor
 
 from genodiff.alphabet import DNA
@@ -70,12 +70,9 @@ def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window():
             torch.tensor(uniforms(7, p, i, 36)[None, at])
             for p in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
         )
-        alone = SAMPLERS["ancestral"].draw(
-            model(chain, 12).diffusion,
-            chain,
-            torch.full((1, 12), MASK),
-            SamplerOptions(u_order, u_token, steps=6),
-        )
+        options = SamplerOptions(u_order, u_token, steps=6)
+        process, xt = model(chain, 12).diffusion, torch.full((1, 12), MASK)
+        alone = SAMPLERS["ancestral"].draw(process, chain, xt, options)
         assert np.array_equal(joined[i, at], alone.x0[0].numpy())
 
 
@@ -88,37 +85,20 @@ def test_the_law_of_a_long_text_holds_across_the_joints_of_its_windows():
     cut = drawn(sample(apart, 1500, 16, seed=8, sampler="first-hitting", stride=8, batch_size=1500))
     law = np.outer(np.full(4, 0.25), np.ones(4)) * chain.exact[0][1, :4].numpy()
     for joint in (window, window + 4, 16):
-        assert (
-            abs(
-                chi_square(
-                    np.bincount(codes(long[:, joint - 1 : joint + 1]), minlength=16), law.ravel()
-                )
-            )
-            < 4
-        )
-    assert chi_square(np.bincount(codes(cut[:, 7:9]), minlength=16), law.ravel()) > 10, (
-        "windows apart know nothing"
-    )
+        assert abs(distance(codes(long[:, joint - 1 : joint + 1]), law)) < 4
+    assert distance(codes(cut[:, 7:9]), law) > 10, "windows apart know nothing"
 
 
 def test_a_gap_in_a_long_template_is_filled_from_both_sides():
     chain = sticky(0.8)
-    text = np.frombuffer(b"A" * 30 + b"N" + b"C" * 30 + b"NN" + b"G" * 30, np.uint8).tobytes()
-    ids = drawn(
-        infill(
-            model(chain, 16),
-            [draft(text.decode())] * 3000,
-            how=Sampling(sampler="first-hitting", batch_size=500),
-        )
-    )
+    start = draft("A" * 30 + "N" + "C" * 30 + "NN" + "G" * 30)
+    how = Sampling(sampler="first-hitting", batch_size=500)
+    ids = drawn(infill(model(chain, 16), [start] * 3000, how=how))
     p = chain.exact[0].numpy()
     between = p[1, 0] * p[1, :4, 1]
-    assert (
-        abs(chi_square(np.bincount(ids[:, 30] - BASES[0], minlength=4), between / between.sum()))
-        < 4
-    )
-    pair = (p[1, 1][:, None] * p[1, :4, :4] * p[1, :4, 2]).ravel()
-    assert abs(chi_square(np.bincount(codes(ids[:, 61:63]), minlength=16), pair / pair.sum())) < 4
+    assert abs(distance(ids[:, 30] - BASES[0], between / between.sum())) < 4
+    pair = p[1, 1][:, None] * p[1, :4, :4] * p[1, :4, 2]
+    assert abs(distance(codes(ids[:, 61:63]), pair / pair.sum())) < 4
 
 
 @given(
@@ -127,10 +107,11 @@ def test_a_gap_in_a_long_template_is_filled_from_both_sides():
     st.integers(1, 6),
 )
 @settings(max_examples=25, deadline=None)
-def test_templates_of_any_length_keep_every_kept_base(texts, stride, batch_size):
+def test_templates_of_any_length_keep_every_kept_base_and_are_each_alone(texts, stride, batch_size):
     templates = [Template(str(i), "", text.encode()) for i, text in enumerate(texts)]
-    how = Sampling(steps=4, stride=stride, batch_size=batch_size)
-    found = list(infill(model(sticky(0.6), 8), [t.ids(DNA) for t in templates], how=how))
+    drafts = [template.ids(DNA) for template in templates]
+    how, of = Sampling(steps=4, stride=stride, batch_size=batch_size), model(sticky(0.6), 8)
+    found = list(infill(of, drafts, how=how))
     assert [s.number for s in found] == list(range(len(texts)))
     for template, one in zip(templates, found, strict=True):
         done = template.filled(one.ids, DNA)
@@ -138,24 +119,8 @@ def test_templates_of_any_length_keep_every_kept_base(texts, stride, batch_size)
         assert np.array_equal(before[~template.gaps], after[~template.gaps])
         assert set(bytes(after[template.gaps]).upper()) <= set(b"ACGT")
         assert one.nfe <= template.gaps.sum()
-
-
-def test_a_thousand_templates_keep_every_kept_base_and_agree_with_filling_them_one_by_one():
-    rng = np.random.default_rng(9)
-    texts = ["".join(rng.choice(list("ACGTacgtNNn?RY"), rng.integers(1, 60))) for _ in range(1000)]
-    drafts = [draft(text) for text in texts]
-    chain = model(sticky(0.7), 32)
-    found = list(infill(chain, drafts, how=Sampling(steps=8, batch_size=64)))
-    changed = sum(
-        int((one.ids != before)[before != MASK].sum())
-        for one, before in zip(found, drafts, strict=True)
-    )
-    assert changed == 0
-    assert not any((one.ids == MASK).any() for one in found)
-    again = list(infill(chain, drafts[:40], how=Sampling(steps=8, batch_size=1)))
-    assert all(
-        np.array_equal(a.ids, b.ids) and a.nfe == b.nfe for a, b in zip(again, found, strict=False)
-    )
+    for one, other in zip(infill(of, drafts, how=replace(how, batch_size=1)), found, strict=True):
+        assert (one.ids.tolist(), one.nfe) == (other.ids.tolist(), other.nfe)
 
 
 def test_kept_bases_survive_even_a_sampler_that_would_change_them(monkeypatch):

@@ -51,13 +51,8 @@ def test_a_gap_in_a_copy_is_filled_as_its_source(model, train):
 def test_records_do_not_depend_on_their_company(model, train):
     drafts = [cut_gap(train[0][a : a + n], 10, 25) for a, n in ((900, 64), (1200, 41), (60, 64))]
     drafts.append(np.full(30, DNA.mask_id, np.uint8))
-    one, other = (
-        [
-            s.ids.tolist()
-            for s in infill(model, drafts, how=Sampling(memory="on", batch_size=size, steps=9))
-        ]
-        for size in (1, 4)
-    )
+    hows = (Sampling(memory="on", batch_size=size, steps=9) for size in (1, 4))
+    one, other = ([s.ids.tolist() for s in infill(model, drafts, how=how)] for how in hows)
     assert one == other
 
 
