@@ -140,7 +140,8 @@ def _characters(name: str, letters: int, padded_size: int) -> Vocabulary:
     """One id for each letter, then the end of a document, the mask and the padding."""
     definition = hashlib.sha256(f"genodiff {name} 1".encode()).hexdigest()
     end, mask, pad = letters, letters + 1, letters + 2
-    ids = {"end_id": end, "mask_id": mask, "pad_id": pad, "padded_size": padded_size}
+    ids: dict[str, Any] = {"end_id": end, "mask_id": mask, "pad_id": pad}
+    ids["padded_size"] = padded_size
     return Vocabulary.of(name, letters + 3, tokenizer_sha256=definition, **ids)
 
 

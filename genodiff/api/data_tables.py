@@ -21,7 +21,6 @@ def read_label_rows(path: str, contigs: Mapping[str, int] | None) -> Iterator[di
     table = read_labels(path)
     columns = (table.contigs, table.starts, table.ends, table.labels, table.lines)
     for contig, start, end, label, line in zip(*columns, strict=True):
-        whole = int(end) < 0
         if contigs is not None and contig not in contigs:
             what = f"unknown contig '{contig}': not in the FASTA"
             fix = suggest_contig(contig, dict(contigs))
@@ -29,10 +28,9 @@ def read_label_rows(path: str, contigs: Mapping[str, int] | None) -> Iterator[di
         if contigs is not None and end > contigs[contig]:
             what = f"the end {end} is past the end of {contig} (length {contigs[contig]})"
             raise DataError(what, file=path, line=int(line), fix="give the right FASTA")
-        yield {
-            "contig": contig, "start": int(start), "end": None if whole else int(end),
-            "label": table.classes[label],
-        }  # fmt: skip
+        last = None if int(end) < 0 else int(end)
+        place = {"contig": contig, "start": int(start), "end": last}
+        yield place | {"label": table.classes[label]}
 
 
 def read_sequence_rows(path: str) -> Iterator[dict[str, Any]]:
@@ -50,9 +48,8 @@ def read_sequence_rows(path: str) -> Iterator[dict[str, Any]]:
             yield {"name": query.name, "length": len(query.sequence), "label": None}
         return
     examples, _, classes = read_examples(path)
-    for name, sequence, label in zip(
-        examples.names, examples.sequences, examples.labels, strict=True
-    ):
+    columns = examples.names, examples.sequences, examples.labels
+    for name, sequence, label in zip(*columns, strict=True):
         said = classes[int(label)] if classes else float(label)
         yield {"name": name, "length": len(sequence), "label": said}
 

@@ -256,11 +256,9 @@ def _format_table(table: dict[str, Any]) -> str:
 def _format_origin(made: dict[str, Any]) -> str:
     commands = "```console\n" + "\n".join(made.get("commands", ())) + "\n```"
     versions = ", ".join(f"{k} {v}" for k, v in (made.get("versions") or {}).items())
-    rows = {
-        "seconds of training": f"{made['seconds']:,.0f}" if "seconds" in made else None,
-        "hardware": f"{made.get('device')}, {made.get('cpu')}, threads: {made.get('threads')}",
-        "versions": versions,
-        "commit": made.get("git"),
-    }
+    seconds = f"{made['seconds']:,.0f}" if "seconds" in made else None
+    hardware = f"{made.get('device')}, {made.get('cpu')}, threads: {made.get('threads')}"
+    rows = {"seconds of training": seconds, "hardware": hardware}
+    rows |= {"versions": versions, "commit": made.get("git")}
     lines = [f"- {key}: {value}" for key, value in rows.items() if value]
     return "\n\n".join([commands, "\n".join(lines)])

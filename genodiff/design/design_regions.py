@@ -7,7 +7,7 @@ together, as one `DesignGroup`. All others are independent of one another.
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,28 +103,22 @@ class Designer:
         self._whole = gaps is None
         self._window, self._stride, self._flank = window, stride, flank
         asked: dict[str, list[Interval]] = {}
-        for gap in (
-            [Gap(name, 0, n) for name, n in source.contigs.items()] if gaps is None else gaps
-        ):
+        whole = [Gap(name, 0, n) for name, n in source.contigs.items()]
+        for gap in whole if gaps is None else gaps:
             asked.setdefault(gap.contig, []).append((gap.start, gap.end))
         refuse_idle_places(rules, asked, source)
-        self.lines = {
-            name: self._lay_out(name, asked[name]) for name in source.contigs if name in asked
-        }
-        self._rules = {
-            name: [one for rule in rules.of(name) for one in line.copy(rule)]
-            for name, line in self.lines.items()
-        }
+        named = [name for name in source.contigs if name in asked]
+        self.lines = {name: self._lay_out(name, asked[name]) for name in named}
+        self._rules: dict[str, list[Any]] = {}
+        for name, line in self.lines.items():
+            self._rules[name] = [one for rule in rules.of(name) for one in line.copy(rule)]
         for name, line in self.lines.items():
             frames = self._read_frames(line)
             judge_frames(frames, source.path, name, line.name, allow_stops=rules.allow_stops)
-        self.groups = [
-            group
-            for line in self.lines.values()
-            for group in sorted(
-                self._group(line), key=lambda one: one.regions[0][0] % max(1, line.length)
-            )
-        ]
+        self.groups: list[DesignGroup] = []
+        for line in self.lines.values():
+            size = max(1, line.length)
+            self.groups += sorted(self._group(line), key=lambda one: one.regions[0][0] % size)
 
     def _lay_out(self, contig: str, gaps: Sequence[Interval]) -> ContigLine:
         length = self.source.contigs[contig]
@@ -167,9 +161,8 @@ class Designer:
                 letters = b"".join(self.source.fetch(line.contig, *one) for one in exons)
                 free = [self.is_free(line.contig, *one) for one in exons]
                 places = np.concatenate([np.arange(a, b) for a, b in exons])
-                yield KeptFrame(
-                    rule, np.frombuffer(letters, np.uint8), places, np.concatenate(free)
-                )
+                codes = np.frombuffer(letters, np.uint8)
+                yield KeptFrame(rule, codes, places, np.concatenate(free))
 
     def name(self, group: DesignGroup) -> str:
         """The regions as samtools writes them."""
@@ -190,9 +183,8 @@ class Designer:
             if self._whole and (pattern := space.letters.upper().decode("ascii")).strip("ACGT"):
                 found.append((FitPattern(pattern, group.start), here))
             for rule in self.rules.everywhere.parts():
-                end_round = (
-                    start - group.start + self._measure_round(self.lines[group.contig], rule)
-                )
+                size = self._measure_round(self.lines[group.contig], rule)
+                end_round = start - group.start + size
                 goes_round = here.end < end_round <= len(space.letters)
                 found.append((rule, replace(here, end=end_round) if goes_round else here))
         return found
@@ -243,9 +235,8 @@ class Designer:
             group = group._replace(start=line.cut - more, end=line.cut + size + more)
         for rule, here in self.judge(group, self.space(group)):
             if isinstance(rule, kind):
-                yield from find_violations(
-                    rule, after.decode(), before.decode(), here.start, here.end, here.offset
-                )
+                place = here.start, here.end, here.offset
+                yield from find_violations(rule, after.decode(), before.decode(), *place)
 
     def compile(self, group: DesignGroup) -> Layers:
         """The layers of a group. Raises `UsageError` with a minimal conflict, or for its size."""
@@ -353,12 +344,8 @@ def refuse_idle_places(
         for rule in some:
             span = getattr(rule, "span", None)
             places = [span] if span else list(getattr(rule, "exons", ()))
-            if places and not any(
-                a < end + by and start + by < b
-                for a, b in gaps
-                for start, end in places
-                for by in turns
-            ):
+            moved = [(start + by, end + by) for start, end in places for by in turns]
+            if places and not any(a < end and start < b for a, b in gaps for start, end in moved):
                 name = Gap(contig, places[0][0], (places[-1][1] - 1) % length + 1).name
                 fix = "give the region that it is of, or leave it out"
                 raise UsageError(f"{flags[type(rule)]} {name} is outside all regions", fix=fix)

@@ -95,9 +95,8 @@ class EditWriter:
             for at in sorted(set().union(*changed)):
                 ref = old[at] if old[at] in "ACGT" else "N"
                 alts = list(dict.fromkeys(text[at] for text in new if text[at] != old[at]))
-                genotypes = [
-                    str(alts.index(text[at]) + 1) if text[at] != old[at] else "0" for text in new
-                ]
+                alleles = [old[at], *alts]
+                genotypes = [str(alleles.index(text[at])) for text in new]
                 place = (group.start + at) % length
                 fields = [group.contig, str(place + 1), ".", ref, ",".join(alts)]
                 fields += [".", "PASS", ".", "GT", *genotypes]
@@ -119,9 +118,6 @@ class EditWriter:
         if self._vcf is not None:
             self._vcf.write("".join(row for _, row in sorted(self._held)).encode())
         if self._bed is not None:
-            rows = [
-                f"{self._contig}\t{start}\t{end}\t{name}\n"
-                for start, end, name in sorted(self._rows)
-            ]
-            self._bed.write("".join(rows).encode())
+            rows = ("\t".join(map(str, (self._contig, *row))) for row in sorted(self._rows))
+            self._bed.write("".join(f"{row}\n" for row in rows).encode())
         self._held, self._rows = [], []

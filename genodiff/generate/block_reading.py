@@ -95,12 +95,9 @@ class RecordBlocks:
         while True:
             alike: dict[int, list[int]] = {}  # records by the length of what they read
             for i in rows:
-                if (
-                    self._at[i] < len(self._reads[i])
-                    and self._reads[i][self._at[i]][1] <= before[i]
-                ):
-                    start, end = self._reads[i][self._at[i]]
-                    alike.setdefault(end - start, []).append(i)
+                for start, end in self._reads[i][self._at[i] : self._at[i] + 1]:
+                    if end <= before[i]:
+                        alike.setdefault(end - start, []).append(i)
             if not alike:
                 return
             for some in alike.values():

@@ -89,9 +89,8 @@ def plan_rounds(gaps: NDArray[np.bool_], window: int, stride: int) -> list[tuple
     gaps.
     """
     edges = np.flatnonzero(np.diff(gaps.astype(np.int8), prepend=0, append=0))
-    return plan_rounds_of_edges(
-        edges[0::2].tolist(), edges[1::2].tolist(), len(gaps), window, stride
-    )
+    starts, ends = edges[0::2].tolist(), edges[1::2].tolist()
+    return plan_rounds_of_edges(starts, ends, len(gaps), window, stride)
 
 
 def plan_rounds_of_edges(

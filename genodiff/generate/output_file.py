@@ -40,17 +40,6 @@ from genodiff.io.target import describe_file, is_genbank, is_stream
 _LONGEST = 200
 
 
-def open_screener(
-    command: str | Sequence[str] | None, timeout: float | None = None
-) -> "Screener | None":
-    """The screener of a command, if there is one. Raises as `Screener` does."""
-    if command is not None:
-        return Screener(command, timeout)
-    if timeout is not None:
-        raise UsageError("--screen-timeout is for --screen", fix="leave it out")
-    return None
-
-
 class Screener:
     """A command and its limit in seconds (None: it may take for ever)."""
 

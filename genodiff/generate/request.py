@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt
 from genodiff.domain import DOMAINS
 from genodiff.errors import UsageError, format_count
 from genodiff.generate.guide_settings import GuideSettings, check_guide
-from genodiff.generate.output_file import Screener, open_screener
+from genodiff.generate.output_file import Screener
 from genodiff.generate.sampling import Sampling, refuse_novel
 from genodiff.io.target import is_genbank, is_stream
 from genodiff.jobs.options import (
@@ -158,8 +158,12 @@ class DrawRequest(FileRequest):
         return find_only_run() if self.run is None else locate(self.run)
 
     def open_screener(self) -> Screener | None:
-        """What sees the records before they are written."""
-        return open_screener(self.screen, self.screen_timeout)
+        """What sees the records before they are written. Raises as `Screener` does."""
+        if self.screen is not None:
+            return Screener(self.screen, self.screen_timeout)
+        if self.screen_timeout is not None:
+            raise UsageError("--screen-timeout is for --screen", fix="leave it out")
+        return None
 
 
 @verb(

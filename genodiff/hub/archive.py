@@ -74,14 +74,7 @@ class Archive:
                 members = self._judge(archive, real.stat().st_size)
                 raw = archive.read(members["data.pkl"])
                 order = archive.read(members["byteorder"]) if "byteorder" in members else b"little"
-        except (
-            zipfile.BadZipFile,
-            OSError,
-            EOFError,
-            ValueError,
-            NotImplementedError,
-            RuntimeError,
-        ) as fault:
+        except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError) as fault:
             what = f"is no sound PyTorch archive: truncated or corrupt ({fault})"
             raise self._fault(what) from None
         if order.strip() != b"little":
@@ -121,9 +114,8 @@ class Archive:
         """
         key, dtype, numel = storage
         numbers = [offset, *shape, *stride]
-        if len(shape) != len(stride) or not all(
-            type(n) is int and 0 <= n < 1 << 48 for n in numbers
-        ):
+        sound = all(type(n) is int and 0 <= n < 1 << 48 for n in numbers)
+        if len(shape) != len(stride) or not sound:
             raise self._fault("describes a tensor with a shape that is none: corrupt")
         member = self._members.get(f"data/{key}")
         if member is None or member.file_size != numel * dtype.itemsize:
@@ -170,10 +162,8 @@ def _interpret(raw: bytes, archive: Archive) -> Any:
         OverflowError,
         AssertionError,
     ) as fault:
-        what = (
-            f"its description is no pickle of weights: corrupt or refused "
-            f"({type(fault).__name__}: {str(fault)[:80]})"
-        )
+        what = "its description is no pickle of weights: corrupt or refused "
+        what += f"({type(fault).__name__}: {str(fault)[:80]})"
         raise CheckpointError(what, file=archive.path, fix=_DAMAGED) from None
 
 
@@ -237,12 +227,8 @@ class _Machine:
     def find_storage(self) -> tuple[str, torch.dtype, int]:
         ((kind, storage, key, _place, numel),) = self.pop(1)
         name = _name(storage).rpartition(".")[2]
-        if (
-            kind != "storage"
-            or type(key) is not str
-            or type(numel) is not int
-            or not (name in _STORAGES or name == "UntypedStorage")
-        ):
+        known = kind == "storage" and (name in _STORAGES or name == "UntypedStorage")
+        if not known or type(key) is not str or type(numel) is not int:
             raise ValueError(f"a storage of the kind {name!r}")
         return key, _STORAGES.get(name, torch.uint8), numel
 
