@@ -76,12 +76,12 @@ def test_kept_states_draw_what_a_whole_pass_for_each_evaluation_draws(name, leng
 
 def test_the_bytes_depend_on_neither_batch_nor_threads_and_close_draws_are_decided():
     of = model(4, scale=2.0)
-    wanted = drawn(sample(of, 4, 14, seed=2, batch_size=4))
+    wanted = drawn(sample(of, 3, 10, seed=2, batch_size=3))
     threads = torch.get_num_threads()
     try:
-        for n, batch_size in ((1, 1), (2, 3)):
+        for n, batch_size in ((1, 1), (2, 2)):
             torch.set_num_threads(n)
-            assert np.array_equal(drawn(sample(of, 4, 14, seed=2, batch_size=batch_size)), wanted)
+            assert np.array_equal(drawn(sample(of, 3, 10, seed=2, batch_size=batch_size)), wanted)
     finally:
         torch.set_num_threads(threads)
 
