@@ -13,16 +13,12 @@ import pytest
 
 import genodiff
 from genodiff.jobs.verbs import list_functions
-from tests.data.many_genomes import write_list
 from tests.finetuning.motif_task import write_tables
 from tests.jobs.usual_words import list_usual_values
-from tests.related_genomes import differ
-from tests.tiny_run import genome_text
+from tests.jobs.verb_calls import write_inputs
 
 pytestmark = pytest.mark.slow
 GFF = "c1\tx\tCDS\t31\t60\t.\t+\t0\tID=a\nc1\tx\tCDS\t301\t330\t.\t-\t0\tID=b\n"
-HEADER = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-VCF = HEADER + "c1\t50\t.\t{}\t{}\t.\t.\t.\n"
 
 
 @pytest.fixture
@@ -31,14 +27,9 @@ def home(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in [name for name in sys.modules if name.startswith("genodiff.cli")]:
         monkeypatch.delitem(sys.modules, name)
-    text = genome_text()
-    Path("g.fa").write_text(text)
-    for i in (1, 2):
-        Path(f"r{i}.fa").write_text(differ(text, 0.1, i))
-    write_list(Path("l.tsv"), [{"path": f"r{i}.fa", "split": "train"} for i in (1, 2)])
+    write_inputs()
+    Path("s.fa").unlink()  # the samples go there
     Path("g.gff3").write_text("##gff-version 3\n" + GFF)
-    ref = text.split("\n")[1][49]
-    Path("v.vcf").write_text(VCF.format(ref, "ACGT"[("ACGT".index(ref) + 1) % 4]))
     write_tables(tmp_path)
     Path("words").mkdir()
     for split in ("train", "valid", "test"):
