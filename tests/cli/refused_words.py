@@ -112,7 +112,7 @@ REFUSED = {
         }),
     "sample": Table("sample . --threads 1", r"""
         2 --fasta out.embl :: --out out.embl: sequences are written as FASTA
-        2 ~ --num 0 :: at least
+        2 ~ --num 0 :: below 1
         2 ~ --num -3 :: -3
         5 ~ --num 1000000000000000 :: space
         5 ~ --num 1000000000000000000000000000000 :: space

@@ -2,7 +2,7 @@
 
 import pytest
 
-from genodiff.generate import sample
+from genodiff.design.design_drawing import DesignDrawing
 from tests.cli.refused_words import REFUSED
 from tests.commands import check_refused
 from tests.tiny_run import write_run
@@ -24,7 +24,7 @@ def test_what_cannot_be_meant_is_one_line_and_changes_nothing(
     name, words, code, said, run, text_run, uniform_run, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sample, "fill_pieces", lambda *_, **__: pytest.fail("evaluated"))
+    monkeypatch.setattr(DesignDrawing, "draw", lambda *_, **__: pytest.fail("evaluated"))
     for file, text in REFUSED[name].files.items():
         path = tmp_path / file
         (path if file.endswith("/") else path.parent).mkdir(exist_ok=True)
