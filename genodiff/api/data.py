@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -209,7 +207,6 @@ class BuildRequest(Request[BuiltStore]):
         named, genome, words, meant = resolve_source(source)[:4]
         splits: dict[str, Any] = {}
         summaries: dict[str, str] = {}
-        cut: Callable[[str], Windows]
         if meant == TEXT.name:
             texts = make_text_recipe(str(words)) if named == OWN else load_text_recipe(self.recipe)
             from genodiff.data.tokenizer_sources import open_tokenizer
@@ -218,11 +215,10 @@ class BuildRequest(Request[BuiltStore]):
             from genodiff.data.text_store import build_text_store
             from genodiff.data.text_windows import open_text_windows
 
-            how = {"offline": self.offline, "force": self.force}
-            documents = build_text_store(texts, words, opened, **how)
+            documents = build_text_store(
+                texts, words, opened, offline=self.offline, force=self.force
+            )
             store: Store = documents
-            more = {"seq_len": self.seq_len, "packing": self.packing}
-            cut = partial(open_text_windows, documents, texts, **more)
         else:
             if named == OWN and genome is not None:
                 chosen = make_user_recipe(genome, self.bed)
@@ -233,13 +229,17 @@ class BuildRequest(Request[BuiltStore]):
 
             contigs = build_dna_store(chosen, genome, offline=self.offline, force=self.force)
             store = contigs
-            cut = partial(DnaWindows, contigs, chosen, seq_len=self.seq_len)
 
         store.verify()
         unit = TEXT.units if meant == TEXT.name else DNA.units
         for split in SPLITS:
             try:
-                windows = cut(split)
+                windows: Windows
+                if meant == TEXT.name:
+                    of = documents, texts, split, self.seq_len
+                    windows = open_text_windows(*of, packing=self.packing)
+                else:
+                    windows = DnaWindows(contigs, chosen, split, self.seq_len)
             except DataError as fault:
                 if split == "train":
                     raise
