@@ -97,9 +97,8 @@ def _noise_schedules(case: Case) -> Tensors:
 def _ends(noise: Schedule, t: Tensor) -> tuple[Tensor, Tensor]:
     """The reference's own smallest sigma, which is not that of t = 0 (21), and the largest."""
     end = torch.ones_like(t[:1])
-    return end * noise.eps if isinstance(noise, LogLinear) else noise.sigma(0 * end), noise.sigma(
-        end
-    )
+    low = end * noise.eps if isinstance(noise, LogLinear) else noise.sigma(0 * end)
+    return low, noise.sigma(end)
 
 
 def _weight(noise: Schedule, t: Tensor) -> Tensor:
