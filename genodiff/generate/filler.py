@@ -152,8 +152,8 @@ class Filler:
         for piece in pieces:
             place = piece.number, piece.start, len(piece.ids) * bool(piece.rounds), attempt
             draws.append([uniforms_from(self.seed, purpose, *place) for purpose in _PURPOSES])
-        for of, piece, u in zip(ids, pieces, draws, strict=True):
-            self._put_back(of, piece, u[0])
+        for of, piece, (order, _) in zip(ids, pieces, draws, strict=True):
+            self._put_back(of, piece, order)
         masked = [of == self.alphabet.mask_id for of in ids]
         causal = self.decoder is not None
         if causal and any((m[:-1] & ~m[1:]).any() for m in masked):
@@ -161,13 +161,14 @@ class Filler:
         done, nfe = self._go_on(pieces, ids, attempt)
         blocks = self._open_blocks(pieces, ids)
         guided: list[tuple[int, float | None]] = [(0, None)] * len(pieces)
-        for piece in pieces if self.guiding is not None else ():
-            left, masks = piece.ids == self.alphabet.mask_id, []
-            for start, end in piece.rounds:
-                masks.append(int(left[start:end].sum()))
-                left[start:end] = False
-            steps, together = self.how.step_count or AUTO_STEPS, piece.together is not None
-            self.guiding.check_record(masks, self.sampler, steps, together=together)
+        if self.guiding is not None:
+            for piece in pieces:
+                left, masks = piece.ids == self.alphabet.mask_id, []
+                for start, end in piece.rounds:
+                    masks.append(int(left[start:end].sum()))
+                    left[start:end] = False
+                steps, together = self.how.step_count or AUTO_STEPS, piece.together is not None
+                self.guiding.check_record(masks, self.sampler, steps, together=together)
         for turn, rows, spans, own in self._list_rounds(pieces, done):
             # Padded on the right to the widest; padding is no mask, so nothing is drawn there.
             width = max(span.stop - span.start for span in spans)
