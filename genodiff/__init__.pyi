@@ -24,8 +24,7 @@ from genodiff.api.models import ModelListRequest, ModelShowRequest
 from genodiff.api.relatives import RelativesRequest
 from genodiff.api.relatives import list_relatives as list_relatives
 from genodiff.api.report import ReportRequest
-from genodiff.conservation.align_request import AlignRequest
-from genodiff.conservation.request import ConstraintRequest
+from genodiff.conservation.request import AlignRequest, ConstraintRequest
 from genodiff.design.request import RedesignRequest
 from genodiff.embedding.request import EmbedRequest
 from genodiff.evaluation.request import EvalRequest

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from genodiff.conservation.align_request import ALIGNED
+from genodiff.conservation.request import ALIGNED
 from genodiff.conservation.request import HOLDS as CONSTRAINT
 from genodiff.errors import UsageError
 from genodiff.finetuning.predict_request import LABELS

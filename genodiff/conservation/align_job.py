@@ -8,53 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from genodiff.conservation.align_request import ALIGNED, AlignRequest
 from genodiff.conservation.alignment import RUN, Runs, format_paf, join_runs, read_runs
-from genodiff.conservation.job import open_target, open_whole, plan_reading
-from genodiff.conservation.reader import CONTEXT, TILE
+from genodiff.conservation.job import GenomeJob, describe_whole, open_whole, read_shards
+from genodiff.conservation.request import ALIGNED, AlignRequest
 from genodiff.conservation.run import ConstraintRun
 from genodiff.errors import UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.target import check_target, describe_file
-from genodiff.jobs.job import Job, Rows
-from genodiff.jobs.shards import ShardFile, describe_merge
-from genodiff.maps.map_regions import list_intervals
-from genodiff.runs.related_genome import RelatedGenomes, relate_genome
-from genodiff.runs.relative_lists import list_genomes
+from genodiff.jobs.job import Rows
+from genodiff.jobs.shards import ShardFile
 
 
-class AlignJob(Job[AlignRequest]):
+class AlignJob(GenomeJob[AlignRequest]):
     """The job of `AlignRequest`."""
 
-    noun = "bases"
-    needs_torch = False
+    verb = "align"
 
     def open(self, stack: ExitStack) -> None:
-        asked = self.request
-        self.genome = open_target(stack, asked.genome, "align")
-        self.hashes[str(asked.genome)] = self.genome.sha256
-        wanted = list_intervals(self.genome, asked.region, asked.bed)
-        self.run_of = ConstraintRun.make(self.genome, wanted, asked.part)
-        self.listed = list_genomes(asked.relatives)
+        super().open(stack)
         self._refuse_several(len(self.listed.rows))
-        self.total = sum(one.end - one.start for one in self.run_of.pieces())
 
     def _refuse_several(self, n: int) -> None:
         if n > 1:
             what = f"--relatives names {format_count(n, 'genome')}, and an alignment is of one"
             raise UsageError(what, fix="align one after the other, each to a file of its own")
 
-    def plan(self) -> dict[str, Any]:
-        return plan_reading(self.run_of, self.total, self.listed)
-
     def identify(self) -> dict[str, Any]:
-        asked = self.request
-        self.related: RelatedGenomes = relate_genome(
-            self.genome, asked.relatives, strains=asked.strains
-        )
+        about = super().identify()
         self._refuse_several(len(self.related.opened))
-        self.about = {"context": CONTEXT, "tile": TILE, "relatives_digest": self.related.digest}
-        return self.about
+        return about
 
     def entries(self, first: int) -> Iterator[bytes]:
         numbers = {name: i for i, name in enumerate(self.related.opened[0].contigs.lengths)}
@@ -69,22 +51,11 @@ class AlignJob(Job[AlignRequest]):
         return int(np.frombuffer(entry, "<i8", 1)[0])
 
     def write(self, rows: Rows) -> dict[str, Any]:
-        (one,) = self.related.opened
-        told = {
-            **self.about, "relatives": self.related.told, "contigs": one.contigs.lengths,
-            "fasta": {"path": self.genome.path, "sha256": self.genome.sha256},
-            "shard": None if self.request.part is None else list(self.request.part),
-        }  # fmt: skip
+        told = {**self.describe(), "contigs": self.related.opened[0].contigs.lengths}
         if self.request.part is None:
             return told | write_paf(self.request.out, self.run_of, rows(), told)
-        every = list(rows())
-        with atomic.open_atomic(self.request.out) as file:
-            np.save(file, np.frombuffer(b"".join(every), "<i8"), allow_pickle=False)
-        return told | {
-            "holds": ALIGNED, "format": "npy", "request": self.name_request(whole=True),
-            "cut": list(self.run_of.cut), "intervals": [list(i) for i in self.run_of.intervals],
-            "bases": self.total, "aligned": sum(int(_read_entry(row)[:, 4].sum()) for row in every),
-        }  # fmt: skip
+        aligned = sum(int(_read_entry(row)[:, 4].sum()) for row in rows())
+        return told | self.write_shard(rows, "<i8", holds=ALIGNED, aligned=aligned)
 
 
 def _read_entry(row: bytes) -> Runs:
@@ -128,18 +99,8 @@ def merge_alignment(parts: list[ShardFile], out: str, *, force: bool) -> dict[st
     told = parts[0].told
     with ExitStack() as stack:
         _, run = open_whole(stack, told)
-
-        def rows() -> Iterator[bytes]:
-            for part in parts:
-                data, at = np.load(part.path, mmap_mode="r", allow_pickle=False), 0
-                while at < len(data):
-                    end = at + 2 + len(RUN) * int(data[at + 1])
-                    yield data[at:end].tobytes()
-                    at = end
-
-        keys = "context tile relatives_digest relatives contigs fasta".split()
-        same = {key: told[key] for key in (*keys, "device")} | describe_merge(parts, out)
-        summary = same | write_paf(out, run, rows(), told)
+        rows = read_shards(parts, lambda data, at: 2 + len(RUN) * int(data[at + 1]))
+        summary = describe_whole(parts, out, "contigs") | write_paf(out, run, rows, told)
     summary |= {"file": describe_file(out)}
     atomic.write_json(f"{out}.json", summary)
     return summary

@@ -1,4 +1,4 @@
-"""Which base of a related genome lies over each base of a genome: runs of bases, and PAF of them.
+"""Which base of a related genome lies over each base of a genome: runs of bases, PAF, and MAF.
 
 A run is a row of `RUN` columns: bases of the genome that follow one another, over bases of one
 contig of the related genome that do so, too, on one strand.
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.conservation.reader import batch_pieces, keep_fewer
+from genodiff.conservation.values import ConstraintPiece
 from genodiff.kernels.library import map_in_order
-from genodiff.memory.alignment import place_windows
+from genodiff.memory.alignment import align_windows
 from genodiff.memory.relatives import UNLIKE, RelativeGenome, Relatives
 from genodiff.memory.text import NONE, Codes, MemoryText
 from genodiff.scoring.variant_windows import Contigs, TrackPiece
@@ -43,7 +44,7 @@ def read_runs(
         found: dict[Any, Runs] = {}
         for some, windows in batch.groups:
             prepared, diagonals = related.search(windows)
-            places = place_windows(text, prepared, diagonals, numbers, alike)
+            places, _ = align_windows(text, prepared, diagonals, numbers, alike, places=True)
             for b, one in enumerate(some):
                 runs = find_runs(places[b, one.cut], windows[b, one.cut], text)
                 runs[:, 0] += one.piece.start
@@ -58,7 +59,7 @@ def read_runs(
 
 
 def find_runs(places: NDArray[np.int64], codes: Codes, text: MemoryText) -> Runs:
-    """The runs (n, 6) of places (L,) that `place_windows` told; positions are places of the text,
+    """The runs (n, 6) of places (L,) that `place_window` tells; positions are places of the text,
     contigs are 0.
     """
     step = np.where(places & 1, -2, 2)
@@ -158,3 +159,37 @@ def format_paf(
         int(runs[:, 5].sum()), columns + gaps, 255, f"cg:Z:{''.join(steps)}",
     )  # fmt: skip
     return "\t".join(map(str, fields)) + "\n"
+
+
+_LETTERS = np.frombuffer(b"ACGT-", np.uint8)
+
+
+def format_blocks(
+    target: str,
+    names: Sequence[str],
+    contigs: Mapping[str, int],
+    pieces: Iterable[tuple[str, int, str, ConstraintPiece]],
+) -> Iterator[str]:
+    """The lines of a MAF, a block for each tile; `pieces` are contig, start, letters of the
+    reference, and the piece. `target` and `names` are species, `contigs` the target's lengths.
+
+    Rows are the columns that were tested (`memory/column_rates.py`): the target, then each genome
+    that is present in the tile, with `-` where it is not. Insertions in a related genome are not
+    shown, and its rows have no coordinates of its own, since a tile may be covered from several
+    places of it: each is a contig of its own, by the number of the block.
+    """
+    yield "##maf version=1 scoring=none program=genodiff\n"
+    for number, (contig, start, letters, piece) in enumerate(pieces):
+        rows = [_row(f"{target}.{contig}", start, len(letters), contigs[contig], letters)]
+        for g, name in enumerate(names):
+            bases = piece.bases[:, g]
+            n = int((bases < NONE).sum())
+            if n:
+                text = _LETTERS[np.minimum(bases, NONE)].tobytes().decode()
+                rows.append(_row(f"{name}.aligned_{number}", 0, n, n, text))
+        if len(rows) > 1:
+            yield "a score=0\n" + "".join(rows) + "\n"
+
+
+def _row(source: str, start: int, size: int, of: int, text: str) -> str:
+    return f"s {source} {start} {size} + {of} {text}\n"

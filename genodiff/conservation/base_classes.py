@@ -6,12 +6,11 @@ third codon position at which every base encodes the same amino acid, in all tra
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from Bio.Data.CodonTable import unambiguous_dna_by_id
 from Bio.Seq import Seq
 from numpy.typing import NDArray
 
@@ -58,7 +57,7 @@ class BaseClasses:
 
     def __init__(self, path: str | Path, genome: Genome) -> None:
         self._genome, self._annotation = genome, Consequences(path, genome)
-        self._held: tuple[str, _Labelled] | None = None
+        self._label = lru_cache(1)(self._label_contig)
 
     def read(self, contig: str, start: int, end: int) -> Labels:
         """Return the classes of contig[start:end] as indices into `CLASSES`, (n,)."""
@@ -88,11 +87,6 @@ class BaseClasses:
                 more = (one.name or one.gene or ".", 0, "-.+"[one.strand + 1], min(thick),
                         max(thick), 0, len(blocks), sizes, starts)  # fmt: skip
                 yield BedRow(names[contig], start, end, more)
-
-    def _label(self, contig: str) -> _Labelled:
-        if self._held is None or self._held[0] != contig:
-            self._held = contig, self._label_contig(contig)
-        return self._held[1]
 
     def _label_contig(self, contig: str) -> _Labelled:
         length = self._genome.contigs[contig]
@@ -144,8 +138,6 @@ def _list_bases(parts: Iterable[GenePart], length: int) -> Sites:
 def _find_fourfold(letters: str, skip: int, table: int | None) -> NDArray[np.bool_]:
     """Return whether each base of a coding sequence is a fourfold site, (n,)."""
     found = np.zeros(len(letters), np.bool_)
-    if table is None:
-        return found
     prefixes = _list_fourfold(table)
     for at in range(skip, len(letters) - 2, 3):
         found[at + 2] = letters[at : at + 2] in prefixes
@@ -153,9 +145,10 @@ def _find_fourfold(letters: str, skip: int, table: int | None) -> NDArray[np.boo
 
 
 @cache
-def _list_fourfold(table: int) -> frozenset[str]:
-    """List the first two bases of fourfold degenerate codons."""
-    assert table in unambiguous_dna_by_id
+def _list_fourfold(table: int | None) -> frozenset[str]:
+    """List the first two bases of fourfold degenerate codons; none where no code is known."""
+    if table is None:
+        return frozenset()
     pairs = (a + b for a in "ACGT" for b in "ACGT")
     return frozenset(
         pair for pair in pairs

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from genodiff.conservation.alignment import format_blocks
 from genodiff.conservation.base_classes import CLASSES, GENE_FIELDS, TOTALS, BaseClasses
 from genodiff.conservation.elements import (
     FIELDS,
@@ -16,7 +17,6 @@ from genodiff.conservation.elements import (
     format_bed,
     list_rows,
 )
-from genodiff.conservation.maf import format_blocks
 from genodiff.conservation.request import PAGE, SIDECAR, ConstraintRequest
 from genodiff.conservation.run import ConstraintRun
 from genodiff.conservation.values import FEW_VALUES, VALUES, list_constraint_kinds
@@ -59,14 +59,13 @@ class ConstraintForm:
         """The form of a request."""
         wanted = set(asked.formats or _DEFAULT)
         formats = tuple(one for one in FORMATS.list_names() if one in wanted)
-        drawn = [one for one in formats if FORMATS[one]().is_drawn]
-        if drawn:
+        if drawn := [one for one in formats if FORMATS[one]().is_drawn]:
             what = f"constraint has no --format {drawn[0]}"
             raise UsageError(what, fix="draw its bigWigs: genodiff tracks --track NAME=FILE")
         genes = None if asked.genes is None else str(asked.genes)
         return cls(formats, asked.assembly, asked.email, asked.fdr, asked.maf, genes)
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Raises `MachineError` where a package is missing."""
         for one in self.formats:
             FORMATS[one]().check()

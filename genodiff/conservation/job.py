@@ -1,14 +1,15 @@
 """The folder of `genodiff constraint`, or a shard of it. Its entries are the values of pieces."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genodiff.conservation.base_classes import BaseClasses
 from genodiff.conservation.folder import ConstraintForm, write_constraint
@@ -19,15 +20,14 @@ from genodiff.conservation.reader import (
     estimate_neutral_rate,
     read_constraint,
 )
-from genodiff.conservation.request import HOLDS, SIDECAR, ConstraintRequest
+from genodiff.conservation.request import HOLDS, SIDECAR, ConstraintRequest, GenomeRequest
 from genodiff.conservation.run import ConstraintRun
 from genodiff.conservation.values import COLUMNS
-from genodiff.data.genomes.listing import GenomeList
 from genodiff.errors import DataError, UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.places import list_places
-from genodiff.io.target import check_new_folder, describe_file, is_own_folder
+from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import ShardFile, describe_merge
 from genodiff.maps.map_regions import list_intervals, open_contigs
@@ -44,25 +44,84 @@ _BASES_A_SECOND = 150_000
 """Of one related genome, about, measured on one core."""
 _LEAST_SITES = 100
 _log = logging.getLogger("genodiff")
+_SAME = ("context", "tile", "relatives_digest", "relatives", "fasta", "device")
+"""What the sidecar of a shard says of the whole output, too."""
+Asked = TypeVar("Asked", bound=GenomeRequest)
 
 
-class ConstraintJob(Job[ConstraintRequest]):
-    """The job of `ConstraintRequest`."""
+class GenomeJob(Job[Asked]):
+    """The job of a `GenomeRequest`; `verb` is its name."""
 
     noun = "bases"
     needs_torch = False
+    verb: ClassVar[str]
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request
-        self.genome = open_target(stack, asked.genome, "constraint")
+        self.genome = open_target(stack, asked.genome, self.verb)
         self.hashes[str(asked.genome)] = self.genome.sha256
         wanted = list_intervals(self.genome, asked.region, asked.bed)
         self.run_of = ConstraintRun.make(self.genome, wanted, asked.part)
-        self.form = ConstraintForm.of(asked)
-        self.form.check()
-        self.classes = None if asked.genes is None else BaseClasses(asked.genes, self.genome)
         self.listed = list_genomes(asked.relatives)
         self.total = sum(one.end - one.start for one in self.run_of.pieces())
+
+    def plan(self) -> dict[str, Any]:
+        """What reading `total` bases would take; no genome is opened."""
+        waiting = count_waiting(self.listed, fits=True) or {}
+        rows = self.listed.rows
+        read = self.total * len(rows) / _BASES_A_SECOND
+        return {
+            "intervals": len(self.run_of.intervals), "bases": self.total,
+            "relatives": [row.name for row in rows], "to_index": waiting["waiting"],
+            **self.describe_plan(), "fit_seconds": waiting["seconds"],
+            "seconds": round(read + waiting["seconds"], 1), "device": "cpu",
+        }  # fmt: skip
+
+    def describe_plan(self) -> dict[str, Any]:
+        """What a plan says of the output."""
+        return {}
+
+    def identify(self) -> dict[str, Any]:
+        asked = self.request
+        self.related: RelatedGenomes = relate_genome(
+            self.genome, asked.relatives, strains=asked.strains
+        )
+        self.about = {"context": CONTEXT, "tile": TILE, "relatives_digest": self.related.digest}
+        return self.about
+
+    def describe(self) -> dict[str, Any]:
+        """What every sidecar says."""
+        part = self.request.part
+        return {
+            **self.about, "relatives": self.related.told,
+            "fasta": {"path": self.genome.path, "sha256": self.genome.sha256},
+            "shard": None if part is None else list(part),
+        }  # fmt: skip
+
+    def write_shard(self, rows: Rows, kind: str, **told: Any) -> dict[str, Any]:
+        """Write the entries of a shard as a row of numbers; what its sidecar says."""
+        size = sum(map(len, rows())) // np.dtype(kind).itemsize
+        with atomic.open_atomic(self.request.out) as file:
+            head = {"descr": kind, "fortran_order": False, "shape": (size,)}
+            np.lib.format.write_array_header_1_0(file, head)
+            for row in rows():
+                file.write(row)
+        return told | {
+            "format": "npy", "request": self.name_request(whole=True), "bases": self.total,
+            "cut": list(self.run_of.cut), "intervals": [list(one) for one in self.run_of.intervals],
+        }  # fmt: skip
+
+
+class ConstraintJob(GenomeJob[ConstraintRequest]):
+    """The job of `ConstraintRequest`."""
+
+    verb = "constraint"
+
+    def open(self, stack: ExitStack) -> None:
+        super().open(stack)
+        self.form = ConstraintForm.of(self.request)
+        genes = self.request.genes
+        self.classes = None if genes is None else BaseClasses(genes, self.genome)
 
     def list_files(self) -> list[str]:
         if self.request.part is not None:
@@ -70,22 +129,15 @@ class ConstraintJob(Job[ConstraintRequest]):
         names = self.form.list_files(name_assembly(self.genome.path))
         return [f"{str(self.request.out).rstrip('/')}/{name}" for name in names]
 
-    def plan(self) -> dict[str, Any]:
-        return plan_reading(
-            self.run_of, self.total, self.listed, formats=list(self.form.formats),
-            journal_bytes=self.total * (4 * COLUMNS + len(self.listed.rows)),
-        )  # fmt: skip
+    def describe_plan(self) -> dict[str, Any]:
+        width = 4 * COLUMNS + len(self.listed.rows)
+        return {"formats": list(self.form.formats), "journal_bytes": self.total * width}
 
     def identify(self) -> dict[str, Any]:
-        asked, sites = self.request, self._find_sites()
-        self.related: RelatedGenomes = relate_genome(
-            self.genome, asked.relatives, strains=asked.strains
-        )
+        sites = self._find_sites()
+        super().identify()
         self.neutral = self._estimate_neutral(*sites)
-        self.about = {
-            "context": CONTEXT, "tile": TILE, "relatives_digest": self.related.digest,
-            "neutral": self.neutral._asdict(),
-        }  # fmt: skip
+        self.about["neutral"] = self.neutral._asdict()
         return self.about
 
     def _estimate_neutral(self, sites: Sites | None, source: str) -> NeutralRate:
@@ -130,37 +182,22 @@ class ConstraintJob(Job[ConstraintRequest]):
         return len(entry) // (4 * COLUMNS + len(self.related.relatives.genomes))
 
     def write(self, rows: Rows) -> dict[str, Any]:
-        asked = self.request
         self.rows = rows
-        columns, told = self.related.relatives.columns, self.related.told
+        columns, told = self.related.relatives.columns, self.describe()
         assert columns is not None
-        names = [name_assembly(self.genome.path), *(one["name"] for one in told["genomes"])]
-        return {
-            **self.about, "relatives": told,
-            "tree": format_newick(columns.tree, names, self.neutral.rate),
-            "columns": columns.model_dump(mode="json"),
-            "fasta": {"path": self.genome.path, "sha256": self.genome.sha256},
-            "shard": None if asked.part is None else list(asked.part),
-        }  # fmt: skip
+        genomes = told["relatives"]["genomes"]
+        names = [name_assembly(self.genome.path), *(one["name"] for one in genomes)]
+        told["tree"] = format_newick(columns.tree, names, self.neutral.rate)
+        told["columns"] = columns.model_dump(mode="json")
+        if self.request.part is None:
+            return told
+        return told | self.write_shard(rows, "|u1", holds=HOLDS, form=asdict(self.form))
 
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
+        if self.request.part is not None:
+            return super().finish(told)
         out = str(self.request.out)
-        if self.request.part is None:
-            return write_constraint(out, self.run_of, self.rows, self.form, told, self.classes)
-        width = 4 * COLUMNS + len(self.related.relatives.genomes)
-        with atomic.open_atomic(out) as file:
-            head = {"descr": "|u1", "fortran_order": False, "shape": (self.total * width,)}
-            np.lib.format.write_array_header_1_0(file, head)
-            for row in self.rows():
-                file.write(row)
-        told |= {
-            "holds": HOLDS, "format": "npy", "form": asdict(self.form), "bases": self.total,
-            "cut": list(self.run_of.cut), "intervals": [list(one) for one in self.run_of.intervals],
-            "request": self.name_request(whole=True),
-            "file": describe_file(out),
-        }  # fmt: skip
-        atomic.write_json(self.request.sidecar_file, told)
-        return told
+        return write_constraint(out, self.run_of, self.rows, self.form, told, self.classes)
 
 
 def open_target(stack: ExitStack, given: Any, verb: str, sha256: str | None = None) -> Genome:
@@ -178,25 +215,28 @@ def open_target(stack: ExitStack, given: Any, verb: str, sha256: str | None = No
     return genome
 
 
-def plan_reading(
-    run: ConstraintRun, total: int, listed: GenomeList, **more: object
-) -> dict[str, Any]:
-    """What reading `total` bases with the related genomes listed would take; nothing is opened."""
-    waiting = count_waiting(listed, fits=True) or {}
-    read = total * len(listed.rows) / _BASES_A_SECOND
-    return {
-        "intervals": len(run.intervals), "bases": total,
-        "relatives": [row.name for row in listed.rows], "to_index": waiting["waiting"],
-        **more, "fit_seconds": waiting["seconds"], "seconds": round(read + waiting["seconds"], 1),
-        "device": "cpu",
-    }  # fmt: skip
-
-
 def open_whole(stack: ExitStack, told: Mapping[str, Any]) -> tuple[Genome, ConstraintRun]:
     """The genome and the run of all shards, as the sidecar of one says. Raises as `open_target`."""
     genome = open_target(stack, told["fasta"]["path"], "merge", told["fasta"]["sha256"])
     intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
     return genome, ConstraintRun.make(genome, intervals, None)
+
+
+def read_shards(
+    parts: list[ShardFile], measure: Callable[[NDArray[Any], int], int]
+) -> Iterator[bytes]:
+    """The entries of all shards; `measure` says how many numbers the one that begins there has."""
+    for part in parts:
+        data, at = np.load(part.path, mmap_mode="r", allow_pickle=False), 0
+        while at < len(data):
+            end = at + measure(data, at)
+            yield data[at:end].tobytes()
+            at = end
+
+
+def describe_whole(parts: list[ShardFile], out: str, *more: str) -> dict[str, Any]:
+    """What the sidecar of the whole output says as that of a shard does, with the keys `more`."""
+    return {key: parts[0].told[key] for key in (*_SAME, *more)} | describe_merge(parts, out)
 
 
 def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, Any]:
@@ -208,22 +248,14 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
     check_new_folder(out, force=force or is_own_folder(out, SIDECAR))
     told = parts[0].told
     form = ConstraintForm(**{**told["form"], "formats": tuple(told["form"]["formats"])})
-    form.check()
     with ExitStack() as stack:
         genome, run = open_whole(stack, told)
         width = 4 * COLUMNS + len(told["relatives"]["genomes"])
 
         def rows() -> Iterator[bytes]:
-            pieces = run.pieces()
-            for part in parts:
-                data, at = np.load(part.path, mmap_mode="r", allow_pickle=False), 0
-                while at < len(data):
-                    one = next(pieces)
-                    n = width * (one.end - one.start)
-                    yield data[at : at + n].tobytes()
-                    at += n
+            sizes = (width * (one.end - one.start) for one in run.pieces())
+            return read_shards(parts, lambda data, at: next(sizes))
 
-        keys = "context tile relatives_digest neutral relatives tree columns fasta".split()
-        same = {key: told[key] for key in (*keys, "device")} | describe_merge(parts, out)
+        same = describe_whole(parts, out, "neutral", "tree", "columns")
         classes = None if form.genes is None else BaseClasses(form.genes, genome)
         return write_constraint(out, run, rows, form, same, classes)

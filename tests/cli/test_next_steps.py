@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.conservation.align_request import AlignRequest
-from genodiff.conservation.request import ConstraintRequest
+from genodiff.conservation.request import AlignRequest, ConstraintRequest
 from genodiff.design.request import RedesignRequest
 from genodiff.embedding.request import EmbedRequest
 from genodiff.generate.request import SampleRequest

@@ -7,6 +7,8 @@ from genodiff.conservation.elements import (
     ColumnStretch,
     estimate_fdr,
     find_elements,
+    find_segments,
+    find_segments_slowly,
     format_bed,
     permute_scores,
     score_columns,
@@ -14,7 +16,6 @@ from genodiff.conservation.elements import (
 from genodiff.memory.column_classes import AROUND, BLOCK, ColumnClasses, find_slow_classes
 from genodiff.memory.column_rates import list_unique, observe_columns
 from genodiff.memory.columns import ColumnNumbers, start_numbers
-from genodiff.memory.segments import find_segments, find_segments_slowly
 from genodiff.memory.tree import Tree, exchange, share_bases
 
 TREE = Tree((-1, 4, 4, 0, 0), (0.0, 0.15, 0.2, 0.3, 0.05))

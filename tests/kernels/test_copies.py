@@ -15,13 +15,13 @@ from recalls import EFFORTS, align_both, make_columns, make_memory, make_windows
 from scans import Problem, differences, differentiate
 from test_mixer import assert_agrees, problem
 
+from genodiff.conservation.elements import find_segments, find_segments_slowly
 from genodiff.kernels import library
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
 from genodiff.memory.column_classes import ColumnClasses
 from genodiff.memory.columns import combine, combine_slowly
 from genodiff.memory.memory import Memory
-from genodiff.memory.segments import find_segments, find_segments_slowly
 from genodiff.memory.tables import build_sampled_table_slowly
 
 pytestmark = pytest.mark.skipif(

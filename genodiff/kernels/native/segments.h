@@ -1,4 +1,4 @@
-/* Maximal scoring segments of a row of scores: `genodiff/memory/segments.py` has the definition. */
+/* Maximal scoring segments of a row of scores: `genodiff/conservation/elements.py` has the definition. */
 
 int genodiff_segments(const segments_args *s, int backward, int threads) {
     int64_t found = 0, first = -1, last = 0;
