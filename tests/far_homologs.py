@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.memory import far
-from genodiff.memory.alignment import align_window, align_windows, place_window, place_windows
+from genodiff.memory.alignment import align_window, align_windows, place_window
 from genodiff.memory.far import WIDTH, find_far, search_far
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import RelativeNumbers
@@ -65,11 +65,13 @@ def check_far(length: int, *, sifted: bool) -> int:
         for one, other in zip(pair, fast, strict=True):
             np.testing.assert_array_equal(other, one)
     alike = np.array(FAR.divergence) < 0.6
-    places = place_windows(memory.text, *quick, FAR, alike)
-    for b, fast in enumerate(align_windows(memory.text, *quick, FAR)):
+    places, _ = align_windows(memory.text, *quick, FAR, alike, places=True)
+    for b, (over, likelihood) in enumerate(
+        zip(*align_windows(memory.text, *quick, FAR), strict=True)
+    ):
         given = memory.text, quick[0][b], quick[1][b], FAR
         one = align_window(*given)
-        np.testing.assert_allclose(fast.over, one.over, atol=1e-9)
-        np.testing.assert_allclose(fast.likelihood, one.likelihood, rtol=1e-9)
+        np.testing.assert_allclose(over, one.over, atol=1e-9)
+        np.testing.assert_allclose(likelihood, one.likelihood, rtol=1e-9)
         np.testing.assert_array_equal(places[b], place_window(*given, alike))
     return sum(n for _, n in slow)

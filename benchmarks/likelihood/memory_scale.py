@@ -126,7 +126,7 @@ def main() -> None:
         place, at = Path(folder) / "memory", time.process_time()
         write_memory(place, built, {"mb": asked.mb, "seed": asked.seed})
         build["write_cpu_s"] = time.process_time() - at
-        sizes = {name: (place / f"{name}.npy").stat().st_size for name in FILES}
+        sizes = {name: (place / f"{name}.npy").stat().st_size for name in FILES[0]}
         at = time.process_time()
         memory = open_memory(place)
         build["open_cpu_s"] = time.process_time() - at

@@ -16,7 +16,7 @@ import numpy as np
 from log_linear import fit_weights, pool
 from yeast_setting import FOUR, KEPT
 
-from genodiff.memory.columns import ColumnNumbers, combine, improve, start_numbers
+from genodiff.memory.columns import ColumnNumbers, combine, improve, observe, start_numbers
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import join_neighbours
@@ -106,10 +106,11 @@ def fit_columns(
     numbers = start_numbers(tree, GC, plain=plain, coding=coding)
     over = np.stack([o.sum(2) for o in whole["over"]])
     prior = np.broadcast_to(PI, (*whole["rows"].shape, 4))
+    seen = observe(over, whole["rows"], prior, numbers)
     last, turn = -np.inf, 0
     while turn < rounds:
         turn += 1
-        numbers, value = improve(over, whole["rows"], prior, numbers)
+        numbers, value = improve(seen, numbers)
         if value - last < 2e-5:
             break
         last = value

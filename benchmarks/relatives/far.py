@@ -75,10 +75,10 @@ def lay(genome: RelativeGenome, memory: Memory, codes: Any, step: int) -> tuple[
     for i in range(0, len(starts), 32):
         some = starts[i : i + 32]
         seen, found = genome.search(codes[some[:, None] + np.arange(LENGTH)])
-        aligned = align_windows(memory.text, seen, found, genome.numbers)
+        aligned, _ = align_windows(memory.text, seen, found, genome.numbers)
         for start, one in zip(some, aligned, strict=True):
             middle = slice(start + (LENGTH - CORE) // 2, start + (LENGTH + CORE) // 2)
-            over[middle] = one.over.sum(1)[(LENGTH - CORE) // 2 : (LENGTH + CORE) // 2]
+            over[middle] = one.sum(1)[(LENGTH - CORE) // 2 : (LENGTH + CORE) // 2]
             judged[middle] = True
     return over, judged, 1000 * (time.process_time() - begun) / len(starts)
 

@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE.parent))
 from likelihood.memory_scale import CONTIG, ELEMENTS, LENGTH, make_genome, peak_gb  # noqa: E402
 
 from genodiff.memory.aligned import AlignedBlocks, AlignedMemory, Locator  # noqa: E402
-from genodiff.memory.alignment import sum_classes  # noqa: E402
+from genodiff.memory.alignment import align_windows  # noqa: E402
 from genodiff.memory.memory import Memory, open_memory, write_memory  # noqa: E402
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers  # noqa: E402
 from genodiff.memory.search import Effort  # noqa: E402
@@ -124,7 +124,7 @@ def ask(home: Path, asked: list[Asked]) -> dict[str, Any]:
         marks = [time.process_time()]
         seen, found = laid.search(windows[first : first + BATCH])
         marks.append(time.process_time())
-        over.append(sum_classes(related.text, seen, found, numbers, alike)[0])
+        over.append(align_windows(related.text, seen, found, numbers, alike)[0][0])
         spent += np.diff([*marks, time.process_time()])
     share = float((np.concatenate(over).sum(-1) > 0.5).mean())
     ms = (1e3 * spent / len(windows)).round(2).tolist()

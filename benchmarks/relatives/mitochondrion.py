@@ -62,7 +62,7 @@ def align_all(target: np.ndarray) -> tuple[list[str], np.ndarray]:
         prepared, found = memory.prepare(windows), memory.find_all(windows)
         if numbers is None:  # of the first, a chimpanzee; then of each its own would be better
             first = fit_relative(memory.text, prepared, found, RelativeNumbers(), rounds=3)
-            numbers = RelativeNumbers(turns=first.numbers.turns)
+            numbers = RelativeNumbers(turns=first.turns)
         over = align_in_c(memory.text, prepared, found, numbers)[0].sum(2)
         flat = np.zeros((len(target), 4))
         for a, row in zip(starts, over, strict=True):

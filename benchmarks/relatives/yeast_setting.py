@@ -105,11 +105,10 @@ def make_setting(n: int, draws: int, names: tuple[str, ...], fit_windows: int = 
             numbers = RelativeNumbers.model_validate_json(known.read_text())
         else:
             clean = cut("chrXVI", fit_windows)
-            fitted = fit_relative(
+            numbers = fit_relative(
                 memory.text, memory.prepare(clean), memory.find_all(clean), RelativeNumbers(),
                 tell=print,
             )  # fmt: skip
-            numbers = fitted.numbers
             known.write_text(numbers.model_dump_json())
         print(name, numbers, f"{time.time() - begun:.0f} s", flush=True)
         kept = {}

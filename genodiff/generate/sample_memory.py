@@ -139,7 +139,7 @@ class SampleMemory:
     def describe_record(self, ids: Ids, drawn: NDArray[np.bool_]) -> dict[str, Any]:
         """What a sidecar says of a record: its longest train match, and what it may be."""
         match = self.find_match(ids, drawn)
-        found = {"train_match": None if match is None else match.describe()}
+        found = {"train_match": None if match is None else match._asdict()}
         return found | ({"match_limit": self.find_limit(drawn)} if self.novel else {})
 
 

@@ -28,6 +28,7 @@ windows of which most is hidden it is, of several, the one under which hidden ba
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,18 +37,15 @@ from numpy.typing import NDArray
 from genodiff.memory.copying import (
     Places,
     SeenWindow,
-    emit,
     find_chance,
-    list_shifts,
-    read_sources,
-    sum_paths,
+    sum_copies,
     weigh_diagonals,
 )
 from genodiff.memory.evidence import Floats
 from genodiff.memory.fast import align_in_c, can_align
-from genodiff.memory.fitting import measure_bits
+from genodiff.memory.fitting import descend, measure_bits
 from genodiff.memory.numbers import REACH, MemoryNumbers, RelativeNumbers
-from genodiff.memory.text import NONE, Codes, MemoryText, turn_codes
+from genodiff.memory.text import NONE, Codes, MemoryText
 
 MOST = 24
 """Diagonals of a strand that are kept, beside those within reach of the best."""
@@ -55,8 +53,6 @@ CENTRES = 4
 LEAST_ODDS = -5.0
 NEAR_ODDS = 3.0
 """ln of the odds, without the price of the place, of a diagonal within reach of a kept one."""
-IN_REGIONS = 0.9
-"""The chance that a copy begins in the regions that were found of a far relative."""
 
 
 class Aligned(NamedTuple):
@@ -74,8 +70,7 @@ def choose_diagonals(
     """The diagonals of each strand that are worth their states, ascending."""
     if window.n_near:
         return diagonals
-    turned = window._replace(codes=turn_codes(window.codes), evidence=window.evidence[::-1])
-    seen, none = (window, turned), np.zeros(0, np.int64)
+    seen, none = (window, window.turn()), np.zeros(0, np.int64)
     odds = [
         weigh_diagonals(text, one, (d, none), numbers)
         for one, d in zip(seen, diagonals, strict=True)
@@ -106,9 +101,7 @@ def align_window(
     over = np.zeros((length, len(numbers.share), 4))
     if not n or not window.n_loci:
         return Aligned(over, -np.inf)
-    sources = read_sources(text, length, diagonals, window.without)
-    emission = emit(window, sources, numbers)
-    likelihood, steps = _sum_copies(window, diagonals, emission, numbers)
+    sources, emission, likelihood, steps = sum_copies(text, window, diagonals, numbers)
     for i, step in zip(reversed(range(length)), steps, strict=True):
         # Without the place's own base: what stands there says nothing of what it stands over.
         seen = emission[i]
@@ -120,67 +113,30 @@ def align_window(
     return Aligned(over, likelihood)
 
 
-def _sum_copies(
-    window: SeenWindow, diagonals: tuple[Places, Places], emission: Floats, numbers: MemoryNumbers
-) -> Any:
-    rate, choice = numbers.start * np.array(numbers.share)[:, None] / window.n_loci, 0.0
-    if near := window.n_near:
-        rate *= IN_REGIONS * window.n_loci / near + 1 - IN_REGIONS
-        choice = float(np.log(near / window.n_loci))
-    shifts = numbers.shift * list_shifts(diagonals)
-    likelihood, steps = sum_paths(emission, shifts, rate, numbers)
-    return likelihood + choice, steps
-
-
 def align_windows(
     text: MemoryText,
     windows: Sequence[SeenWindow],
     found: Sequence[tuple[Places, Places]],
     numbers: MemoryNumbers,
-) -> list[Aligned]:
-    """As `align_window` of each, with the diagonals that a search found; in C where it can be."""
+    alike: NDArray[np.bool_] | None = None,
+    *,
+    over: bool = True,
+    places: bool = False,
+) -> tuple[NDArray[Any], Floats]:
+    """As `align_in_c`, with the diagonals that a search found; in NumPy where it must be."""
     if can_align(numbers) and len(windows):
-        over, likelihood = align_in_c(text, windows, found, numbers)
-        return [Aligned(o, float(ln)) for o, ln in zip(over, likelihood, strict=True)]
-    return [
-        align_window(text, w, choose_diagonals(text, w, d, numbers), numbers)
+        return align_in_c(text, windows, found, numbers, alike, over=over, places=places)
+    chosen = [
+        (text, w, choose_diagonals(text, w, d, numbers), numbers)
         for w, d in zip(windows, found, strict=True)
     ]
-
-
-def sum_classes(
-    text: MemoryText,
-    windows: Sequence[SeenWindow],
-    found: Sequence[tuple[Places, Places]],
-    numbers: MemoryNumbers,
-    alike: NDArray[np.bool_],
-) -> Floats:
-    """(2, B, L, 4): `over` of windows of one length, summed over all classes and over those that
-    are `alike` (E,).
-    """
-    if can_align(numbers) and len(windows):
-        return align_in_c(text, windows, found, numbers, alike)[0]
-    rows = [one.over for one in align_windows(text, windows, found, numbers)]
-    return np.array([[one.sum(1) for one in rows], [one[:, alike].sum(1) for one in rows]])
-
-
-def place_windows(
-    text: MemoryText,
-    windows: Sequence[SeenWindow],
-    found: Sequence[tuple[Places, Places]],
-    numbers: MemoryNumbers,
-    alike: NDArray[np.bool_],
-) -> NDArray[np.int64]:
-    """(B, L): the likeliest place of the text over each base, all visible bases given, as 2 times
-    the place + 1 on the reverse strand; -1 where classes that are `alike` (E,) have at most half.
-    """
-    if can_align(numbers) and len(windows):
-        return align_in_c(text, windows, found, numbers, alike, places=True)[0]
-    rows = [
-        place_window(text, w, choose_diagonals(text, w, d, numbers), numbers, alike)
-        for w, d in zip(windows, found, strict=True)
-    ]
-    return np.array(rows, np.int64)
+    if places and alike is not None:
+        return np.array([place_window(*given, alike) for given in chosen]), np.zeros(0)
+    each = [align_window(*given) for given in chosen]
+    laid = np.array([one.over for one in each])
+    if alike is not None:
+        laid = np.array([laid.sum(2), laid[:, :, alike].sum(2)])
+    return laid, np.array([one.likelihood for one in each])
 
 
 def place_window(
@@ -190,13 +146,14 @@ def place_window(
     numbers: MemoryNumbers,
     alike: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
-    """As `place_windows` of one, over the given diagonals."""
+    """(L,): the likeliest place of the text over each base, all visible bases given, as 2 times the
+    place + 1 on the reverse strand; -1 where classes that are `alike` (E,) have at most half.
+    """
     length = len(window.codes)
     out = np.full(length, -1)
     if not sum(map(len, diagonals)) or not window.n_loci:
         return out
-    emission = emit(window, read_sources(text, length, diagonals, window.without), numbers)
-    likelihood, steps = _sum_copies(window, diagonals, emission, numbers)
+    _, _, likelihood, steps = sum_copies(text, window, diagonals, numbers)
     any_copy = find_chance(likelihood, numbers.copies)
     for i, step in zip(reversed(range(length)), steps, strict=True):
         each = step.copying[alike].sum(0)
@@ -236,14 +193,6 @@ _WIDEST = 0.74
 _STARTS = (0.003, 0.01, 0.03, 0.1, 0.3, 0.45)
 
 
-class FittedRelative(NamedTuple):
-    """The numbers, and nats of a window that the relative explains, before and after."""
-
-    numbers: RelativeNumbers
-    before: float
-    after: float
-
-
 def fit_relative(
     text: MemoryText,
     windows: Sequence[SeenWindow],
@@ -252,29 +201,25 @@ def fit_relative(
     *,
     rounds: int = ROUNDS,
     tell: Callable[[float], None] | None = None,
-) -> FittedRelative:
+) -> RelativeNumbers:
     """The numbers under which visible bases of `windows` are likeliest; `found`: what a search
     found of each. `tell` gets the share of the work that is done.
     """
-    history = []
     for turn in range(rounds):
-        pairs, total = np.zeros((len(numbers.share), 4, 4)), 0.0
-        for window, (over, likelihood) in zip(
-            windows, align_windows(text, windows, found, numbers), strict=True
-        ):
-            total += _explain(likelihood, numbers)
+        pairs = np.zeros((len(numbers.share), 4, 4))
+        laid, _ = align_windows(text, windows, found, numbers)
+        for window, over in zip(windows, laid, strict=True):
             pairs += expect_pairs(over, window.codes, window.evidence, numbers)
-        history.append(total / len(windows))
         numbers = _count(numbers, pairs)
         if turn in _SEARCHED:
             numbers = _search(text, windows, found, numbers)
         if tell is not None:
             searched = sum(turn >= one for one in _SEARCHED)
             tell((turn + 1 + _SEARCH * searched) / (rounds + _SEARCH * len(_SEARCHED)))
-    return FittedRelative(numbers, history[0], history[-1])
+    return numbers
 
 
-def _explain(likelihood: float, numbers: RelativeNumbers) -> float:
+def explain_window(likelihood: float, numbers: RelativeNumbers) -> float:
     """ln of the likelihood of a window that may or may not be alike."""
     return float(np.logaddexp(np.log(numbers.copies) + likelihood, np.log1p(-numbers.copies)))
 
@@ -307,27 +252,17 @@ def _search(
     """Coordinate search: scale each probability of the chain while the likelihood rises."""
 
     def measure(tried: RelativeNumbers) -> float:
-        if can_align(tried) and len(windows):
-            likely = align_in_c(text, windows, found, tried, over=False)[1].tolist()
-        else:
-            likely = [one.likelihood for one in align_windows(text, windows, found, tried)]
-        return sum(_explain(one, tried) for one in likely)
+        likely = align_windows(text, windows, found, tried, over=False)[1].tolist()
+        return -sum(explain_window(one, tried) for one in likely)
 
-    best = measure(numbers)
+    def scale(name: str, of: RelativeNumbers, factor: float) -> RelativeNumbers | None:
+        value = getattr(of, name) * factor
+        tried = _change(of, **{name: value})
+        return tried if 0 < value < 0.5 and tried.stay > 0.2 else None
+
+    least = measure(numbers)
     for name in _CHANCES:
-        for factor in _FACTORS:
-            improved = False
-            while True:
-                value = getattr(numbers, name) * factor
-                tried = _change(numbers, **{name: value})
-                if not 0 < value < 0.5 or tried.stay <= 0.2:
-                    break
-                cost = measure(tried)
-                if cost <= best:
-                    break
-                numbers, best, improved = tried, cost, True
-            if improved:
-                break
+        numbers, least = descend(numbers, least, _FACTORS, partial(scale, name), measure)
     return numbers
 
 
@@ -346,7 +281,7 @@ def choose_sparse_start(
     shares = np.bincount(clean[clean < NONE], minlength=4) + 1.0
 
     def measure(tried: RelativeNumbers) -> float:
-        over = np.stack([one.over for one in align_windows(text, windows, found, tried)])
+        over, _ = align_windows(text, windows, found, tried)
         said = np.einsum("bles,esx->blx", over, tried.emission)
         said += (1 - over.sum((2, 3)))[..., None] * (shares / shares.sum())
         return float(np.nanmean(measure_bits(said, hidden, clean)))

@@ -80,7 +80,7 @@ class ColumnClasses:
 
     def _compare(self, ids: NDArray[np.int32], phase: NDArray[np.int64]) -> Floats:
         seen = np.take_along_axis(self.likely[ids], self.place[phase], 1)
-        told = run_chain(seen[None], self.states).told[0]
+        told = run_chain(seen[None], self.states.share, self.states.steps).told[0]
         with np.errstate(invalid="ignore"):  # where no class is slow there is no lod
             slow, other = (
                 np.log((told * seen)[:, one].sum(1) / told[:, one].sum(1))

@@ -252,3 +252,37 @@ def _pick(weight: Floats, columns: Columns, gc: float) -> Floats:
     code = columns[:, 0]
     own = weight[:, np.arange(len(code)), np.minimum(code, NONE - 1)]
     return np.where(code < NONE, own, (weight * share_bases(gc)).sum(-1))
+
+
+class Ancestral(NamedTuple):
+    """Of REF and one ALT: `odds`, log P(ALT is ancestral) / P(REF is), in nats; and `rs`."""
+
+    odds: float
+    rs: float
+
+
+class Ancestry:
+    """Which of two bases of a population is the ancestral one, and the constraint of its site.
+
+    At the root of the population, before either base arose, stood REF or ALT. Mutation is
+    reversible (`tree.py`), so either is as likely before anything is read, and
+
+        log P(ALT is ancestral) / P(REF is ancestral) = log L(ALT) - log L(REF)
+
+    with L the factors of `columns.py`. `rs` is that of the column that has the likelier of both
+    bases in the target's place, so that a derived REF does not make its own site look less
+    constrained. Rate 1 is that of `guess_neutral`.
+    """
+
+    def __init__(self, numbers: ColumnNumbers) -> None:
+        self._test = ColumnTest(numbers, guess_neutral(numbers), tells_p=False)
+
+    def judge(self, factors: Floats, over: Floats, ref: int, alt: int) -> Ancestral | None:
+        """Judge a site: `factors` (4,), and what each genome has over it, `over` (G, 4).
+
+        None where no genome is present.
+        """
+        odds = float(np.log(factors[alt]) - np.log(factors[ref]))
+        likelier = np.array([alt if odds > 0 else ref], np.uint8)
+        rs = float(self._test.score(call_columns(over[:, None], likelier)).rs[0])
+        return None if np.isnan(rs) else Ancestral(odds, rs)

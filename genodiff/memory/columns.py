@@ -15,7 +15,7 @@ So what relatives say of one another tells how quickly a hidden place changes, w
 This file is the definition, in NumPy, for whole batches.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -67,23 +67,18 @@ class ColumnNumbers(Settings):
 
 
 class States(NamedTuple):
-    """`weights` (3, K, J): the mixture of each state at places 0, 1, 2 (mod 3); `share` (K);
-    `steps` (K, K); `of` (K): the class; `phase` (3, K): the place of the codon.
+    """`weights` (3, K, J): the mixture of each state at places 0, 1, 2 (mod 3); `share`, `leave`
+    (K); `toward` (K): the probability of each where the chain leaves one; `steps` (K, K); `of` (K):
+    the class; `phase` (3, K): the place of the codon.
     """
 
     weights: Floats
     share: Floats
     leave: Floats
+    toward: Floats
     steps: Floats
     of: NDArray[np.int64]
     phase: NDArray[np.int64]
-
-    @property
-    def toward(self) -> Floats:
-        """(K,): the probability of each state where the chain leaves one."""
-        flow: Floats = self.leave * self.share
-        toward: Floats = flow / flow.sum()
-        return toward
 
 
 def start_numbers(tree: Tree, gc: float, *, plain: int = 2, coding: int = 2) -> ColumnNumbers:
@@ -109,30 +104,22 @@ def start_numbers(tree: Tree, gc: float, *, plain: int = 2, coding: int = 2) -> 
 
 def list_states(numbers: ColumnNumbers) -> States:
     """The states of the chain: plain classes, then coding ones by strand and frame."""
-    weights, share, leave, of, phase = [], [], [], [], []
-    for c, mixture in enumerate(numbers.plain):
-        weights.append([mixture] * _CODON)
-        share.append(numbers.share[c])
-        leave.append(numbers.leave[c])
-        of.append(c)
-        phase.append([0, 0, 0])
+    rows: list[tuple[Any, ...]] = [
+        ([mixture] * _CODON, numbers.share[c], numbers.leave[c], c, [0, 0, 0])
+        for c, mixture in enumerate(numbers.plain)
+    ]
     for d, codon in enumerate(numbers.coding, len(numbers.plain)):
         for strand in (1, -1):
             for frame in range(_CODON):
                 at = [(i - frame) % _CODON for i in range(_CODON)]
                 at = [a if strand > 0 else _CODON - 1 - a for a in at]
-                weights.append([codon[a] for a in at])
-                share.append(numbers.share[d] / (2 * _CODON))
-                leave.append(numbers.leave[d])
-                of.append(d)
-                phase.append(at)
-    q, out = np.array(share), np.array(leave)
-    q = q / q.sum()
-    to = out * q / (out * q).sum()
-    steps = np.diag(1 - out) + out[:, None] * to
-    return States(
-        np.array(weights).transpose(1, 0, 2), q, out, steps, np.array(of), np.array(phase).T
-    )
+                share = numbers.share[d] / (2 * _CODON)
+                rows.append(([codon[a] for a in at], share, numbers.leave[d], d, at))
+    weights, shares, leave, of, phase = map(np.array, zip(*rows, strict=True))
+    q = shares / shares.sum()
+    to = leave * q / (leave * q).sum()
+    steps = np.diag(1 - leave) + leave[:, None] * to
+    return States(weights.transpose(1, 0, 2), q, leave, to, steps, of, phase.T)
 
 
 def read_columns(over: Floats, numbers: ColumnNumbers) -> Floats:
@@ -160,21 +147,25 @@ class Pass(NamedTuple):
     scale: Floats
 
 
-def run_chain(emission: Floats, states: States) -> Pass:
-    """Forward–backward over the states; `emission` (B, L, K)."""
+def run_chain(
+    emission: Floats, share: Floats, steps: Floats, step: Callable[..., Floats] = np.matmul
+) -> Pass:
+    """Forward–backward over K states; `emission` (B, L, K), `steps` (K, K), `share` (K,): of each
+    at the start. `step`: a product of matrices.
+    """
     batch, length, k = emission.shape
     forward, behind = np.empty_like(emission), np.empty_like(emission)
     scale = np.empty((batch, length))
-    now = np.broadcast_to(states.share, (batch, k))
+    now = np.broadcast_to(share, (batch, k))
     for i in range(length):
         forward[:, i] = now
         seen = now * emission[:, i]
         scale[:, i] = seen.sum(1)
-        now = (seen / scale[:, i, None]) @ states.steps
+        now = step(seen / scale[:, i, None], steps)
     after = np.ones((batch, k))
     for i in reversed(range(length)):
         behind[:, i] = after
-        after = (after * emission[:, i] / scale[:, i, None]) @ states.steps.T
+        after = step(after * emission[:, i] / scale[:, i, None], steps.T)
     told = forward * behind
     told /= told.sum(-1, keepdims=True)
     return Pass(told, emission, forward, behind, scale)
@@ -204,7 +195,7 @@ def combine_slowly(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNum
     """As `combine`, in NumPy: the definition."""
     states = list_states(numbers)
     column = _read_batch(over, codes, numbers)
-    told = run_chain(_emit(_observe(column, codes, prior), states), states).told
+    told = _run_states(_observe(column, codes, prior), states).told
     likely = np.einsum("blj,bljc->blc", _mix_rates(told, states), column)
     return np.asarray(likely / likely.max(-1, keepdims=True))
 
@@ -229,7 +220,7 @@ def infer_rates_slowly(over: Floats, codes: Codes, numbers: ColumnNumbers) -> Po
     states = list_states(numbers)
     prior = np.broadcast_to(share_bases(numbers.gc), (*codes.shape, 4))
     seen = observe(over, codes, prior, numbers)
-    chain = run_chain(_emit(seen, states), states)
+    chain = _run_states(seen, states)
     rates = _mix_rates(chain.told, states) * seen
     own = chain.told * chain.emission
     return Posterior(
@@ -244,7 +235,7 @@ def read_context(over: Floats, codes: Codes, numbers: ColumnNumbers) -> Floats:
     """
     states = list_states(numbers)
     prior = np.broadcast_to(share_bases(numbers.gc), (*codes.shape, 4))
-    return run_chain(_emit(observe(over, codes, prior, numbers), states), states).told
+    return _run_states(observe(over, codes, prior, numbers), states).told
 
 
 def _fits_c(numbers: ColumnNumbers) -> bool:
@@ -292,12 +283,12 @@ def _observe(column: Floats, codes: Codes, prior: Floats) -> Floats:
     return np.where((codes < NONE)[..., None], visible, hidden)
 
 
-def _emit(seen: Floats, states: States) -> Floats:
-    """(B, L, K), of `_observe`."""
-    out = np.empty((*seen.shape[:2], len(states.share)))
+def _run_states(seen: Floats, states: States) -> Pass:
+    """The chain over what `_observe` gives."""
+    emission = np.empty((*seen.shape[:2], len(states.share)))
     for place in range(_CODON):
-        out[:, place::_CODON] = seen[:, place::_CODON] @ states.weights[place].T
-    return out
+        emission[:, place::_CODON] = seen[:, place::_CODON] @ states.weights[place].T
+    return run_chain(emission, states.share, states.steps)
 
 
 def _mix_rates(told: Floats, states: States) -> Floats:
@@ -308,24 +299,17 @@ def _mix_rates(told: Floats, states: States) -> Floats:
     return out
 
 
-def improve(
-    over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers
-) -> tuple[ColumnNumbers, float]:
-    """A round of expectation maximisation: the new numbers, and ln of the likelihood of a place
-    under those given. The tree stays.
-    """
-    return improve_observed(observe(over, codes, prior, numbers), numbers)
-
-
 def observe(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
     """(B, L, J): the weight of each column at each rate; it depends on tree and rates alone."""
     return _observe(_read_batch(over, codes, numbers), codes, prior)
 
 
-def improve_observed(seen: Floats, numbers: ColumnNumbers) -> tuple[ColumnNumbers, float]:
-    """Do a round of `improve` on what `observe` gives, which no round changes."""
+def improve(seen: Floats, numbers: ColumnNumbers) -> tuple[ColumnNumbers, float]:
+    """A round of expectation maximisation on what `observe` gives, which no round changes: the new
+    numbers, and ln of the likelihood of a place under those given. The tree stays.
+    """
     states = list_states(numbers)
-    chain = run_chain(_emit(seen, states), states)
+    chain = _run_states(seen, states)
     own = chain.forward * chain.emission * chain.behind / chain.scale[..., None]  # posterior
     own /= own.sum(-1, keepdims=True)
     classes, rates = len(numbers.share), len(numbers.rate)

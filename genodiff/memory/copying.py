@@ -29,7 +29,7 @@ This file is the definition, in float64. `native/recall.py` has it in C.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ from genodiff.memory.text import NONE, PAD, Codes, MemoryText, turn_codes
 
 Places = NDArray[np.int64]
 
+IN_REGIONS = 0.9
+"""The chance that a copy begins in the regions that were found of a far relative."""
 _HUGE = 1e200
 _LARGEST = 700.0  # whose exponential is finite
 
@@ -59,6 +61,11 @@ class SeenWindow(NamedTuple):
     n_loci: int
     is_aligned: bool = False
     n_near: int = 0
+
+    def turn(self) -> Self:
+        """The reverse complement."""
+        evidence = np.ascontiguousarray(self.evidence[::-1])
+        return self._replace(codes=turn_codes(self.codes), evidence=evidence)
 
 
 def list_all_diagonals(text: MemoryText, length: int) -> tuple[Places, Places]:
@@ -152,6 +159,30 @@ def sum_paths(
     return likelihood, go_back()
 
 
+class Copies(NamedTuple):
+    """What each place would copy (L, D), its `emission` (L, E, D), and what `sum_paths` gives."""
+
+    sources: Codes
+    emission: Floats
+    likelihood: float
+    steps: Iterator[Step]
+
+
+def sum_copies(
+    text: MemoryText, window: SeenWindow, diagonals: tuple[Places, Places], numbers: MemoryNumbers
+) -> Copies:
+    """The paths of a window through the given diagonals."""
+    sources = read_sources(text, len(window.codes), diagonals, window.without)
+    emission = emit(window, sources, numbers)
+    rate, choice = numbers.start * np.array(numbers.share)[:, None] / window.n_loci, 0.0
+    if near := window.n_near:
+        rate *= IN_REGIONS * window.n_loci / near + 1 - IN_REGIONS
+        choice = float(np.log(near / window.n_loci))
+    shifts = numbers.shift * list_shifts(diagonals)
+    likelihood, steps = sum_paths(emission, shifts, rate, numbers)
+    return Copies(sources, emission, likelihood + choice, steps)
+
+
 def recall_window(
     text: MemoryText, window: SeenWindow, diagonals: tuple[Places, Places], numbers: MemoryNumbers
 ) -> tuple[Floats, Floats]:
@@ -160,10 +191,7 @@ def recall_window(
     w0, copy = np.ones(length), np.zeros((length, 4))
     if not n or not window.n_loci:
         return w0, copy
-    sources = read_sources(text, length, diagonals, window.without)
-    shifts = numbers.shift * list_shifts(diagonals)
-    rate = numbers.start * np.array(numbers.share)[:, None] / window.n_loci
-    likelihood, steps = sum_paths(emit(window, sources, numbers), shifts, rate, numbers)
+    sources, _, likelihood, steps = sum_copies(text, window, diagonals, numbers)
     any_ = find_chance(likelihood, numbers.copies)
     for i, step in zip(reversed(range(length)), steps, strict=True):
         w0[i] = step.background / step.total

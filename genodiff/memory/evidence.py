@@ -12,10 +12,9 @@ the same on both strands, because the chain counts both. At a hidden place it is
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.kernels.library import is_loaded
-from genodiff.memory.tables import count_words as count_in_c
+from genodiff.memory.tables import count_kmers
 from genodiff.memory.text import NONE, Codes, MemoryText, turn_codes
-from genodiff.words import pack_words, turn_words
+from genodiff.words import turn_words
 
 ORDER = 4
 _CHUNK = 1 << 20
@@ -42,12 +41,7 @@ def count_words(codes: Codes | MemoryText, order: int) -> Floats:
     k = order + 1
     forward = np.zeros(4**k, np.int64)
     for first in range(0, max(len(codes) - k + 1, 0), _CHUNK):
-        piece = codes[first : first + _CHUNK + k - 1]
-        if is_loaded():
-            forward += count_in_c(piece, k)
-            continue
-        words, whole = pack_words(piece, k)
-        forward += np.bincount(words[whole], minlength=4**k)
+        forward += count_kmers(codes[first : first + _CHUNK + k - 1], k)
     return (forward + turn_words(forward)).reshape(-1, 4).astype(np.float64)
 
 

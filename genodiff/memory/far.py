@@ -26,7 +26,6 @@ This file is the definition, in NumPy; `native/far.h` has it in C.
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ from genodiff.memory.copying import Places, SeenWindow
 from genodiff.memory.evidence import Floats
 from genodiff.memory.fast import stack_places, stack_windows
 from genodiff.memory.search import LONGEST, find_informative, find_least, list_groups
-from genodiff.memory.text import NONE, PAD, Codes, MemoryText, turn_codes
+from genodiff.memory.text import NONE, PAD, Codes, MemoryText
 
 STRETCH, BIN, WIDTH = 1024, 128, 768
 REGIONS, ACCEPTED = 8, 4
@@ -55,23 +54,20 @@ Scores = NDArray[np.int32]
 Found = list[tuple[Places, Places]]
 
 
-@cache
-def list_least_votes() -> NDArray[np.int64]:
-    """(64,): the least agreements of a group of so many places for a vote."""
-    return np.array([find_least(n, BY_CHANCE) for n in range(64)], np.int64)
+LEAST_VOTES = np.array([find_least(n, BY_CHANCE) for n in range(64)], np.int64)
+"""(64,): the least agreements of a group of so many places for a vote."""
 
 
 def count_votes(text: MemoryText, codes: Codes, tells: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """The groups of a stretch that vote for each bin, a bit each."""
     votes = np.zeros((text.size + STRETCH) // BIN + 2, np.uint64)
-    least = list_least_votes()
     for first in range(1 - len(codes), text.size, _CHUNK):
         d = np.arange(first, min(first + _CHUNK, text.size), dtype=np.int64)
         for bit, group in enumerate(list_groups(tells)):
             hits = np.zeros(len(d), np.int64)
             for i in group.tolist():
                 hits += text.codes[d + i + PAD] == codes[i]
-            bins = (d[hits >= least[len(group)]] + STRETCH) // BIN
+            bins = (d[hits >= LEAST_VOTES[len(group)]] + STRETCH) // BIN
             votes[np.unique(bins)] |= np.uint64(1 << bit)
     return votes
 
@@ -79,10 +75,9 @@ def count_votes(text: MemoryText, codes: Codes, tells: NDArray[np.bool_]) -> NDA
 def count_found(text: MemoryText, diagonals: Places) -> NDArray[np.uint64]:
     """As `count_votes`, of diagonals that the ordinary search has found."""
     votes = np.zeros((text.size + STRETCH) // BIN + 2, np.uint64)
-    for bit, d in enumerate(diagonals.tolist()):
-        if not -STRETCH < d < text.size:
-            continue
-        votes[(d + STRETCH) // BIN] |= np.uint64(1 << (bit & 63))
+    bits = np.uint64(1) << np.arange(len(diagonals), dtype=np.uint64) % np.uint64(64)
+    there = (diagonals > -STRETCH) & (diagonals < text.size)
+    np.bitwise_or.at(votes, (diagonals[there] + STRETCH) // BIN, bits[there])
     return votes
 
 
@@ -146,12 +141,11 @@ def find_far(
     text: MemoryText, window: SeenWindow, found: tuple[Places, Places] | None = None
 ) -> tuple[tuple[Places, Places], int]:
     """The diagonals of each strand, ascending, and how many regions they are in."""
-    turned = window._replace(codes=turn_codes(window.codes), evidence=window.evidence[::-1])
     kept: list[list[Places]] = [[np.zeros(0, np.int64)], [np.zeros(0, np.int64)]]
     choice, n = 8 * math.log(max(window.n_loci / WIDTH, 1)), 0
     for begin in range(0, len(window.codes), STRETCH):
         here, tried = slice(begin, begin + STRETCH), []
-        for strand, one in enumerate((window, turned)):
+        for strand, one in enumerate((window, window.turn())):
             if found is None:
                 votes = count_votes(text, one.codes[here], find_informative(one)[here])
             else:
@@ -210,7 +204,7 @@ def _find_in_c(
         "told": np.stack([weigh_evidence(w.codes, w.evidence) for w in windows]),
         "found": given,
         "found_counts": counts,
-        "least_hits": list_least_votes(),
+        "least_hits": LEAST_VOTES,
         "pays": np.array(PAYS, np.int64),
         **out,
     }

@@ -5,18 +5,21 @@ takes a window.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.kernels.library import call, is_loaded
 from genodiff.memory.copying import Places, SeenWindow
-from genodiff.memory.evidence import Chain, Floats
+from genodiff.memory.evidence import Floats
 from genodiff.memory.numbers import MemoryNumbers
-from genodiff.memory.search import Effort, count_sparse, list_least_hits
-from genodiff.memory.tables import KmerTable, SampledTable
+from genodiff.memory.search import count_sparse, list_least_hits
+from genodiff.memory.tables import SampledTable
 from genodiff.memory.text import NONE, Codes, MemoryText
+
+if TYPE_CHECKING:
+    from genodiff.memory.memory import Memory
 
 CLASSES = 4
 """The most classes of divergence that a recall in C takes."""
@@ -28,19 +31,10 @@ MOST_NEIGHBOURS = 192
 Array = NDArray[Any]
 
 
-class Asked(NamedTuple):
-    """What a recall depends on, beside the windows."""
-
-    text: MemoryText
-    table: KmerTable | SampledTable | None
-    chain: Chain
-    numbers: MemoryNumbers
-    effort: Effort
-
-
-def can_recall(chain: Chain, numbers: MemoryNumbers) -> bool:
-    """Whether the library is here and takes this chain and these classes."""
-    return is_loaded() and chain.order >= 1 and len(numbers.divergence) <= CLASSES
+def can_recall(memory: "Memory") -> bool:
+    """Whether the library is here and takes the chain and the classes of a memory."""
+    classes = len(memory.numbers.divergence)
+    return is_loaded() and memory.chain.order >= 1 and classes <= CLASSES
 
 
 class RecalledInC(NamedTuple):
@@ -53,17 +47,17 @@ class RecalledInC(NamedTuple):
 
 
 def recall_in_c(
-    asked: Asked,
+    memory: "Memory",
     windows: Codes,
     without: Sequence[tuple[int, int]],
-    loci: Sequence[int],
     *,
     find: bool = False,
 ) -> RecalledInC:
     """What the memory says of windows. With `find`, it is searched only: background and copy are
     not worked out. Raises `MemoryError`.
     """
-    text, table, chain, numbers, effort = asked
+    text, table, chain = memory.text, memory.table, memory.chain
+    numbers, effort = memory.numbers, memory.effort
     if not windows.size:
         shape = windows.shape
         nothing = [(np.zeros(0, np.int64), np.zeros(0, np.int64)) for _ in windows]
@@ -76,7 +70,7 @@ def recall_in_c(
         **({"least_hits": list_least_hits(text.size)} if is_sampled else {}),
         "codes": np.minimum(windows, NONE).astype(np.uint8),
         "without": np.array(without, np.int64),
-        "loci": np.array(loci, np.int64),
+        "loci": np.array([text.count_loci(a, b) for a, b in without], np.int64),
         "next": chain.next,
         "first": chain.first,
         "divergence": np.array([*numbers.divergence, *[0.5] * unused]),
@@ -134,7 +128,7 @@ def align_in_c(
     """Return over (B, L, E, 4), empty unless `over`, and ln of the likelihoods (B,) of windows of
     one length, with the diagonals that a search found. With `alike` (E,), in place of over its sums
     over all classes and over those that are alike (2, B, L, 4); with `places` those (B, L) that
-    `alignment.place_windows` tells. Raises `MemoryError`.
+    `alignment.place_window` tells. Raises `MemoryError`.
     """
     classes = len(numbers.share)
     diagonals, counts = stack_places(found)

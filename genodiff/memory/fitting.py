@@ -7,7 +7,8 @@ test split is read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ ROUNDS = ((4.0, 0.25), (1.6, 0.625), (1.25, 0.8))
 _LEAST_CHANCE = 1e-12
 _LEAST_GAIN = 1e-6
 _LOOSER = 6.0
+
+
+Numbers = TypeVar("Numbers", bound=MemoryNumbers)
 
 
 class FittedNumbers(NamedTuple):
@@ -87,16 +91,29 @@ def fit_numbers(
             if tell is not None:
                 where = f"round {turn} of {len(rounds)}, number {done + 1} of {len(changes)}"
                 tell(f"{least:.4f} bits per base · {where}: {_name(change)}")
-            for factor in factors:
-                improved = False
-                while (tried := _change(best, change, factor)) is not None:
-                    value = cost(tried)
-                    if value >= least - _LEAST_GAIN:
-                        break
-                    best, least, improved = tried, value, True
-                if improved:
-                    break
+            scale = partial(_change, change)
+            best, least = descend(best, least, factors, scale, cost, _LEAST_GAIN)
     return FittedNumbers(best, total, before, least)
+
+
+def descend(
+    best: Numbers, least: float, factors: Sequence[float],
+    change: Callable[[Numbers, float], Numbers | None], cost: Callable[[Numbers], float],
+    gain: float = 0.0,
+) -> tuple[Numbers, float]:  # fmt: skip
+    """Change numbers by one of `factors` for as long as the `cost` falls by more than `gain` from
+    `least`; None: they cannot be changed so.
+    """
+    for factor in factors:
+        improved = False
+        while (tried := change(best, factor)) is not None:
+            value = cost(tried)
+            if value >= least - gain:
+                break
+            best, least, improved = tried, value, True
+        if improved:
+            break
+    return best, least
 
 
 def _list_changes(classes: int) -> Iterator[tuple[str, int]]:
@@ -110,7 +127,7 @@ def _name(change: tuple[str, int]) -> str:
     return f"{name} of class {place + 1}" if name in ("divergence", "share") else name
 
 
-def _change(numbers: MemoryNumbers, change: tuple[str, int], factor: float) -> MemoryNumbers | None:
+def _change(change: tuple[str, int], numbers: MemoryNumbers, factor: float) -> MemoryNumbers | None:
     """`numbers` with one of them multiplied, or None where that is out of range."""
     name, place = change
     value = getattr(numbers, name)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.memory.columns import Pass, run_chain
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes
 
@@ -120,31 +121,9 @@ def read_contexts(codes: Codes) -> NDArray[np.int64]:
     return out
 
 
-class FramePass(NamedTuple):
-    """`told` (B, L, K): what all other positions say of each state; `scale` (B, L): the
-    likelihood of each position.
-    """
-
-    told: Floats
-    scale: Floats
-
-
-def run_frames(emission: Floats) -> FramePass:
+def run_frames(emission: Floats) -> Pass:
     """Forward-backward over the states; `emission` (B, L, K)."""
-    batch, length, k = emission.shape
-    forward, behind = np.empty_like(emission), np.empty_like(emission)
-    scale = np.empty((batch, length))
-    now, after = np.broadcast_to(STEADY, (batch, k)), np.ones((batch, k))
-    for i in range(length):
-        forward[:, i] = now
-        seen = now * emission[:, i]
-        scale[:, i] = seen.sum(1)
-        now = _step(seen / scale[:, i, None], STEPS)
-    for i in reversed(range(length)):
-        behind[:, i] = after
-        after = _step(after * emission[:, i] / scale[:, i, None], STEPS.T)
-    told = forward * behind
-    return FramePass(told / told.sum(-1, keepdims=True), scale)
+    return run_chain(emission, STEADY, STEPS, _step)
 
 
 def _step(of: Floats, steps: Floats) -> Floats:

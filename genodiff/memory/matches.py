@@ -1,6 +1,6 @@
 """The longest stretch of a sequence that the training genome holds base for base."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,15 @@ from genodiff.words import pack_words
 
 
 class TrainMatch(NamedTuple):
-    """`length` bases from place `at` of a sequence stand at `start` of `contig`, on `strand`."""
+    """`length` bases from place `at` of a sequence stand at `start` of `contig`, on `strand`;
+    positions are 0-based.
+    """
 
     length: int
     at: int
     contig: str
     start: int
     strand: str
-
-    def describe(self) -> dict[str, Any]:
-        """As JSON has it; positions are 0-based."""
-        return self._asdict()
 
 
 def find_longest_match(

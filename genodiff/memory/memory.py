@@ -29,7 +29,7 @@ from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.memory.copying import Places, SeenWindow, list_all_diagonals, recall_window
 from genodiff.memory.evidence import ORDER, Chain, Floats, count_words, measure_evidence
-from genodiff.memory.fast import Asked, RecalledInC, can_recall, recall_in_c
+from genodiff.memory.fast import can_recall, recall_in_c
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort, find_diagonals
 from genodiff.memory.tables import (
@@ -45,7 +45,6 @@ from genodiff.memory.text import (
     MemoryText,
     TextStretch,
     join_stretches,
-    turn_codes,
 )
 
 NOWHERE = (0, 0)
@@ -135,7 +134,7 @@ class Memory:
 
     def _see(self, windows: Codes, evidence: Floats, left_out: Intervals) -> list[SeenWindow]:
         return [
-            SeenWindow(codes, known, (a, b), self._count_loci(a, b))
+            SeenWindow(codes, known, (a, b), self.text.count_loci(a, b))
             for codes, known, (a, b) in zip(windows, evidence, left_out, strict=True)
         ]
 
@@ -149,21 +148,18 @@ class Memory:
         self, windows: Codes, without: Intervals | None = None
     ) -> tuple[list[SeenWindow], list[tuple[Places, Places]]]:
         """`prepare` and `find_all` at once, without what is recalled."""
-        if not can_recall(self.chain, self.numbers):
+        if not can_recall(self):
             prepared = self.prepare(windows, without)
             return prepared, [self.find(window) for window in prepared]
         left_out = self._check(windows, without)
-        said = self._recall_in_c(windows, left_out, find=True)
+        said = recall_in_c(self, windows, left_out, find=True)
         return self._see(windows, said.evidence, left_out), said.diagonals
 
     def find(self, window: SeenWindow) -> tuple[Places, Places]:
         """The diagonals that a window may copy, of each strand."""
-        turned = window._replace(
-            codes=turn_codes(window.codes), evidence=np.ascontiguousarray(window.evidence[::-1])
-        )
         first, second = (
             find_diagonals(self.text, self.table, one, self.numbers, self.effort)
-            for one in (window, turned)
+            for one in (window, window.turn())
         )
         return first, second
 
@@ -174,39 +170,20 @@ class Memory:
 
         With `every`, all diagonals of both strands are summed over: the truth, for small texts.
         """
-        if every:
-            prepared = self.prepare(windows, without)
-            all_ = list_all_diagonals(self.text, windows.shape[1])
-            return self._sum_paths(prepared, [all_] * len(prepared))
-        if not can_recall(self.chain, self.numbers):
-            return self.recall_slowly(windows, without)
-        said = self._recall_in_c(windows, self._check(windows, without))
+        if every or not can_recall(self):
+            return self.recall_slowly(windows, without, every=every)
+        said = recall_in_c(self, windows, self._check(windows, without))
         return Recalled(said.background, said.copy)
 
-    def recall_slowly(self, windows: Codes, without: Intervals | None = None) -> Recalled:
-        """As `recall`, in NumPy: the definition, and what runs without a C library."""
-        prepared = self.prepare(windows, without)
-        return self._sum_paths(prepared, [self.find(window) for window in prepared])
-
-    def _recall_in_c(
-        self, windows: Codes, left_out: Intervals, *, find: bool = False
-    ) -> RecalledInC:
-        loci = [self._count_loci(a, b) for a, b in left_out]
-        asked = Asked(self.text, self.table, self.chain, self.numbers, self.effort)
-        return recall_in_c(asked, windows, left_out, loci, find=find)
-
-    def _sum_paths(
-        self, prepared: Sequence[SeenWindow], found: Sequence[tuple[Places, Places]]
+    def recall_slowly(
+        self, windows: Codes, without: Intervals | None = None, *, every: bool = False
     ) -> Recalled:
-        parts = [
-            recall_window(self.text, window, diagonals, self.numbers)
-            for window, diagonals in zip(prepared, found, strict=True)
-        ]
-        length = len(prepared[0].codes) if prepared else 0
-        background, copy = np.ones((len(parts), length)), np.zeros((len(parts), length, 4))
-        for i, (w0, copied) in enumerate(parts):
-            background[i], copy[i] = w0, copied
-        return Recalled(background, copy)
+        """As `recall`, in NumPy: the definition, and what runs without a C library."""
+        out = Recalled(np.ones(windows.shape), np.zeros((*windows.shape, 4)))
+        for i, one in enumerate(self.prepare(windows, without) if len(windows) else ()):
+            pair = list_all_diagonals(self.text, len(one.codes)) if every else self.find(one)
+            out.background[i], out.copy[i] = recall_window(self.text, one, pair, self.numbers)
+        return out
 
     def _check(self, windows: Codes, without: Intervals | None) -> Intervals:
         if windows.shape[1] > MOST_WINDOW:
@@ -215,16 +192,14 @@ class Memory:
             raise ValueError(f"{len(without)} intervals for {len(windows)} windows")
         return without or [NOWHERE] * len(windows)
 
-    def _count_loci(self, start: int, end: int) -> int:
-        return 2 * (self.text.n_bases - self.text.count_bases(start, end))
-
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-FILES = ("planes", "start", "at", "counts")
-SAMPLED_FILES = ("planes", "ends", "jumps", "at", "counts")
-TEXT_FILES = ("planes", "counts")
-"""Of a genome that has an alignment, and so no table."""
+FILES = (
+    {"planes", "start", "at", "counts"}, {"planes", "ends", "jumps", "at", "counts"},
+    {"planes", "counts"},
+)  # fmt: skip
+"""With a table of every place, with a sampled one, and of a genome that has an alignment."""
 _AGAIN = "remove the folder; it is built again from the training genome"
 
 
@@ -283,9 +258,10 @@ def open_memory(
     folder = Path(folder)
     manifest = read_manifest(folder)
     if made_from is not None and manifest["made_from"] != made_from:
+        both = manifest["made_from"], made_from
+        there, wanted = (sha256_json(one, compact=True)[:12] for one in both)
         raise DataError(
-            f"is the memory of other data: it was made from {_shorten(manifest['made_from'])}, "
-            f"not from {_shorten(made_from)}",
+            f"is the memory of other data: it was made from {there}, not from {wanted}",
             file=folder,
             fix="use the memory of the model's own training genome",
         )
@@ -327,22 +303,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a memory. Raises `DataError` where it does not fit the files beside it."""
     try:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        names = tuple(manifest["files"])
-        sizes = {name: (folder / f"{name}.npy").stat().st_size for name in names}
+        sizes = {one: (folder / f"{one}.npy").stat().st_size for one in manifest["files"]}
         if (
             manifest["format"] == FORMAT
-            and {*names} in ({*FILES}, {*SAMPLED_FILES}, {*TEXT_FILES})
-            and all(manifest["files"][name]["bytes"] == sizes[name] for name in names)
+            and {*sizes} in FILES
+            and all(manifest["files"][name]["bytes"] == n for name, n in sizes.items())
         ):
             manifest["made_from"], manifest["stretches"], manifest["size"], manifest["k"]
             return manifest
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise DataError("is not a whole memory", file=folder, fix=_AGAIN)
-
-
-def _shorten(made_from: Any) -> str:
-    return sha256_json(made_from, compact=True)[:12]
 
 
 def identify_memory(told: dict[str, Any]) -> dict[str, Any]:

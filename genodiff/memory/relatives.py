@@ -11,15 +11,16 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from genodiff.memory.alignment import sum_classes
+from genodiff.memory.alignment import align_windows
 from genodiff.memory.columns import ColumnNumbers, combine
-from genodiff.memory.copying import SeenWindow
+from genodiff.memory.copying import Places, SeenWindow, read_sources
 from genodiff.memory.evidence import Chain, Floats
 from genodiff.memory.far import Found, search_far
-from genodiff.memory.memory import Intervals, Memory
+from genodiff.memory.memory import NOWHERE, Intervals, Memory
 from genodiff.memory.numbers import RELATIVE_SEARCH, SPARSE, RelativeNumbers
 from genodiff.memory.search import LONGEST, Effort
 from genodiff.memory.text import NONE, Codes
+from genodiff.memory.votes import sum_around
 
 UNLIKE = 0.6
 """The share of differences above which a class of divergence says nothing of homology."""
@@ -87,7 +88,7 @@ class Relatives(NamedTuple):
                 at = np.flatnonzero(of)
                 if len(at):
                     some = [prepared[i] for i in at], [found[i] for i in at]
-                    over[g, at], homologous[g, at] = sum_classes(text, *some, numbers, alike)
+                    over[g, at], homologous[g, at] = align_windows(text, *some, numbers, alike)[0]
         return over, homologous
 
     def weigh(self, windows: Codes, prior: Floats, without: Sequence[Loci] | None = None) -> Floats:
@@ -108,3 +109,65 @@ class Relatives(NamedTuple):
         silent = ~over.any((0, 3))
         factors[silent] = 1.0
         return factors
+
+
+STRAIN = 0.98
+"""A genome is of the same species if most windows match it in more than this share of bases."""
+LEAST_FLANK = 0.6
+FLANK = 32
+
+
+class Identities(NamedTuple):
+    """For each window (B,), the share of its bases that are homologous, and the share that are
+    homologous and match; both of all its bases but N.
+    """
+
+    homologous: Floats
+    agrees: Floats
+
+    @property
+    def share_same(self) -> float:
+        """The share of windows in which more than `STRAIN` of the bases match."""
+        return float((self.agrees > STRAIN).mean()) if len(self.agrees) else 0.0
+
+    @property
+    def mean(self) -> float:
+        """The identity over all homologous bases."""
+        total = self.homologous.sum()
+        return float(self.agrees.sum() / total) if total else 0.0
+
+    @property
+    def is_strain(self) -> bool:
+        """Whether the genome is of the same species: most windows are nearly identical."""
+        return self.share_same > 0.5
+
+
+def measure_identities(memory: Memory, windows: Codes) -> Identities:
+    """Measure the identity of windows (B, L) of codes with the genome of a memory, which
+    distinguishes strains from other species.
+
+    The best diagonal at a position is the one with the most matches among the `FLANK` bases on
+    either side. Where it matches more than `LEAST_FLANK` of them, the position is homologous.
+    Identity is the share of homologous bases that this diagonal matches.
+    """
+    found = memory.find_all(windows)
+    rows = [
+        _measure_one(memory, codes, diagonals)
+        for codes, diagonals in zip(windows, found, strict=True)
+    ]
+    table = np.array(rows, np.float64).reshape(-1, 2)
+    return Identities(table[:, 0], table[:, 1])
+
+
+def _measure_one(
+    memory: Memory, codes: Codes, diagonals: tuple[Places, Places]
+) -> tuple[float, float]:
+    known = codes < NONE
+    if not any(map(len, diagonals)) or not known.any():
+        return 0.0, 0.0
+    sources = read_sources(memory.text, len(codes), diagonals, NOWHERE)
+    agrees = ((sources == codes[:, None]) & known[:, None]).T
+    around, n = sum_around(agrees, FLANK), sum_around(known[None], FLANK)[0]
+    best, at = around.argmax(0), np.arange(len(codes))
+    near = (around[best, at] > LEAST_FLANK * np.maximum(n, 1))[known]
+    return float(near.mean()), float((agrees[best, at][known] * near).mean())

@@ -14,7 +14,7 @@ import numpy as np
 
 from genodiff.errors import DataError
 from genodiff.memory.alignment import ROUNDS, choose_sparse_start, fit_relative
-from genodiff.memory.columns import ColumnNumbers, improve_observed, observe, start_numbers
+from genodiff.memory.columns import ColumnNumbers, improve, observe, start_numbers
 from genodiff.memory.evidence import Chain, Floats, count_words, measure_evidence
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import SPARSE, Background, RelativeNumbers
@@ -107,9 +107,9 @@ def _fit_from(
     genome: RelativeGenome, windows: Codes, rounds: int, tell: Callable[[float], None] | None
 ) -> RelativeGenome:
     text, numbers = genome.memory.text, genome.numbers
-    fitted = fit_relative(text, *genome.search(windows), numbers, rounds=rounds, tell=tell)
+    numbers = fit_relative(text, *genome.search(windows), numbers, rounds=rounds, tell=tell)
     searched = genome.search(hide_bases(windows[::2], SPARSE))
-    numbers = choose_sparse_start(text, *searched, windows[::2], fitted.numbers)
+    numbers = choose_sparse_start(text, *searched, windows[::2], numbers)
     return genome._replace(numbers=numbers)
 
 
@@ -155,7 +155,7 @@ def fit_columns(over: Floats, windows: Codes, *, rounds: int = COLUMN_ROUNDS) ->
     prior, last = np.broadcast_to(share_bases(gc), (*windows.shape, 4)), -np.inf
     seen = observe(over, windows, prior, numbers)
     for _ in range(rounds):
-        numbers, value = improve_observed(seen, numbers)
+        numbers, value = improve(seen, numbers)
         if value - last < _LEAST_GAIN:
             break
         last = value

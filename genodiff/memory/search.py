@@ -228,17 +228,14 @@ def _score_lanes(
     return best
 
 
-def order_seeds(tells: NDArray[np.bool_], k: int, wild: int) -> tuple[Places, Places]:
-    """The first places of the words to look up, in their order, and how many places of each tell
-    something.
-    """
+def order_seeds(tells: NDArray[np.bool_], k: int, wild: int) -> Places:
+    """The first places of the words to look up, in their order."""
     n = max(len(tells) - k + 1, 0)
     before = np.concatenate(([0], np.cumsum(tells)))
     seen = (before[k:] - before[:n]) if n else np.zeros(0, np.int64)
     spread = ((np.arange(n, dtype=np.uint64) * np.uint64(2654435761)) & np.uint64(0xFFFFFFFF)) >> 8
     chosen = np.flatnonzero((seen >= LEAST_SEEN) & (k - seen <= wild))
-    place = np.lexsort((chosen, spread[chosen].astype(np.int64) & 0xFFFF, -seen[chosen]))
-    return chosen[place], seen[chosen[place]]
+    return chosen[np.lexsort((chosen, spread[chosen].astype(np.int64) & 0xFFFF, -seen[chosen]))]
 
 
 def seek(
@@ -252,7 +249,7 @@ def seek(
     assert effort.scored is not None
     budget = effort.scored * (choose_lane(int(tells.sum()), len(tells)) // LANE)
     left, found, k = VERIFY * budget, set[int](), table.k
-    for place in order_seeds(tells, k, effort.wild)[0].tolist():
+    for place in order_seeds(tells, k, effort.wild).tolist():
         told = tells[place : place + k]
         base = int((np.where(told, codes[place : place + k], 0) * 4 ** np.arange(k)[::-1]).sum())
         open_places = 2 * (k - 1 - np.flatnonzero(~told))

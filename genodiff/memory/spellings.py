@@ -20,10 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genodiff.memory.alignment import align_window, choose_diagonals
+from genodiff.memory.alignment import align_windows, explain_window
 from genodiff.memory.copying import Places, SeenWindow
 from genodiff.memory.evidence import Floats
-from genodiff.memory.fast import align_in_c, can_align
 from genodiff.memory.frames import CODON, SLIP
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import RelativeNumbers
@@ -103,13 +102,6 @@ def sum_alignments(
     """
     length = len(window.codes)
     first, second = (d[(d > -length) & (d < memory.text.size)] for d in diagonals)
-    if can_align(numbers):
-        given = memory.text, [window], [(first, second)], numbers
-        laid, logs = align_in_c(*given, over=over)
-        here, z = laid[0].sum(1) if over else np.zeros((length, 4)), float(logs[0])
-    else:
-        chosen = choose_diagonals(memory.text, window, (first, second), numbers)
-        aligned = align_window(memory.text, window, chosen, numbers)
-        here, z = aligned.over.sum(1), aligned.likelihood
-    copied = np.logaddexp(np.log(numbers.copies) + z, np.log1p(-numbers.copies))
-    return float(copied + np.log(window.evidence).sum()), here
+    laid, logs = align_windows(memory.text, [window], [(first, second)], numbers, over=over)
+    here = laid[0].sum(1) if over else np.zeros((length, 4))
+    return float(explain_window(logs[0], numbers) + np.log(window.evidence).sum()), here

@@ -57,8 +57,11 @@ class KmerTable(NamedTuple):
         return len(self.start) == 4**self.k + 1 and len(self.at) == int(self.start[-1])
 
 
-def count_words(codes: NDArray[np.uint8], k: int) -> NDArray[np.uint32]:
+def count_kmers(codes: NDArray[np.uint8], k: int) -> NDArray[np.integer]:
     """(4^k,): how often each word of k bases stands in `codes`, 0..3, anything else 4."""
+    if not is_loaded():
+        words, whole = pack_words(codes, k)
+        return np.bincount(words[whole], minlength=4**k)
     start = np.zeros(4**k + 1, np.uint32)
     tensors = {"codes": codes, "start": start}
     call("kmers", tensors, backward=False, n=len(codes), k=k, pieces=1)

@@ -93,6 +93,10 @@ class MemoryText:
         after = int(edge[1, (end - 1 + PAD) % 8 + 1 :].sum())
         return total - before - after
 
+    def count_loci(self, start: int, end: int) -> int:
+        """How many bases there are on both strands, but those from `start` to `end`."""
+        return 2 * (self.n_bases - self.count_bases(start, end))
+
     def find_interval(self, contig: str, start: int, end: int) -> tuple[int, int]:
         """The places of the text that hold bases of `contig` from `start` to `end`.
 

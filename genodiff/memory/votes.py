@@ -23,6 +23,8 @@ places of a genome from one another, where votes tell the bases of a place
 (benchmarks/relatives/FINDINGS.md).
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,14 +91,15 @@ def measure_change(over: Floats, codes: Codes) -> Floats:
     own = np.where(known, codes, 0)[..., None].astype(np.int64)
     all_ = votes.sum(-1) * known
     differ = all_ - np.take_along_axis(votes, own, -1)[..., 0] * known
-    return np.asarray((_sum_around(differ) + _CHANGES) / (_sum_around(all_) + _PLACES))
+    changes, places = sum_around(differ, AROUND), sum_around(all_, AROUND)
+    return np.asarray((changes + _CHANGES) / (places + _PLACES))
 
 
-def _sum_around(values: Floats) -> Floats:
-    """The sums over `AROUND` places on either side, without the place itself."""
+def sum_around(values: NDArray[Any], reach: int) -> Floats:
+    """(B, L): the sums over `reach` places on either side, without the place itself."""
     total = np.concatenate([np.zeros((len(values), 1)), values.cumsum(1)], 1)
     at = np.arange(values.shape[1])
-    first, last = np.maximum(at - AROUND, 0), np.minimum(at + AROUND + 1, len(at))
+    first, last = np.maximum(at - reach, 0), np.minimum(at + reach + 1, len(at))
     return np.asarray(total[:, last] - total[:, first] - values)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from genodiff.alphabet import ID_CODES
 from genodiff.backbones.backbone import Backbone
 from genodiff.errors import UsageError
-from genodiff.memory.relating import relating
+from genodiff.memory.remembering import relating
 from genodiff.memory.text import MOST_WINDOW
 from genodiff.memory.tree import share_bases
 from genodiff.runs.no_network import EVEN, CompositionSettings

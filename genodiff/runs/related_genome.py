@@ -7,7 +7,7 @@ Which relatives are strains of the genome that is judged: told by their bases.
 
 With the same species among them, the held-out answers are in the reference set. So windows of the
 target are drawn at even distances, searched in each relative, and their identities measured
-(`memory/identity.py`).
+(`memory/relatives.py`).
 Where most windows are nearly identical, the relative is left out, unless strains are asked for.
 A relative with a contig that is the target's, base for base, is refused whatever is asked for.
 How near a relative is to a genome is kept in the cache folder.
@@ -31,10 +31,9 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.progress import ProgressDisplay
 from genodiff.io.target import read_json_object
 from genodiff.memory.columns import ColumnNumbers
-from genodiff.memory.identity import STRAIN, measure_identities
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.profiles import fit_profiles
-from genodiff.memory.relatives import RelativeGenome, Relatives
+from genodiff.memory.relatives import STRAIN, RelativeGenome, Relatives, measure_identities
 from genodiff.memory.relatives_fit import fit_relatives, is_distant, measure_distances
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.votes import ProfileNumbers, VoteNumbers, measure_kappa, weigh_relatives

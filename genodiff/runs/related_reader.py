@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genodiff.memory.ancestry import Ancestry
+from genodiff.memory.column_rates import Ancestry
 from genodiff.memory.evidence import Floats
 from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.relatives import Relatives
@@ -61,7 +61,7 @@ class RelatedReader:
 
     @cached_property
     def ancestry(self) -> Ancestry:
-        """What tells the ancestral base of a site (`memory/ancestry.py`)."""
+        """What tells the ancestral base of a site (`memory/column_rates.py`)."""
         assert self.relatives.columns is not None
         return Ancestry(self.relatives.columns)
 

@@ -22,7 +22,7 @@ import numpy as np
 from genodiff.alphabet import Alphabet
 from genodiff.data.stretches import encode_bases
 from genodiff.io.variants import Allele
-from genodiff.memory.ancestry import Ancestral
+from genodiff.memory.column_rates import Ancestral
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, turn_codes
 from genodiff.memory.tree import share_bases

@@ -56,7 +56,9 @@ def align_both(memory: Memory, length: int) -> tuple[list[Aligned], list[Aligned
         align_window(text, w, choose_diagonals(text, w, d, numbers), numbers)
         for w, d in zip(prepared, found, strict=True)
     ]
-    return slow, align_windows(text, prepared, found, numbers)
+    return slow, [
+        Aligned(*one) for one in zip(*align_windows(text, prepared, found, numbers), strict=True)
+    ]
 
 
 def make_columns(relatives: int, length: int) -> tuple[Floats, Codes, Floats, ColumnNumbers]:

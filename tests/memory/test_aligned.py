@@ -58,15 +58,6 @@ def test_windows_lie_where_they_were_planted():
             assert [one.tolist() for one in places] == ([[a], []] if not strand else [[], [a]])
 
 
-def test_every_base_of_a_diagonal_is_that_of_the_relative():
-    """Over a diagonal, nine bases in ten agree: at the blocks' ends as well."""
-    for window, pair in zip(WINDOWS, ALIGNED.search(WINDOWS)[1], strict=True):
-        for codes, diagonals in zip((window, turn_codes(window)), pair, strict=True):
-            for d in diagonals.tolist():
-                text = RELATIVE.text.read_codes(d, d + LENGTH)
-                assert (text == codes).sum() > 30
-
-
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.85])
 def test_masked_windows_and_windows_with_edits_are_located(share):
     masked = np.stack([hide(x, share, i) for i, x in enumerate(WINDOWS)])
@@ -120,7 +111,7 @@ def test_fast_and_naive_agree():
 @pytest.mark.skipif(not library.is_loaded(), reason="the C library was not built")
 def test_the_chain_in_c_keeps_to_the_diagonals_of_an_alignment(monkeypatch):
     seen, found = ALIGNED.search(WINDOWS)
-    fast = align_windows(ALIGNED.text, seen, found, NUMBERS)
+    fast, _ = align_windows(ALIGNED.text, seen, found, NUMBERS)
     sums = Relatives((RelativeGenome(ALIGNED, NUMBERS),), None).align_homologs(WINDOWS)
     for window, diagonals in zip(seen, found, strict=True):
         chosen = choose_diagonals(ALIGNED.text, window, diagonals, NUMBERS)
@@ -128,9 +119,8 @@ def test_the_chain_in_c_keeps_to_the_diagonals_of_an_alignment(monkeypatch):
             assert set(some.tolist()) <= set(of.tolist())
     monkeypatch.setattr(library, "is_loaded", lambda: False)
     monkeypatch.setattr("genodiff.memory.fast.is_loaded", lambda: False)
-    slow = align_windows(ALIGNED.text, seen, found, NUMBERS)
-    for one, other in zip(fast, slow, strict=True):
-        np.testing.assert_allclose(one.over, other.over, atol=1e-9)
+    slow, _ = align_windows(ALIGNED.text, seen, found, NUMBERS)
+    np.testing.assert_allclose(fast, slow, atol=1e-9)
     naive = Relatives((RelativeGenome(ALIGNED, NUMBERS),), None).align_homologs(WINDOWS)
     for one, other in zip(sums, naive, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)

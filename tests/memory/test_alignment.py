@@ -7,17 +7,20 @@ import pytest
 from made_up_text import draw_bases, hide, mutate
 
 from genodiff.kernels import library
+from genodiff.memory import alignment
 from genodiff.memory.alignment import (
     Aligned,
     align_window,
+    align_windows,
     choose_diagonals,
     place_window,
-    place_windows,
 )
 from genodiff.memory.copying import SeenWindow, list_all_diagonals, recall_window
 from genodiff.memory.fast import align_in_c
 from genodiff.memory.memory import NOWHERE, Memory
-from genodiff.memory.numbers import REACH, MemoryNumbers, RelativeNumbers
+from genodiff.memory.numbers import REACH, RELATIVE_SEARCH, MemoryNumbers, RelativeNumbers
+from genodiff.memory.relatives import RelativeGenome, Relatives
+from genodiff.memory.spellings import compare_spellings, sum_alignments
 from genodiff.memory.text import NONE, join_stretches, turn_codes
 
 NUMBERS = RelativeNumbers(
@@ -175,9 +178,63 @@ def test_in_c_it_is_the_same(numbers):
         np.testing.assert_allclose(over[i], slow.over, atol=1e-9)
         np.testing.assert_allclose(likelihood[i], slow.likelihood, atol=1e-7)
     for alike in (np.ones(len(numbers.share), bool), np.array(numbers.divergence) < 0.1):
-        quick = place_windows(memory.text, windows, found, numbers, alike)
+        quick, _ = align_windows(memory.text, windows, found, numbers, alike, places=True)
         for i, (window, d) in enumerate(zip(windows, found, strict=True)):
             chosen = choose_diagonals(memory.text, window, d, numbers)
             naive = place_window(memory.text, window, chosen, numbers, alike)
             assert quick[i].tolist() == naive.tolist()
         assert (quick[:6:3] >= 0).mean() > 0.5
+
+
+SPELLED = draw_bases(4000, 5)
+
+
+def test_a_spelling_is_the_sum_over_all_alignments(monkeypatch):
+    monkeypatch.setattr(alignment, "can_align", lambda _: False)
+    monkeypatch.setattr(alignment, "choose_diagonals", lambda text, window, every, numbers: every)
+    letters = [0, 1, 2, 3]
+    memory = Memory.build([("c", 0, np.array(letters, np.uint8))], numbers=NUMBERS)
+    for alt in (np.array([2, 1, 3], np.uint8), np.array([2, 3], np.uint8)):
+        (window,) = memory.prepare(alt[None])
+        every = list_all_diagonals(memory.text, len(alt))
+        found, _ = sum_alignments(memory, NUMBERS, window, every, over=False)
+        z = enumerate_states([*letters, NONE], window, NUMBERS)[1]
+        expected = np.log(NUMBERS.copies * z + 1 - NUMBERS.copies) + np.log(window.evidence).sum()
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.fixture(scope="module")
+def relatives():
+    far = mutate(SPELLED, 0.1, 3)
+    genomes = []
+    for text in (np.delete(SPELLED, range(2000, 2003)), far):
+        memory = Memory.build([("c", 0, text)], numbers=RELATIVE_SEARCH)
+        genomes.append(RelativeGenome(memory, RelativeNumbers()))
+    return Relatives(tuple(genomes), None)
+
+
+def test_a_deletion_that_a_genome_has_is_likelier(relatives, monkeypatch):
+    ref = SPELLED[1800:2200]
+    same, other = np.delete(ref, range(200, 203)), np.delete(ref, range(120, 123))
+    seen, new = (compare_spellings(relatives, ref, alt).log_ratio for alt in (same, other))
+    assert seen[0] > 5 > 0 > new[0]
+    assert seen[1] == pytest.approx(new[1], abs=3)
+    monkeypatch.setattr(alignment, "can_align", lambda _: False)  # in NumPy
+    np.testing.assert_allclose(compare_spellings(relatives, ref, same).log_ratio, seen, atol=1e-6)
+    monkeypatch.undo()
+    back = compare_spellings(relatives, same, ref).log_ratio
+    np.testing.assert_allclose(seen, -back, atol=1e-9)
+
+
+def test_what_lies_over_the_reference_is_that_of_its_alignment(relatives):
+    ref = SPELLED[1000:1400]
+    over = compare_spellings(relatives, ref, np.delete(ref, [200])).over
+    expected = relatives.align(ref[None])[:, 0]
+    np.testing.assert_allclose(over, expected, atol=0.02)
+
+
+def test_where_no_genome_lies_the_evidence_is_left(relatives):
+    """The chain of short words alone: a deleted base costs nothing but its own probability."""
+    strange = draw_bases(300, 99)
+    found = compare_spellings(relatives, strange, np.delete(strange, [150])).log_ratio
+    assert (np.abs(found - np.log(4)) < 1).all()

@@ -15,6 +15,7 @@ from genodiff.memory.columns import (
     infer_rates,
     infer_rates_slowly,
     list_states,
+    observe,
     read_columns,
     run_chain,
     start_numbers,
@@ -187,7 +188,7 @@ def test_each_round_of_the_fit_makes_the_windows_likelier():
     prior = np.broadcast_to(PI, (5, 60, 4))
     values = []
     for _ in range(6):
-        numbers, value = improve(over, codes, prior, numbers)
+        numbers, value = improve(observe(over, codes, prior, numbers), numbers)
         values.append(value)
     assert np.all(np.diff(values) > -1e-4)
     assert values[-1] > values[0]
@@ -197,7 +198,9 @@ def test_the_chain_is_in_detailed_balance():
     states = list_states(make_numbers(TREE))
     flow = states.share[:, None] * states.steps
     np.testing.assert_allclose(flow, flow.T, atol=1e-15)
-    np.testing.assert_allclose(run_chain(np.ones((1, 3, 7)), states).told[0, 1], states.share)
+    np.testing.assert_allclose(
+        run_chain(np.ones((1, 3, 7)), states.share, states.steps).told[0, 1], states.share
+    )
 
 
 @pytest.mark.parametrize("length", [1, 2, 40])

@@ -12,9 +12,9 @@ from genodiff.errors import DataError
 from genodiff.memory.alignment import choose_sparse_start
 from genodiff.memory.fitting import measure_bits
 from genodiff.memory.memory import Memory
-from genodiff.memory.relating import relating
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.relatives_fit import fit_relatives, hide_bases, measure_distances
+from genodiff.memory.remembering import relating
 from genodiff.memory.text import NONE, Codes, turn_codes
 
 LENGTH = 240

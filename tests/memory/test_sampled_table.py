@@ -12,10 +12,9 @@ from made_up_text import (
     mutate,
 )
 
-from genodiff.errors import DataError
 from genodiff.memory import search, tables
 from genodiff.memory.evidence import Chain
-from genodiff.memory.memory import SAMPLED_FILES, Memory, open_memory, write_memory
+from genodiff.memory.memory import Memory, open_memory, write_memory
 from genodiff.memory.search import Effort
 from genodiff.memory.tables import (
     STEP,
@@ -101,13 +100,6 @@ def test_it_is_opened_as_it_was_written(memory, tmp_path):
     windows = np.stack([hide(GENOME[a : a + 150], 0.5, a) for a in (505, 2010)])
     for one, other in zip(memory.find_all(windows), found.find_all(windows), strict=True):
         np.testing.assert_array_equal(one[0], other[0])
-    for name in SAMPLED_FILES:
-        path = tmp_path / "memory" / f"{name}.npy"
-        whole = path.read_bytes()
-        path.write_bytes(whole[:-1])
-        with pytest.raises(DataError, match="is not a whole memory"):
-            open_memory(tmp_path / "memory")
-        path.write_bytes(whole)
 
 
 def test_it_is_built_without_the_library(monkeypatch):

@@ -38,16 +38,16 @@ def test_the_farther_a_relative_the_less_it_counts():
     assert second / first == pytest.approx(np.exp(-1))
 
 
-def test_an_unseen_transition_is_likelier_than_a_transversion():
-    found = score_votes(np.array([[5.0, 0, 0, 0]]), np.array([0]), total=5.0, kappa=8.0)[0]
+def test_seen_bases_are_likelier_than_unseen_transitions_and_these_than_transversions():
+    ref = np.array([0])
+    found = score_votes(np.array([[5.0, 0, 0, 0]]), ref, total=5.0, kappa=8.0)[0]
     assert found[2] > found[1] == pytest.approx(found[3])
     assert found[0] == 0
-
-
-def test_what_is_seen_is_likelier_than_what_is_not():
-    votes = np.array([[4.0, 1.0, 0, 0]])
-    found = score_votes(votes, np.array([0]), total=5.0, kappa=1.0)[0]
+    found = score_votes(np.array([[4.0, 1.0, 0, 0]]), ref, total=5.0, kappa=1.0)[0]
     assert found[1] > found[2]
+    found = score_votes(np.zeros((1, 4)), np.array([3]), total=2.0, kappa=4.0)[0]  # the prior
+    assert np.isfinite(found).all()
+    assert found[1] > found[0]
 
 
 def test_change_is_that_of_the_places_around():
@@ -69,12 +69,6 @@ def test_heads_are_plain_votes_and_how_much_changes_around():
     assert slow[2] == pytest.approx(np.log(1.5 / 2.5) + 0.6 * np.log(0.02))
     assert quick[1] == quick[2] == pytest.approx(np.log(0.5 / 3.5) + 0.6 * np.log(0.3))
     assert slow[0] == quick[0] == 0
-
-
-def test_no_votes_leave_the_prior():
-    found = score_votes(np.zeros((1, 4)), np.array([3]), total=2.0, kappa=4.0)[0]
-    assert np.isfinite(found).all()
-    assert found[1] > found[0]
 
 
 def test_kappa_is_counted_where_relatives_are_sure():

@@ -8,8 +8,7 @@ import pytest
 
 from genodiff.data.example import make_example
 from genodiff.io.variants import Allele, VariantRecord
-from genodiff.memory.ancestry import Ancestry
-from genodiff.memory.column_rates import guess_neutral
+from genodiff.memory.column_rates import Ancestry, guess_neutral
 from genodiff.memory.columns import (
     ColumnNumbers,
     exchange_branches,
@@ -165,19 +164,3 @@ def test_ancestral_bases_of_the_example_are_calibrated_and_load_is_by_consequenc
     info = dict(x.partition("=")[::2] for x in line.split("\t")[7].split(";"))
     assert info["GD_ANC"] == info["AA"]
     assert json.loads((tmp_path / "p.vcf.json").read_text())["records"] == 900
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--load", "l.tsv"], "--load without --relatives"),
-        (["--load", "l.tsv", "--relatives", "near.fa", "--shard", "1/2"], "--load counts all"),
-        (["--load", "genome.fa", "--relatives", "near.fa"], "is read"),
-    ],
-)
-def test_what_load_lacks_is_said(example, capsys, monkeypatch, more, said):
-    monkeypatch.chdir(example)
-    words = ["score", "none", "--fasta", "genome.fa", "--variants", "variants.vcf", "-o", "o.vcf"]
-    code, _, err = command(capsys, *words, *more)
-    assert code == 2
-    assert said in err

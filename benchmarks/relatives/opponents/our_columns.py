@@ -78,7 +78,7 @@ def main() -> None:
             if numbers is None:
                 windows = cut_codes(target, 16)
                 given = memory.text, *memory.search(windows), RelativeNumbers()
-                numbers = RelativeNumbers(turns=fit_relative(*given, rounds=3).numbers.turns)
+                numbers = RelativeNumbers(turns=fit_relative(*given, rounds=3).turns)
             over.append(align_contig(memory, target, numbers, True))
         np.savez(
             folder / "chrM.npz", over=np.array(over, np.float16), names=np.array(list(genomes))
