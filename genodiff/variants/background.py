@@ -24,7 +24,8 @@ At most `MOST_DRAWS` draws are looked through. What is rarer than that has no pe
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from dataclasses import astuple
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,46 +59,30 @@ FindGroup = Callable[[Sequence[str]], str | None]
 """The group of a variant, by its strata."""
 
 
-class RareSearch:
-    """Looks for members of several groups at once, the first time that one of them is asked for.
+def find_rare(
+    draws: VariantDraws,
+    find_group: FindGroup,
+    wanted: Mapping[str, int],
+    first: int,
+    tick: Callable[[int, int], None] | None = None,
+) -> dict[str, list[Allele]]:
+    """So many members of each group, in the order of their draws; fewer of one that is too rare.
 
-    `wanted` says how many of each; `first` is the number of the first draw. What is found of one
-    group does not depend on which others are wanted. `tick` is told how many draws were looked at.
+    `first` is the number of the first draw. What is found of one group does not depend on which
+    others are wanted. `tick` is told how many draws were looked at.
     """
-
-    def __init__(
-        self,
-        draws: VariantDraws,
-        find_group: FindGroup,
-        wanted: Mapping[str, int],
-        first: int,
-        tick: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self._draws, self._find_group, self._first = draws, find_group, first
-        self._wanted, self._tick = dict(wanted), tick
-
-    def find(self, group: str) -> list[Allele]:
-        """The members of a group, in the order of their draws; fewer than wanted if it is rare."""
-        return self._found[group]
-
-    @cached_property
-    def _found(self) -> dict[str, list[Allele]]:
-        found: dict[str, list[Allele]] = {group: [] for group in self._wanted}
-        lacking = {group for group, n in self._wanted.items() if n > 0}
-        size, genome = self._draws.size, self._draws.genome
-        for number in range(MOST_DRAWS):
-            if not lacking:
-                break
-            for one in self._draws.draw(self._first + number):
-                group = self._find_group(list_strata(one, size, genome))
-                if group is None or group not in lacking:
-                    continue
+    found: dict[str, list[Allele]] = {group: [] for group in wanted}
+    for number in range(MOST_DRAWS):
+        lacking = {group for group, n in wanted.items() if len(found[group]) < n}
+        if not lacking:
+            break
+        for one in draws.draw(first + number):
+            group = find_group(list_strata(one, draws.size, draws.genome))
+            if group in lacking and len(found[group]) < wanted[group]:
                 found[group].append(one)
-                if len(found[group]) == self._wanted[group]:
-                    lacking.remove(group)
-            if self._tick is not None and not number % 512:
-                self._tick(number, MOST_DRAWS)
-        return found
+        if tick is not None and not number % 512:
+            tick(number, MOST_DRAWS)
+    return found
 
 
 PART = 1000
@@ -106,6 +91,8 @@ _log = logging.getLogger("genodiff")
 
 Row = list[Any]
 """Number of the draw, contig, start, REF, ALT, score in nats."""
+Key = Mapping[str, object]
+Drawn = Callable[[], Iterable[tuple[int, Allele]]]
 Tick = Callable[[str, int, int], None]
 """Told the class, how many of its variants are drawn and scored, and how many there will be."""
 
@@ -210,59 +197,17 @@ def draw_background(
 
     Raises `MachineError` where the cache cannot be written.
     """
+
+    def read(size: SizeClass, key: Key, n: int, drawn: Drawn) -> list[Row]:
+        return _open_part(key, partial(_score_rows, drawn(), score))
+
     found: dict[SizeClass, list[RandomScore]] = {}
     more: dict[SizeClass, dict[str, list[float]]] = {}
-    for size in kinds:
-        draws, total = VariantDraws(genome, size, request.seed), request.count(size)
-        given, scored = _name_class(genome_hash, size, request)
-        held: list[RandomScore] = []
-        for numbers, key in _list_parts(scored, total):
-            drawn = ((number, one) for number in numbers for one in draws.draw(number))
-            rows = _open_part(key, partial(_score_rows, drawn, score))
-            for number, chrom, start, ref, alt, value in rows:
-                allele = Allele(chrom, start, ref, alt)
-                strata = list_strata(allele, size, genome)
-                held.append(RandomScore(number, strata, scale_score(allele, size, value)))
-            if tick is not None:
-                tick(size.name, numbers.stop, total)
-        if len(held) < total:
+    for size, held, rare in _walk(genome, genome_hash, kinds, request, read, tick):
+        found[size], more[size] = held, rare
+        if len(held) < (total := request.count(size)):
             _log.warning("background: %s of %s have %s", size.name, f"{total:,}", f"{len(held):,}")
-        found[size] = held
-        least = request.least(size)
-        asked = {"places": total, "least": least}
-        more[size] = _add_rare(
-            draws, ScoreRanks(held, least), kinds[size], {**given, **asked}, {**scored, **asked},
-            score, tick,
-        )  # fmt: skip
     return Background(genome, found, request, more)
-
-
-def _add_rare(
-    draws: VariantDraws,
-    ranks: ScoreRanks,
-    strata: Iterable[Sequence[str]],
-    given: Mapping[str, Any],
-    scored: Mapping[str, Any],
-    score: Score,
-    tick: Tick | None,
-) -> dict[str, list[float]]:
-    """Scores of further random variants, for each group of `strata` that has too few."""
-    size = draws.size
-    wanted = _list_wanted(ranks, strata, size, given["least"])
-
-    def look(done: int, total: int) -> None:
-        if tick is not None:
-            tick(f"{size.name}, looking for rare kinds", done, total)
-
-    search = RareSearch(draws, ranks.find_group, wanted, given["places"], look)
-    found = {}
-    for group in wanted:
-        told = _name_rare(group)
-        members = _open_part({**given, **told}, partial(_list_members, search, group))
-        alleles = [Allele(*row) for row in members]
-        rows = _open_part({**scored, **told}, partial(_score_rows, enumerate(alleles), score))
-        found[group] = [scale_score(Allele(*row[1:5]), size, row[5]) for row in rows]
-    return found
 
 
 class BackgroundCost(NamedTuple):
@@ -279,74 +224,84 @@ def count_background(
 
     Of a group that hardly has members fewer are found. With nelbo the windows are the least.
     """
-    rare: dict[str, int] = {}
-    windows: dict[str, int] = {}
-    for size in kinds:
-        draws, each = VariantDraws(genome, size, request.seed), count_windows(size, request.method)
+    cost = BackgroundCost({}, {size.name: 0 for size in kinds})
+
+    def read(size: SizeClass, key: Key, n: int, drawn: Drawn) -> list[Row]:
+        rows = _read_part(_find_part(key), key)
+        if rows is not None:
+            return rows
+        cost.windows[size.name] += n * count_windows(size, request.method)
+        if "rare" in key:
+            cost.rare[size.name] = cost.rare.get(size.name, 0) + n
+            return []
+        return [[number, *astuple(one), 0.0] for number, one in drawn()]
+
+    for _ in _walk(genome, genome_hash, kinds, request, read):
+        pass
+    return cost
+
+
+def _walk(
+    genome: Contigs, genome_hash: str, kinds: Kinds, request: BackgroundRequest,
+    read: Callable[[SizeClass, Key, int, Drawn], list[Row]], tick: Tick | None = None,
+) -> Iterator[tuple[SizeClass, list[RandomScore], dict[str, list[float]]]]:  # fmt: skip
+    """The scores of each class, and of its rare groups; `read` gives the rows of a cached part, by
+    its class, key, number of draws and what is drawn.
+    """
+    for size, strata in kinds.items():
+        draws = VariantDraws(genome, size, request.seed)
         total, least = request.count(size), request.least(size)
-        _, scored = _name_class(genome_hash, size, request)
+        given = {
+            "version": _VERSION, "genome": genome_hash, "class": size.name, "seed": request.seed
+        }  # fmt: skip
+        scored = {**given, **request.settings, "method": request.method}
         held: list[RandomScore] = []
-        for numbers, key in _list_parts(scored, total):
-            rows = _read_part(_find_part(key), key)
-            windows[size.name] = windows.get(size.name, 0) + len(numbers) * each * (rows is None)
-            alleles = [Allele(*row[1:5]) for row in rows or ()]
-            if rows is None:
-                alleles = [one for number in numbers for one in draws.draw(number)]
-            held += [RandomScore(0, list_strata(one, size, genome), 0.0) for one in alleles]
-        asked = {**scored, "places": total, "least": least}
-        for group, n in _list_wanted(ScoreRanks(held, least), kinds[size], size, least).items():
-            key = {**asked, **_name_rare(group)}
-            if _read_part(_find_part(key), key) is None:
-                rare[size.name] = rare.get(size.name, 0) + n
-                windows[size.name] += n * each
-    return BackgroundCost(rare, windows)
+        for first in range(0, total, PART):
+            numbers = range(first, min(first + PART, total))
+            key = {**scored, "draws": [first, numbers.stop]}
+            drawn = partial(_draw, draws, numbers)
+            for number, *row, value in read(size, key, len(numbers), drawn):
+                one = Allele(*row)
+                scaled = scale_score(one, size, value)
+                held.append(RandomScore(number, list_strata(one, size, genome), scaled))
+            if tick is not None:
+                tick(size.name, numbers.stop, total)
+        ranks, more = ScoreRanks(held, least), {}
+        groups = {ranks.find_group(some) for some in strata} - {None, size.name}
+        counts = {group: ranks.count(group) for group in sorted(filter(None, groups))}
+        wanted = {group: least - n for group, n in counts.items() if n < least}
+        look = tick and partial(tick, f"{size.name}, looking for rare kinds")
+        search = cache(partial(find_rare, draws, ranks.find_group, wanted, total, look))
+        for group, n in wanted.items():
+            told = {"places": total, "least": least, "rare": group, "most": MOST_DRAWS}
+            members = partial(_open_members, {**given, **told}, search, group)
+            rows = read(size, {**scored, **told}, n, members)
+            more[group] = [scale_score(Allele(*row[1:5]), size, row[5]) for row in rows]
+        yield size, held, more
 
 
-def _name_class(
-    genome_hash: str, size: SizeClass, request: BackgroundRequest
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the random variants of a class depend on, and what their scores do."""
-    given = {"version": _VERSION, "genome": genome_hash, "class": size.name, "seed": request.seed}
-    return given, {**given, **request.settings, "method": request.method}
+def _draw(draws: VariantDraws, numbers: range) -> Iterator[tuple[int, Allele]]:
+    return ((number, one) for number in numbers for one in draws.draw(number))
 
 
-def _list_parts(scored: Mapping[str, Any], total: int) -> Iterator[tuple[range, dict[str, Any]]]:
-    """The numbers of the draws of each cached part of a class, and its key."""
-    for first in range(0, total, PART):
-        numbers = range(first, min(first + PART, total))
-        yield numbers, {**scored, "draws": [first, numbers.stop]}
-
-
-def _list_wanted(
-    ranks: ScoreRanks, strata: Iterable[Sequence[str]], size: SizeClass, least: int
-) -> dict[str, int]:
-    """How many more scores each group of `strata` needs; of the class itself all are drawn."""
-    groups = {group for some in strata if (group := ranks.find_group(some)) is not None}
-    groups.discard(size.name)
-    return {
-        group: least - ranks.count(group) for group in sorted(groups) if ranks.count(group) < least
-    }
-
-
-def _name_rare(group: str) -> dict[str, Any]:
-    return {"rare": group, "most": MOST_DRAWS}
-
-
-def _list_members(search: RareSearch, group: str) -> list[Row]:
-    return [[one.chrom, one.start, one.ref, one.alt] for one in search.find(group)]
+def _open_members(
+    key: Key, search: Callable[[], dict[str, list[Allele]]], group: str
+) -> Iterable[tuple[int, Allele]]:
+    rows = _open_part(key, lambda: [[*astuple(one)] for one in search()[group]])
+    return enumerate(Allele(*row) for row in rows)
 
 
 def _score_rows(numbered: Iterable[tuple[int, Allele]], score: Score) -> list[Row]:
     drawn = list(numbered)
     scores = score(one for _, one in drawn)
     return [
-        [number, one.chrom, one.start, one.ref, one.alt, found.value]
+        [number, *astuple(one), found.value]
         for (number, one), found in zip(drawn, scores, strict=True)
         if found.value is not None
     ]
 
 
-def _open_part(key: Mapping[str, object], make: Callable[[], list[Row]]) -> list[Row]:
+def _open_part(key: Key, make: Callable[[], list[Row]]) -> list[Row]:
     """The rows of a cached part. One that is damaged is made again."""
     path = _find_part(key)
     rows = _read_part(path, key)
@@ -361,11 +316,11 @@ def _open_part(key: Mapping[str, object], make: Callable[[], list[Row]]) -> list
     return rows
 
 
-def _find_part(key: Mapping[str, object]) -> Path:
+def _find_part(key: Key) -> Path:
     return cache_dir() / "backgrounds" / f"{sha256_json(key)[:32]}.json"
 
 
-def _read_part(path: Path, key: Mapping[str, object]) -> list[Row] | None:
+def _read_part(path: Path, key: Key) -> list[Row] | None:
     told = read_json_object(path)
     rows = told.get("rows")
     if told.get("key") != key or not isinstance(rows, list):

@@ -170,8 +170,9 @@ class VariantDraws:
         return []
 
     def _propose(self, rng: np.random.Generator) -> Iterator[Allele]:
-        n_ref = _choose(rng, self.size.ref)
-        n_alt = n_ref if self.size.kind == "mnv" else _choose(rng, self.size.alt)
+        n_ref = n_alt = int(rng.integers(*self.size.ref, endpoint=True))
+        if self.size.kind != "mnv":
+            n_alt = int(rng.integers(*self.size.alt, endpoint=True))
         contig, start = self._choose_place(rng)
         ref = self._read(contig, start, n_ref)
         if ref is None:
@@ -204,7 +205,3 @@ class VariantDraws:
             return None
         letters = self.genome.fetch(contig, start, start + n).decode("latin-1").upper()
         return letters if BASES.issuperset(letters) else None
-
-
-def _choose(rng: np.random.Generator, lengths: Lengths) -> int:
-    return int(rng.integers(lengths[0], lengths[1], endpoint=True))

@@ -83,24 +83,21 @@ class ScoreRanks:
         group = self.find_group(strata)
         if group is None or self.count(group) < LEAST_OF_GROUP:
             return None
-        return _rank(self._sorted[group], group, value)
+        known = self._sorted[group]
+        n, below = len(known), int(np.searchsorted(known, value, "left"))
+        upto = int(np.searchsorted(known, value, "right"))
+        spread = float(known.std(ddof=1))
+        return Rank(
+            100 * (below + (upto - below + 1) / 2) / (n + 1),
+            (value - float(known.mean())) / spread if spread > 0 else None,
+            -10 * math.log10((upto + 1) / (n + 1)),
+            group,
+            n,
+        )
 
     def count(self, group: str) -> int:
         """How many scores a group has."""
         return len(self._sorted.get(group, ()))
-
-
-def _rank(known: NDArray[np.float64], name: str, value: float) -> Rank:
-    n, below = len(known), int(np.searchsorted(known, value, "left"))
-    upto = int(np.searchsorted(known, value, "right"))
-    spread = float(known.std(ddof=1))
-    return Rank(
-        100 * (below + (upto - below + 1) / 2) / (n + 1),
-        (value - float(known.mean())) / spread if spread > 0 else None,
-        -10 * math.log10((upto + 1) / (n + 1)),
-        name,
-        n,
-    )
 
 
 def rank_held_out(scores: Sequence[RandomScore], least: int = LEAST) -> NDArray[np.float64]:

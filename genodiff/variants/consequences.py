@@ -37,7 +37,7 @@ from genodiff.io.transcript_model import Transcript
 from genodiff.io.transcripts import read_transcripts
 from genodiff.io.variants import BASES, Allele
 from genodiff.variants.codon_changes import CodingLetters, edit_reading, judge_edits
-from genodiff.variants.transcript_places import list_borders, list_places, read_around, touches
+from genodiff.variants.transcript_places import list_places, read_around, touches
 
 _STEP = 64  # letters read at a time
 
@@ -253,7 +253,8 @@ class Consequences:
         best: tuple[int, set[str], str] | None = None
         codons = _list_end_codons(one) if placed.low < placed.high else []
         retained = set[str]()
-        for allele in placed.list_beside(list_borders(one)):
+        borders = [at for piece in (*one.exons, *one.coding) for at in piece[:2]]
+        for allele in placed.list_beside(borders):
             terms, protein = self._judge_placement(one, allele)
             retained |= {term for term, a, b in codons if touches(allele, a, b)}
             harm = [_RANK[term] for term in terms if term not in _HARMLESS]

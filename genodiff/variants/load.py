@@ -1,7 +1,7 @@
 """Genetic load: of each sample, the derived alleles that it carries and how constrained they are.
 
 Of each record with one base for another, the ancestral base is the likeliest of REF and the ALTs
-(`memory/ancestry.py`); every other base that a copy of a sample carries is derived. Where it is
+(`memory/column_rates.py`); every other base that a copy of a sample carries is derived. Where it is
 ancestral with a probability below `LEAST`, nothing is judged. `load` sums rejected substitutions
 (`rs`, never below 0) over derived alleles: a homozygote counts twice. `score` sums log-likelihood
 ratios of the derived bases against the ancestral one, in nats: negative where they are unlikely.

@@ -45,7 +45,8 @@ def merge_scores(parts: Sequence[ShardFile], out: str) -> dict[str, Any]:
                 indexed = watch.index(out, ending, genome)
     said = {
         **told, **describe_merge(parts, out), "format": ending[1:],
-        "cut": [0, parts[-1].told["cut"][1]], **join_tallies(parts), "indexed": indexed,
+        "cut": [0, parts[-1].told["cut"][1]], **join_tallies([one.told for one in parts]),
+        "indexed": indexed,
     }  # fmt: skip
     if not is_stream(out):
         said["file"] = describe_file(out)
@@ -69,14 +70,20 @@ def join_lines(shards: Sequence[ShardFile], kind: str, watch: SortedWatch) -> It
                 yield line
 
 
-def join_tallies(shards: Sequence[ShardFile]) -> dict[str, Any]:
-    """The counts of all shards."""
-    found = _add_up([one.told for one in shards], "records", "scored", "evaluations")
-    told = [one.told["haplotypes"] for one in shards if "haplotypes" in one.told]
-    if told:
-        sums = _add_up(told, "alleles", "scored", "joint", "evaluations")
-        found["haplotypes"] = {**told[0], **sums}
-    return {**found, "background": _join_backgrounds(shards)}
+def join_tallies(told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The counts of all shards, by what their sidecars say."""
+    found = _add_up(told, "records", "scored", "evaluations")
+    if parts := [one["haplotypes"] for one in told if "haplotypes" in one]:
+        sums = _add_up(parts, "alleles", "scored", "joint", "evaluations")
+        found["haplotypes"] = {**parts[0], **sums}
+    drawn = [one["background"] for one in told if one.get("background")]
+    classes: dict[str, Any] = {}
+    for name, one in (item for some in drawn for item in some["classes"].items()):
+        known = classes.setdefault(name, one)
+        rare = {**known.get("rare", {}), **one.get("rare", {})}
+        classes[name] = {**known, "rare": dict(sorted(rare.items()))}
+    background = {**drawn[0], "classes": dict(sorted(classes.items()))} if drawn else None
+    return {**found, "background": background}
 
 
 def _add_up(told: Sequence[Mapping[str, Any]], *keys: str) -> dict[str, Any]:
@@ -86,16 +93,3 @@ def _add_up(told: Sequence[Mapping[str, Any]], *keys: str) -> dict[str, Any]:
         unscored.update(one["unscored"])
     sums = {key: sum(one[key] for one in told) for key in keys}
     return {**sums, "unscored": dict(sorted(unscored.items()))}
-
-
-def _join_backgrounds(shards: Sequence[ShardFile]) -> dict[str, Any] | None:
-    """The random variants of all shards; each has those of its own records."""
-    told = [one.told.get("background") for one in shards]
-    if not told[0]:
-        return None
-    classes: dict[str, Any] = {}
-    for name, one in (item for some in told if some for item in some["classes"].items()):
-        known = classes.setdefault(name, one)
-        rare = {**known.get("rare", {}), **one.get("rare", {})}
-        classes[name] = {**known, "rare": dict(sorted(rare.items()))}
-    return {**told[0], "classes": dict(sorted(classes.items()))}

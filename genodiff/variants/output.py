@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -29,45 +29,31 @@ from genodiff.io.fasta_writer import StaysOpen
 from genodiff.io.file_kinds import encode_text
 from genodiff.io.target import is_stream
 from genodiff.io.vcf import VcfHeader
-from genodiff.variants.scored_variants import ScoredRecord, ScoreForm, describe_alts, format_number
+from genodiff.variants.scored_variants import (
+    CONSEQUENCE_SCHEMA,
+    HAPLOTYPE_SCHEMA,
+    HAPLOTYPES,
+    RELATED,
+    SCHEMA,
+    ScoredRecord,
+    ScoreForm,
+    describe_alts,
+    format_number,
+)
 from genodiff.variants.vcf_lines import format_records, make_header
 
 _log = logging.getLogger("genodiff")
 
-SCHEMA: dict[str, Any] = {
-    "chrom": pl.String, "pos": pl.Int64, "id": pl.String, "ref": pl.String, "alt": pl.String,
-    "kind": pl.String, "method": pl.String, "score": pl.Float64, "se": pl.Float64,
-    "n_evaluations": pl.Int64, "flags": pl.List(pl.String), "normal": pl.String,
-    "percentile": pl.Float64, "z": pl.Float64, "phred": pl.Float64, "background": pl.String,
-    "n_background": pl.Int64,
+TSV = {
+    "chrom": "#Chrom", "pos": "Pos", "ref": "Ref", "alt": "Alt", "score": "RawScore",
+    "phred": "PHRED", "se": "SE", "method": "Method", "n_evaluations": "Evaluations",
+    "kind": "Kind", "flags": "Flags", "id": "ID", "normal": "Normal", "percentile": "Percentile",
+    "z": "Z", "background": "Background", "n_background": "BackgroundN", "votes": "Votes",
+    "ancestral": "AA", "p_ancestral": "AAP", "rs": "RS", "gene": "Gene",
+    "consequence": "Consequence", "protein": "Protein", "transcripts": "Transcripts",
+    HAPLOTYPES: "Haplotypes",
 }  # fmt: skip
-"""Columns of the frame; `pos` counts from 1, and `score` is null where `flags` says why."""
-HAPLOTYPES = "haplotypes"
-HAPLOTYPE_SCHEMA: dict[str, Any] = {
-    "sample": pl.String, "copy": pl.Int64, "phase_set": pl.String, "first": pl.Int64,
-    "last": pl.Int64, "variants": pl.Int64, "method": pl.String, "score": pl.Float64,
-    "se": pl.Float64, "n_evaluations": pl.Int64, "flags": pl.List(pl.String),
-}  # fmt: skip
-"""Fields of the column `haplotypes`: a row for each copy that carries the ALT, copies from 1."""
-TSV_COLUMNS = (
-    "#Chrom", "Pos", "Ref", "Alt", "RawScore", "PHRED", "SE", "Method", "Evaluations", "Kind",
-    "Flags", "ID", "Normal", "Percentile", "Z", "Background", "BackgroundN",
-)  # fmt: skip
-TSV_KEYS = (
-    "chrom", "pos", "ref", "alt", "score", "phred", "se", "method", "n_evaluations", "kind",
-    "flags", "id", "normal", "percentile", "z", "background", "n_background",
-)  # fmt: skip
-RELATED: dict[str, Any] = {
-    "votes": pl.Float64, "ancestral": pl.String, "p_ancestral": pl.Float64, "rs": pl.Float64,
-}  # fmt: skip
-"""The columns that relatives add."""
-RELATED_COLUMNS = ("Votes", "AA", "AAP", "RS")
-CONSEQUENCE_SCHEMA: dict[str, Any] = {
-    "gene": pl.String, "consequence": pl.String, "protein": pl.String,
-    "transcripts": pl.List(pl.String),
-}  # fmt: skip
-"""Columns that an annotation adds."""
-CONSEQUENCE_COLUMNS = ("Gene", "Consequence", "Protein", "Transcripts")
+"""The columns of a TSV, in their order, by those of the rows."""
 _ROWS = 1 << 16  # of a group in parquet
 _HELD_ROWS = 1 << 12  # that are made at a time
 _LARGEST_TBI = 1 << 29  # bases that a .tbi can hold
@@ -85,13 +71,11 @@ def format_lines(
     if kind == ".tsv":
         said = ", ".join(f"{key} {value}" for key, value in form.about.items())
         yield f"## genodiff score: {said}"
-        names = (*TSV_COLUMNS, *RELATED_COLUMNS) if form.votes else TSV_COLUMNS
-        names = names if form.consequences is None else (*names, *CONSEQUENCE_COLUMNS)
-        names = names if form.samples is None else (*names, "Haplotypes")
-        yield "\t".join(names)
+        yield "\t".join(name for key, name in TSV.items() if key in _find_schema(form))
     for one in scored:
         for row in describe_alts(one, form):
-            yield json.dumps(row) if kind == ".jsonl" else _format_row(row)
+            cells = (_format_value(row[key], ";") for key in TSV if key in row)
+            yield json.dumps(row) if kind == ".jsonl" else "\t".join(cells)
 
 
 def make_frame(scored: Iterable[ScoredRecord], form: ScoreForm) -> pl.DataFrame:
@@ -241,23 +225,16 @@ def write_index(out: str | Path, longest: int) -> None:
         raise MachineError(f"cannot be indexed: {fault}", file=out, fix=fix) from None
 
 
-def _format_row(row: Mapping[str, Any]) -> str:
-    fields = []
-    for key in (*TSV_KEYS, *(key for key in (*RELATED, *CONSEQUENCE_SCHEMA) if key in row)):
-        fields.append(_format_value(row[key], ";"))
-    if HAPLOTYPES in row:
-        told = ["|".join(_format_value(one[key], "&") for key in HAPLOTYPE_SCHEMA)
-                for one in row[HAPLOTYPES]]  # fmt: skip
-        fields.append(";".join(told) or ".")
-    return "\t".join(fields)
-
-
 def _format_value(value: object, join: str) -> str:
+    if isinstance(value, dict):  # of a haplotype
+        return "|".join(_format_value(one, "&") for one in value.values())
     if value is None or value in ("", []):
         return "."
     if isinstance(value, float):
         return format_number(value)
-    return join.join(value) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return join.join(one if isinstance(one, str) else _format_value(one, "") for one in value)
+    return str(value)
 
 
 def import_pysam(out: str | Path) -> Any:

@@ -3,9 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import islice
-from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 from genodiff.errors import DataError
@@ -31,7 +29,7 @@ from genodiff.scoring.allele_score import AlleleScore
 from genodiff.variants.haplotype_scores import HaplotypeWalk, count_haplotypes
 from genodiff.variants.scored_variants import Judged, ScoredRecord, ScoreTally
 
-_HELD, _BLOCK = 1 << 20, 1 << 16  # bytes of what is judged: in memory, and read at a time
+HELD, _BLOCK = 1 << 20, 1 << 16  # bytes of what is judged: in memory, and read at a time
 
 
 class RecordSelection:
@@ -70,32 +68,20 @@ class RecordSelection:
         return any(s < last and first < e for s, e in self._regions.get(record.chrom, ()))
 
 
-@contextmanager
-def open_records(
-    source: VariantSource, genome: Genome, regions: Sequence[str] = (), shard: Shard | None = None
-) -> Iterator["VariantRecords"]:
-    """Read and judge all records. Raises `DataError` for a file that cannot be read exactly."""
-    with SpooledTemporaryFile(_HELD) as kept:
-        yield VariantRecords(source, genome, RecordSelection(regions, genome.contigs), shard, kept)
-
-
 class VariantRecords:
     """The chosen records of a file, or one shard of them; `survey` counts them.
 
     A shard judges its own records alone; the others are counted, to know where it begins. What is
-    judged of a record is kept in a temporary file, some 20 bytes each.
+    judged of a record is `kept` in a temporary file, some 20 bytes each. Raises `DataError` for a
+    file that cannot be read exactly.
     """
 
     def __init__(
-        self,
-        source: VariantSource,
-        genome: Genome,
-        selection: RecordSelection,
-        shard: Shard | None,
+        self, source: VariantSource, genome: Genome, regions: Sequence[str], shard: Shard | None,
         kept: IO[bytes],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.source, self.genome, self.shard = source, genome, shard
-        self._selection, self._kept = selection, kept
+        self._selection, self._kept = RecordSelection(regions, genome.contigs), kept
         self.cut: tuple[int, int | None] = (0, None)
         self.span: int | None = None
         """The longest stretch of a haplotype; None scores none."""

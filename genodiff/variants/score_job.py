@@ -1,10 +1,6 @@
-"""Scores of variants, in memory and as a file: `genodiff score`.
+"""Scores of variants, in memory and as a file: `genodiff score`, and what its `--plan` says.
 
 The entries of the job are the scores of a record's ALTs, and then of each haplotype of several.
-
-What `genodiff score --plan` says: counts, evaluations of the network, and the time they take.
-
-What scores the variants of a request, and what stands beside their scores.
 """
 
 import json
@@ -16,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import polars as pl
@@ -52,7 +49,7 @@ from genodiff.variants.consequences import Consequences, parse_codes
 from genodiff.variants.haplotype_scores import find_span
 from genodiff.variants.load import LoadTally
 from genodiff.variants.output import import_pysam, make_frame, write_scores
-from genodiff.variants.records import VariantRecords, open_records
+from genodiff.variants.records import HELD, VariantRecords
 from genodiff.variants.request import HeldScoreRequest, ScoreFields, ScoreRequest
 from genodiff.variants.scored_variants import ScoreForm, ScoreTally, score_records
 from genodiff.version import __version__
@@ -157,10 +154,17 @@ def describe_plan(
         told["haplotypes"] = dict(sorted(score.joint[0].items()))
         told["haplotype_evaluations"] = more[1] = score.joint[1]
     if asked.places is not None:
-        request = BackgroundRequest(asked.places, asked.seed, asked.method, {})
-        found, cost = _describe_background(work, (score and score.request_background()) or request)
-        told |= found
-        more = [one + two for one, two in zip(more, cost, strict=True)]
+        request = score and score.request_background()
+        request = request or BackgroundRequest(asked.places, asked.seed, asked.method, {})
+        kinds = find_kinds(work.alleles(), work.genome)
+        cost = count_background(work.genome, work.genome.sha256, kinds, request)
+        total = sum(cost.windows.values())
+        shared = find_method((1, 1), request.method).shares_windows
+        single = cost.windows.get("snv", 0) if shared else 0
+        told["background"] = {size.name: request.count(size) for size in kinds}
+        told |= {"background_rare": cost.rare} if cost.rare else {}
+        told["background_evaluations"] = total
+        more = [more[0] + single, more[1] + total - single]
     told |= {"seconds": None}
     if score is not None:
         alone, many = time_windows(work, score, with_many=most[1] + more[1] > 0)
@@ -200,21 +204,6 @@ def count_windows(survey: VariantSurvey, name: str, most: int | None) -> Windows
         else:
             many += n * method.windows(*widths)
     return single, many
-
-
-def _describe_background(
-    work: VariantRecords, request: BackgroundRequest
-) -> tuple[dict[str, Any], Windows]:
-    """What is said of the random variants, and the windows that they still take."""
-    kinds = find_kinds(work.alleles(), work.genome)
-    cost = count_background(work.genome, work.genome.sha256, kinds, request)
-    shared = find_method((1, 1), request.method).shares_windows
-    single = cost.windows.get("snv", 0) if shared else 0
-    total = sum(cost.windows.values())
-    told: dict[str, Any] = {"background": {size.name: request.count(size) for size in kinds}}
-    if cost.rare:
-        told["background_rare"] = cost.rare
-    return {**told, "background_evaluations": total}, (single, total - single)
 
 
 def time_windows(
@@ -257,7 +246,8 @@ def _open_work(
     genome = stack.enter_context(Genome(asked.fasta))
     opener = open_variants if isinstance(asked.variants, str | Path) else open_held_variants
     source = stack.enter_context(opener(asked.variants))
-    work = stack.enter_context(open_records(source, genome, asked.region, part))
+    kept = stack.enter_context(SpooledTemporaryFile(HELD))  # noqa: SIM115
+    work = VariantRecords(source, genome, asked.region, part, kept)
     if not mismatches:
         work.refuse_other_genome()
     if asked.haplotypes or getattr(asked, "load", None):

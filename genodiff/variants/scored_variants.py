@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele, Unscorable, VariantRecord, anchor_allele
@@ -19,6 +20,34 @@ TOO_RARE = "too_rare"
 """Of a score without percentile: the genome has too few variants of its kind."""
 NATS_PER_BIT = 0.6931471805599453
 _UNSAFE = re.compile(r"[\s;,=]+")
+
+SCHEMA: dict[str, Any] = {
+    "chrom": pl.String, "pos": pl.Int64, "id": pl.String, "ref": pl.String, "alt": pl.String,
+    "kind": pl.String, "method": pl.String, "score": pl.Float64, "se": pl.Float64,
+    "n_evaluations": pl.Int64, "flags": pl.List(pl.String), "normal": pl.String,
+    "percentile": pl.Float64, "z": pl.Float64, "phred": pl.Float64, "background": pl.String,
+    "n_background": pl.Int64,
+}  # fmt: skip
+"""Columns of the frame; `pos` counts from 1, and `score` is null where `flags` says why."""
+HAPLOTYPES = "haplotypes"
+HAPLOTYPE_SCHEMA: dict[str, Any] = {
+    "sample": pl.String, "copy": pl.Int64, "phase_set": pl.String, "first": pl.Int64,
+    "last": pl.Int64, "variants": pl.Int64, "method": pl.String, "score": pl.Float64,
+    "se": pl.Float64, "n_evaluations": pl.Int64, "flags": pl.List(pl.String),
+}  # fmt: skip
+"""Fields of the column `haplotypes`: a row for each copy that carries the ALT, copies from 1."""
+RELATED: dict[str, Any] = {
+    "votes": pl.Float64, "ancestral": pl.String, "p_ancestral": pl.Float64, "rs": pl.Float64,
+}  # fmt: skip
+"""The columns that relatives add."""
+CONSEQUENCE_SCHEMA: dict[str, Any] = {
+    "gene": pl.String, "consequence": pl.String, "protein": pl.String,
+    "transcripts": pl.List(pl.String),
+}  # fmt: skip
+"""Columns that an annotation adds."""
+ALL_COLUMNS = HAPLOTYPE_SCHEMA | SCHEMA | RELATED | CONSEQUENCE_SCHEMA
+VCF_TYPES = {pl.Float64: "Float", pl.Int64: "Integer"}
+"""Types of VCF by those of columns; all else is a String."""
 
 Judged = Allele | Unscorable
 Scores = Sequence[AlleleScore]
@@ -213,52 +242,33 @@ def describe_alts(scored: ScoredRecord, form: ScoreForm) -> list[dict[str, Any]]
         if form.find_rank is not None and isinstance(one, Allele) and score.value is not None:
             rank = form.find_rank(one, score.value)
             flags += [] if rank else [TOO_RARE]
-        rows.append(
-            {
-                "chrom": record.chrom,
-                "pos": record.pos,
-                "id": record.id,
-                "ref": record.ref,
-                "alt": alt,
-                "kind": one.kind if isinstance(one, Allele) else "",
-                "method": score.method,
-                "score": form.convert(score.value),
-                "se": form.convert(score.se),
-                "n_evaluations": score.evaluations,
-                "flags": flags,
-                "normal": normal,
-                "percentile": rank and rank.percentile,
-                "z": rank and rank.z,
-                "phred": rank and rank.phred,
-                "background": rank.stratum if rank else "",
-                "n_background": rank and rank.n,
-            }
-        )
+        values = (
+            record.chrom, record.pos, record.id, record.ref, alt,
+            one.kind if isinstance(one, Allele) else "", score.method, form.convert(score.value),
+            form.convert(score.se), score.evaluations, flags, normal, rank and rank.percentile,
+            rank and rank.z, rank and rank.phred, rank.stratum if rank else "", rank and rank.n,
+        )  # fmt: skip
+        rows.append(dict(zip(SCHEMA, values, strict=True)))
         if form.votes:
             rows[-1] |= {"votes": form.convert(score.votes), **ancestral, "rs": score.rs}
         if form.consequences is not None:
             rows[-1] |= form.consequences.describe(one if isinstance(one, Allele) else None)
     if form.samples is not None:
         for row, copies in zip(rows, scored.copies, strict=True):
-            row["haplotypes"] = [_describe_copy(one, form.samples, form) for one in copies]
+            row[HAPLOTYPES] = [describe_copy(one, form) for one in copies]
     return rows
 
 
-def _describe_copy(one: CopyScore, samples: Sequence[str], form: ScoreForm) -> dict[str, Any]:
-    scored = one.variants > 0
-    return {
-        "sample": samples[one.sample],
-        "copy": one.copy + 1,
-        "phase_set": one.phase_set,
-        "first": one.first if scored else None,
-        "last": one.last if scored else None,
-        "variants": one.variants if scored else None,
-        "method": one.score.method,
-        "score": form.convert(one.score.value),
-        "se": form.convert(one.score.se),
-        "n_evaluations": one.score.evaluations,
-        "flags": list(one.score.flags),
-    }
+def describe_copy(one: CopyScore, form: ScoreForm) -> dict[str, Any]:
+    """The row of a copy, as `HAPLOTYPE_SCHEMA`."""
+    assert form.samples is not None
+    stretch = (one.first, one.last, one.variants) if one.variants else (None, None, None)
+    score = one.score
+    values = (
+        form.samples[one.sample], one.copy + 1, one.phase_set, *stretch, score.method,
+        form.convert(score.value), form.convert(score.se), score.evaluations, list(score.flags),
+    )  # fmt: skip
+    return dict(zip(HAPLOTYPE_SCHEMA, values, strict=True))
 
 
 def format_value(value: object) -> str:

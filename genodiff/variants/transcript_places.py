@@ -27,11 +27,6 @@ def touches(allele: Allele, a: int, b: int) -> bool:
     return a < end and start < b if start < end else a < start < b
 
 
-def list_borders(one: Transcript) -> list[int]:
-    """The ends of the parts of a transcript."""
-    return [at for piece in (*one.exons, *one.coding) for at in piece[:2]]
-
-
 def list_utrs(one: Transcript) -> tuple[list[GenePart], list[GenePart]]:
     """The parts of the exons before and behind the CDS, in the order of reading."""
     exons, coding = list(one.exons), one.coding

@@ -16,10 +16,13 @@ from genodiff.io.vcf import COLUMNS, VcfHeader
 from genodiff.scoring.allele_score import LONGEST_SPAN
 from genodiff.scoring.methods import AUTO, name_methods
 from genodiff.variants.scored_variants import (
+    ALL_COLUMNS,
+    VCF_TYPES,
     CopyScore,
     ScoredRecord,
     ScoreForm,
     describe_alts,
+    describe_copy,
     format_value,
 )
 
@@ -31,81 +34,70 @@ _OURS = re.compile(
 _THEIRS, _GIVEN = "##INFO=<ID=AA,", "GD_ANC"
 """INFO/AA of the input is not replaced: the ancestral base is GD_ANC then."""
 _CONTIG = re.compile(r"(##contig=<(?:.*,)?ID=)([^,>]+)")
-_FIELDS = (
-    ("GD_SCORE", "Float", "log-likelihood of ALT minus REF, {unit}; positive: ALT is likelier"),
-    ("GD_SE", "Float", "standard error of GD_SCORE over random masks, {unit}; 0: nothing drawn"),
-    ("GD_METHOD", "String", "method: {methods}"),
-    ("GD_N", "Integer", "number of windows evaluated by the network"),
-    (
-        "GD_FLAGS",
-        "String",
+Fields = Mapping[str, tuple[str, str]]
+"""Names → the column of a table (`describe_alts`) and the meaning."""
+_FIELDS: Fields = {
+    "GD_SCORE": ("score", "log-likelihood of ALT minus REF, {unit}; positive: ALT is likelier"),
+    "GD_SE": ("se", "standard error of GD_SCORE over random masks, {unit}; 0: nothing drawn"),
+    "GD_METHOD": ("method", "method: {methods}"),
+    "GD_N": ("n_evaluations", "number of windows evaluated by the network"),
+    "GD_FLAGS": (
+        "flags",
         "why there is no score, or a remark about it; joined by &; too_long: more than "
         "{longest:,} bases differ (--longest moves this limit)",
     ),
-    ("GD_NORMAL", "String", "CHROM:POS:REF:ALT, trimmed and left-aligned, where it differs"),
-)
-_KEYS = ("score", "se", "method", "n_evaluations", "flags", "normal")
-_RANK_FIELDS = (
-    (
-        "GD_PCT",
-        "Float",
+    "GD_NORMAL": ("normal", "CHROM:POS:REF:ALT, trimmed and left-aligned, where it differs"),
+}
+_RANK_FIELDS: Fields = {
+    "GD_PCT": (
+        "percentile",
         "percentile of GD_SCORE among random variants of GD_BG; low: ALT is less likely than most "
         "of them; it does not imply disease",
     ),
-    ("GD_Z", "Float", "GD_SCORE minus the mean of those random variants, over their deviation"),
-    (
-        "GD_PHRED",
-        "Float",
+    "GD_Z": ("z", "GD_SCORE minus the mean of those random variants, over their deviation"),
+    "GD_PHRED": (
+        "phred",
         "-10 log10 of the share of those random variants with as low a score, this one counted",
     ),
-    ("GD_BG", "String", "kind of the random variants that it was compared with"),
-    ("GD_BGN", "Integer", "how many random variants of this kind were scored"),
-)
-_RANK_KEYS = ("percentile", "z", "phred", "background", "n_background")
-_VOTES_FIELDS = (
-    (
-        "GD_VOTES",
-        "Float",
+    "GD_BG": ("background", "kind of the random variants that it was compared with"),
+    "GD_BGN": ("n_background", "how many random variants of this kind were scored"),
+}
+_VOTES_FIELDS: Fields = {
+    "GD_VOTES": (
+        "votes",
         "phylogenetically weighted log-ratio of relatives with ALT to those with REF, {unit}",
     ),
-    (
-        "GD_RS",
-        "Float",
+    "GD_RS": (
+        "rs",
         "rejected substitutions of the site, with the ancestral base in the target's place",
     ),
-)
-_ANCESTRAL = (
-    ("AA", "String", "ancestral base by related genomes, REF or one of the ALTs"),
-    ("GD_AAP", "Float", "probability that it is the ancestral one of them"),
-)
-_CONSEQUENCE_FIELDS = (
-    ("GD_GENE", "gene", "gene of the transcript in which ALT has the most severe consequence"),
-    ("GD_CSQ", "consequence", "that consequence, terms of the Sequence Ontology joined by &"),
-    ("GD_AA", "protein", "the change of amino acids that it makes, such as A12V"),
-    (
-        "GD_TX",
+}
+_ANCESTRAL = "ancestral base by related genomes, REF or one of the ALTs"
+_AAP = "probability that it is the ancestral one of them"
+_CONSEQUENCE_FIELDS: Fields = {
+    "GD_GENE": ("gene", "gene of the transcript in which ALT has the most severe consequence"),
+    "GD_CSQ": ("consequence", "that consequence, terms of the Sequence Ontology joined by &"),
+    "GD_AA": ("protein", "the change of amino acids that it makes, such as A12V"),
+    "GD_TX": (
         "transcripts",
         "each transcript, the most severe first, as transcript|gene|terms joined by +|change; "
         "joined by &",
     ),
-)
+}
 _META = "##FORMAT=<ID=GD_"
 _COLUMNS = 3  # QUAL, FILTER and INFO stand before FORMAT
-_COPY_FIELDS = (
-    (
-        "GD_HAP",
-        "Float",
+_COPY_FIELDS: Fields = {
+    "GD_HAP": (
+        "score",
         "log-likelihood of the haplotype that contains the ALT, minus the reference's, {unit}; "
         "one value for each copy in the order of GT, as in all GD_ fields",
     ),
-    ("GD_HAPSE", "Float", "standard error of GD_HAP over random masks, {unit}; 0: nothing drawn"),
-    ("GD_HAPM", "String", "method: {methods}"),
-    ("GD_HAPN", "Integer", "number of its variants; with 1 it has the score of its variant"),
-    ("GD_HAPID", "String", "FIRST-LAST position that it changes, the same at all its variants"),
-    ("GD_HAPF", "String", "why there is no score, or a remark about it; joined by &"),
-)
-_SHOWN = [(name, key) for (name, _, _), key in zip(_FIELDS, _KEYS, strict=True)]
-_RANKS_SHOWN = [(name, key) for (name, _, _), key in zip(_RANK_FIELDS, _RANK_KEYS, strict=True)]
+    "GD_HAPSE": ("se", "standard error of GD_HAP over random masks, {unit}; 0: nothing drawn"),
+    "GD_HAPM": ("method", "method: {methods}"),
+    "GD_HAPN": ("variants", "number of its variants; with 1 it has the score of its variant"),
+    "GD_HAPID": ("place", "FIRST-LAST position that it changes, the same at all its variants"),
+    "GD_HAPF": ("flags", "why there is no score, or a remark about it; joined by &"),
+}
 
 
 def _name_contig(line: str, contigs: Mapping[str, int]) -> str:
@@ -130,23 +122,25 @@ def make_header(header: VcfHeader | None, form: ScoreForm) -> list[str]:
         meta = ["##fileformat=VCFv4.2"]
     if not any(line.startswith("##contig=") for line in meta):
         meta += [f"##contig=<ID={name},length={n}>" for name, n in form.genome.contigs.items()]
-    methods = name_methods(str(form.about.get("method", AUTO)))
-    longest = form.about.get("longest", LONGEST_SPAN)
-    fields = _FIELDS + (() if form.find_rank is None else _RANK_FIELDS)
-    for name, kind, meaning in fields + (_VOTES_FIELDS if form.votes else ()):
-        told = f"genodiff: {meaning.format(unit=form.unit, methods=methods, longest=longest)}"
-        meta.append(f'##INFO=<ID={name},Number=A,Type={kind},Description="{told}">')
-    for name, kind, meaning in _ANCESTRAL if form.votes else ():
-        shown = name_ancestral(header) if name == "AA" else name
-        meta.append(f'##INFO=<ID={shown},Number=1,Type={kind},Description="genodiff: {meaning}">')
-    for name, kind, meaning in () if form.samples is None else _COPY_FIELDS:
-        told = f"genodiff: {meaning.format(unit=form.unit, methods=methods)}"
-        meta.append(f'##FORMAT=<ID={name},Number=.,Type={kind},Description="{told}">')
-    if form.consequences is not None:
-        meta += [
-            f'##INFO=<ID={name},Number=A,Type=String,Description="genodiff: {meaning}">'
-            for name, _, meaning in _CONSEQUENCE_FIELDS
-        ]
+    words = {
+        "unit": form.unit,
+        "methods": name_methods(str(form.about.get("method", AUTO))),
+        "longest": form.about.get("longest", LONGEST_SPAN),
+    }
+
+    def declare(kind: str, number: str, fields: Fields) -> None:
+        for name, (key, meaning) in fields.items():
+            of = VCF_TYPES.get(ALL_COLUMNS.get(key), "String")
+            told = f'Type={of},Description="genodiff: {meaning.format(**words)}"'
+            meta.append(f"##{kind}=<ID={name},Number={number},{told}>")
+
+    ranks = {} if form.find_rank is None else _RANK_FIELDS
+    declare("INFO", "A", {**_FIELDS, **ranks, **(_VOTES_FIELDS if form.votes else {})})
+    if form.votes:
+        ancestral = {name_ancestral(header): ("ancestral", _ANCESTRAL)}
+        declare("INFO", "1", {**ancestral, "GD_AAP": ("p_ancestral", _AAP)})
+    declare("FORMAT", ".", {} if form.samples is None else _COPY_FIELDS)
+    declare("INFO", "A", {} if form.consequences is None else _CONSEQUENCE_FIELDS)
     for reason in Unscorable:
         told = f"genodiff: no score, {reason.meaning}".replace('"', "'")
         meta.append(f'##FILTER=<ID={_FILTER}{reason},Description="{told}">')
@@ -183,10 +177,10 @@ def format_record(scored: ScoredRecord, form: ScoreForm, ancestral: str = "AA") 
         items = [one for one in items if not one.startswith("AA=")]
     if record.alts:
         rows = describe_alts(scored, form._replace(samples=None))
-        shown = _SHOWN if form.find_rank is None else _SHOWN + _RANKS_SHOWN
-        shown = [*shown, ("GD_VOTES", "votes"), ("GD_RS", "rs")] if form.votes else shown
-        told = () if form.consequences is None else _CONSEQUENCE_FIELDS
-        for name, key in (*shown, *((name, key) for name, key, _ in told)):
+        fields = _FIELDS | _RANK_FIELDS | _VOTES_FIELDS | _CONSEQUENCE_FIELDS
+        for name, (key, _) in fields.items():
+            if key not in rows[0]:
+                continue
             values = [format_value(row[key]) for row in rows]
             if any(value != "." for value in values):
                 items.append(f"{name}={','.join(values)}")
@@ -225,10 +219,8 @@ def add_haplotype_fields(scored: ScoredRecord, form: ScoreForm) -> VariantRecord
         return record
     head, (keys, *samples) = record.rest[:_COLUMNS], record.rest[_COLUMNS:]
     added: list[tuple[str, list[str]]] = []
-    for number, (name, _, _) in enumerate(_COPY_FIELDS):
-        values = [
-            _join_copies(copies.get(sample, ()), number, form) for sample in range(len(samples))
-        ]
+    for name, (key, _) in _COPY_FIELDS.items():
+        values = [_join_copies(copies.get(i, ()), key, form) for i in range(len(samples))]
         if any(value != "." for value in values):
             added.append((name, values))
     width = keys.count(":") + 1
@@ -240,16 +232,11 @@ def add_haplotype_fields(scored: ScoredRecord, form: ScoreForm) -> VariantRecord
     return replace(record, rest=(*head, *columns))
 
 
-def _join_copies(copies: Sequence[CopyScore], field: int, form: ScoreForm) -> str:
+def _join_copies(copies: Sequence[CopyScore], key: str, form: ScoreForm) -> str:
     if not copies:
         return "."
     row = ["."] * copies[0].ploidy
     for one in copies:
-        score = one.score
-        place = f"{one.first}-{one.last}" if one.variants else ""
-        values: tuple[object, ...] = (
-            form.convert(score.value), form.convert(score.se), score.method,
-            one.variants, place, list(score.flags),
-        )  # fmt: skip
-        row[one.copy] = format_value(values[field])
+        told = describe_copy(one, form) | {"place": f"{one.first}-{one.last}"}
+        row[one.copy] = format_value(told[key]) if one.variants or key != "place" else "."
     return "." if set(row) == {"."} else ",".join(row)
