@@ -38,12 +38,7 @@ def encode_one_hot(sequences: Sequence[str | bytes]) -> Float[Tensor, "N 4 L"]:
 class OneHotNetwork(nn.Module):
     """A model's network on one-hot arrays, differentiable: a model as tangermeme takes it.
 
-    `outputs` is what comes out of (N, 4, L):
-
-        log_likelihood  (N, 1): sum over bases of log p(base | the others), nats. Every `every`-th
-                        base is masked at once. A network that reads one strand is asked on both
-        features        (N, D): the mean over bases of what the head reads
-        logits          (N, 4, L): those of A, C, G, T; they mean something where a column is zeros
+    Of a log-likelihood, a network that reads one strand is asked on both.
     """
 
     def __init__(
@@ -123,8 +118,8 @@ def one_hot_network(
 
     `outputs`: "log_likelihood" (N, 1) is the sum over bases of log p(base | the others) in nats,
     with every `every`-th base masked in one pass; "features" (N, D) is the mean input of a head;
-    "logits" (N, 4, L) are those of each base. A column of zeros is a masked base. Raises
-    `UsageError` for a model of text.
+    "logits" (N, 4, L) are those of each base, meaningful where it is masked: a column of zeros.
+    Raises `UsageError` for a model of text.
     """
     trained = getattr(model, "trained", model)
     if not hasattr(trained, "backbone"):

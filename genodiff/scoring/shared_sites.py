@@ -55,13 +55,18 @@ class Spacing(NamedTuple):
     sites: int
 
 
-class SharedWindow(NamedTuple):
-    """The evaluation of a site: contig[start:end], its masks, and the index of the site's mask."""
+class SiteWindow(NamedTuple):
+    """contig[start:end] with the `masks` of sites; `turned`: the other strand, of one alone."""
 
     start: int
     end: int
     window: Ids
-    place: int
+    masks: list[int]
+    turned: bool = False
+
+    def find_row(self, site: int) -> int:
+        """Which of the masks is that of a site."""
+        return 0 if self.turned else bisect_left(self.masks, site - self.start)
 
 
 def keep_spacing(
@@ -83,16 +88,6 @@ def keep_spacing(
     return found
 
 
-class _SiteWindow(NamedTuple):
-    """A window read for one site or several; `turned` marks the other strand."""
-
-    start: int
-    end: int
-    window: Ids
-    masks: list[int]
-    turned: bool = False
-
-
 class SiteScores:
     """Scores of substitutions: all those of one site from one evaluation, each window read once.
 
@@ -106,12 +101,13 @@ class SiteScores:
     ) -> None:  # fmt: skip
         self._genome, self._alphabet, self._reader = genome, alphabet, reader
         self._context, self._spacing, self._core = context, spacing, max(1, context // 2)
-        self._windows: dict[tuple[str, int, int], _SiteWindow] = {}
+        self._windows: dict[tuple[str, int, int], SiteWindow] = {}
         self._logs: dict[tuple[str, int, int], Logs] = {}
         bases = alphabet.encode("ACGT")
-        self._columns = _name_columns(reader, bases)
-        if reader.complement is not None:
-            self._turned = _name_columns(reader, reader.complement[bases])
+        other = bases if reader.complement is None else reader.complement[bases]
+        self._columns, self._turned = (
+            dict(zip("ACGT", reader.columns(ids).tolist(), strict=True)) for ids in (bases, other)
+        )
 
     def __len__(self) -> int:
         return len(self._windows)
@@ -119,10 +115,9 @@ class SiteScores:
     def prepare(self, allele: Allele) -> tuple[int, int]:
         """Start and end of the window of a substitution, which the next `read` reads."""
         key = self._key(allele)
-        found = self._windows.get(key)
-        if found is None:
-            found = self._windows[key] = self._cut(allele)
-        return found.start, found.end
+        if key not in self._windows:
+            self._windows[key] = self._cut(allele)
+        return self._windows[key][:2]
 
     def read(self) -> None:
         """Read all prepared windows."""
@@ -133,11 +128,9 @@ class SiteScores:
     def score(self, allele: Allele) -> float:
         """log p(alt) − log p(ref) of a prepared substitution, after `read`."""
         key = self._key(allele)
-        found, logs, columns = self._windows[key], self._logs[key], self._columns
-        if found.turned:
-            row, columns = logs[0], self._turned
-        else:
-            row = logs[bisect_left(found.masks, allele.start - found.start)]
+        found = self._windows[key]
+        row = self._logs[key][found.find_row(allele.start)]
+        columns = self._turned if found.turned else self._columns
         return float(row[columns[allele.alt]]) - float(row[columns[allele.ref]])
 
     def clear(self) -> None:
@@ -150,37 +143,32 @@ class SiteScores:
         tile, place = divmod(allele.start, self._core)
         return allele.chrom, tile, place % self._spacing
 
-    def _cut(self, allele: Allele) -> _SiteWindow:
-        genome, alphabet, reader = self._genome, self._alphabet, self._reader
+    def _cut(self, allele: Allele) -> SiteWindow:
+        site = self._genome, self._alphabet, self._reader, allele.chrom, allele.start, self._context
         if self._spacing is not None:
-            shared = share_window(
-                genome, alphabet, reader, allele.chrom, allele.start, self._context, self._spacing
-            )
-            masks = np.flatnonzero(reader.asks(shared.window)).tolist()
-            return _SiteWindow(shared.start, shared.end, shared.window, masks)
-        start, end, window = cut_site(
-            genome, alphabet, reader, allele.chrom, allele.start, self._context
-        )
-        if reader.complement is not None:
-            other = np.ascontiguousarray(reader.complement[window[::-1]])
-            if other.tobytes() < window.tobytes():
-                return _SiteWindow(start, end, other, [end - 1 - allele.start], True)
-        return _SiteWindow(start, end, window, [allele.start - start])
+            return share_window(*site, self._spacing)
+        found, complement = cut_site(*site), self._reader.complement
+        if complement is None:
+            return found
+        other = np.ascontiguousarray(complement[found.window[::-1]])
+        first = other.tobytes() < found.window.tobytes()
+        return found._replace(window=other, turned=True) if first else found
 
 
 def cut_site(
     genome: Contigs, alphabet: Alphabet, reader: MaskedReader, contig: str, site: int, context: int
-) -> tuple[int, int, Ids]:
-    """Start, end and ids of the window with `site` masked in its middle."""
+) -> SiteWindow:
+    """The window with `site` masked in its middle."""
     start, end = place_window(site, site + 1, 1, context, genome.contigs[contig])
     ids = alphabet.encode(genome.fetch(contig, start, end))
-    return start, end, reader.hide(ids, np.arange(start, end) == site)
+    window = reader.hide(ids, np.arange(start, end) == site)
+    return SiteWindow(start, end, window, [site - start])
 
 
 def share_window(
     genome: Contigs, alphabet: Alphabet, reader: MaskedReader, contig: str, site: int,
     context: int, spacing: int,
-) -> SharedWindow:  # fmt: skip
+) -> SiteWindow:  # fmt: skip
     """The window that `site` shares with the other sites of its tile and remainder.
 
     Raises `ValueError` where there is no A, C, G or T.
@@ -196,7 +184,8 @@ def share_window(
     masked &= reader.are_targets(ids)
     if not masked[site - start]:
         raise ValueError(f"no base at {contig}:{site + 1}")
-    return SharedWindow(start, end, reader.hide(ids, masked), int(masked[: site - start].sum()))
+    window = reader.hide(ids, masked)
+    return SiteWindow(start, end, window, np.flatnonzero(reader.asks(window)).tolist())
 
 
 def measure_spacing(
@@ -213,17 +202,16 @@ def measure_spacing(
     if not sites:
         return None
 
-    def read_alone(some: Sequence[Site]) -> list[Logs]:
-        cut = [cut_site(genome, alphabet, reader, *site, context) for site in some]
-        places = [(contig, one[0], one[1]) for (contig, _), one in zip(some, cut, strict=True)]
-        return [logs[0] for logs in reader.read([one[2] for one in cut], places)]
-
-    def read_shared(some: Sequence[Site], spacing: int) -> list[Logs]:
-        shared = [share_window(genome, alphabet, reader, *site, context, spacing) for site in some]
-        pairs = zip(some, shared, strict=True)
-        places = [(contig, one.start, one.end) for (contig, _), one in pairs]
-        logs = reader.read([one.window for one in shared], places)
-        return [rows[one.place] for rows, one in zip(logs, shared, strict=True)]
+    def read(some: Sequence[Site], *spacing: int) -> list[Logs]:
+        cut: Callable[..., SiteWindow] = share_window if spacing else cut_site
+        windows = [cut(genome, alphabet, reader, *site, context, *spacing) for site in some]
+        pairs = list(zip(some, windows, strict=True))
+        logs = reader.read(
+            [one.window for one in windows], [(site[0], one.start, one.end) for site, one in pairs]
+        )
+        return [
+            rows[one.find_row(site)] for rows, ((_, site), one) in zip(logs, pairs, strict=True)
+        ]
 
     found = None
     alone: list[Logs] = []
@@ -233,8 +221,8 @@ def measure_spacing(
         for first in range(0, len(sites), _AT_A_TIME):
             some = slice(first, first + _AT_A_TIME)
             if len(alone) == first:
-                alone += read_alone(sites[some])
-            pairs = zip(alone[some], read_shared(sites[some], spacing), strict=True)
+                alone += read(sites[some])
+            pairs = zip(alone[some], read(sites[some], spacing), strict=True)
             moved += [float(np.ptp(one - other)) for one, other in pairs]
             if max(moved) > TOLERANCE / 2:
                 return found
@@ -257,8 +245,3 @@ def draw_sites(
             if reader.are_targets(alphabet.encode(letter))[0]:
                 yield names[which], site
                 break
-
-
-def _name_columns(reader: MaskedReader, ids: Ids) -> dict[str, int]:
-    """The reader's column for each of A, C, G and T, whose ids are `ids`."""
-    return dict(zip("ACGT", reader.columns(ids).tolist(), strict=True))

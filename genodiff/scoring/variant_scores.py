@@ -7,7 +7,7 @@ two spellings alone.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,7 +113,7 @@ def open_scorer(
             yield from scorer.score(alleles)
             return
         wider = Scorer(reader, model.alphabet, genome, options, 2 * context, None)
-        for some in _groups(alleles, _SPANS_HELD):
+        while some := list(islice(alleles, _SPANS_HELD)):
             pairs = zip(scorer.score(some), wider.score(some), strict=True)
             yield from (compare_contexts(one, two) for one, two in pairs)
 
@@ -251,19 +251,16 @@ class Scorer:
             if isinstance(one, AlleleScore):
                 yield one
             elif isinstance(one, _ScoreJob):
-                yield _score_of(one, next(estimates))
+                found = next(estimates)
+                flags = tuple(filter(None, found.note.split("; ")))
+                window = one.method, one.start, one.end, found.windows
+                failed = AlleleScore(None, None, *window, (Unscorable.FAILED.value, *flags))
+                score = AlleleScore(found.value, found.se, *window, flags)
+                yield failed if math.isnan(found.value) else score
             else:
                 yield self._score_site(*one)
         for sites in self._readers:
             sites.clear()
-
-
-def _score_of(job: _ScoreJob, found: Estimate) -> AlleleScore:
-    flags = tuple(filter(None, found.note.split("; ")))
-    window = job.method, job.start, job.end, found.windows
-    if math.isnan(found.value):
-        return AlleleScore(None, None, *window, (Unscorable.FAILED.value, *flags))
-    return AlleleScore(found.value, found.se, *window, flags)
 
 
 def run_together(
@@ -301,14 +298,3 @@ def compare_contexts(one: AlleleScore, two: AlleleScore) -> AlleleScore:
     flags = (*one.flags, *(["moves_with_context"] if moved else []))
     both = one.evaluations + two.evaluations
     return one._replace(flags=flags, doubled=two.value, evaluations=both)
-
-
-def _groups(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    held: list[Item] = []
-    for item in items:
-        held.append(item)
-        if len(held) == size:
-            yield held
-            held = []
-    if held:
-        yield held

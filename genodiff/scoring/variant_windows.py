@@ -189,12 +189,17 @@ def find_bound(length: int, tiles: int, number: int) -> int:
 def find_tile(length: int, context: int, base: int, most: int | None = None) -> tuple[int, int]:
     """The tile [first, last) that a base stands in."""
     tiles = count_tiles(length, context, most)
+    number = _find_number(length, tiles, base)
+    return find_bound(length, tiles, number), find_bound(length, tiles, number + 1)
+
+
+def _find_number(length: int, tiles: int, base: int) -> int:
     number = min(base * tiles // length, tiles - 1)
     while find_bound(length, tiles, number) > base:
         number -= 1
     while find_bound(length, tiles, number + 1) <= base:
         number += 1
-    return find_bound(length, tiles, number), find_bound(length, tiles, number + 1)
+    return number
 
 
 def cut_pieces(
@@ -222,15 +227,8 @@ def count_pieces(
     contig, start, end = interval
     length = contigs[contig]
     tiles = count_tiles(length, context, most)
-
-    def number_of(base: int) -> int:
-        first, _ = find_tile(length, context, base, most)
-        number = first * tiles // length
-        while find_bound(length, tiles, number) < first:
-            number += 1
-        return number
-
-    return number_of(end - 1) - number_of(start) + 1
+    first, last = (_find_number(length, tiles, base) for base in (start, end - 1))
+    return last - first + 1
 
 
 def place_tile(piece: TrackPiece, context: int, length: int) -> tuple[int, int]:

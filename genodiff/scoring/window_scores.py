@@ -60,7 +60,7 @@ def score_nelbo(reader: MaskedReader, pair: SpellingPair, seed: int, se: float, 
     """
     key = pair.key()
     spellings = (_DrawnSpelling(reader, pair, False), _DrawnSpelling(reader, pair, True))
-    windows = [window for one in spellings for window in one.control_windows]
+    windows = [reader.hide(one.ids, mask) for one in spellings for mask in one.phases]
     logs = yield windows
     for number, one in enumerate(spellings):
         one.set_controls(logs[number * PHASES : (number + 1) * PHASES])
@@ -95,21 +95,17 @@ class _DrawnSpelling:
 
     def __init__(self, reader: MaskedReader, pair: SpellingPair, of_alt: bool) -> None:
         self._reader, self._longest = reader, max(pair.widths)
-        self._ids, self._span = (pair.alt, pair.alt_span) if of_alt else (pair.ref, pair.ref_span)
-        self._maskable = reader.are_targets(self._ids)
+        self.ids, self._span = (pair.alt, pair.alt_span) if of_alt else (pair.ref, pair.ref_span)
+        self._maskable = reader.are_targets(self.ids)
         self._n = int(self._maskable.sum())
         # Flanks and span are counted apart, so a base of the flanks has one phase in both.
         phase = np.where(self._span, self._span.cumsum() - 1, (~self._span).cumsum() - 1) % PHASES
-        self._phases = [self._maskable & (phase == number) for number in range(PHASES)]
-        self._controls = np.zeros(len(self._ids))
-
-    @property
-    def control_windows(self) -> list[Ids]:
-        return [self._reader.hide(self._ids, mask) for mask in self._phases]
+        self.phases = [self._maskable & (phase == number) for number in range(PHASES)]
+        self._controls = np.zeros(len(self.ids))
 
     def set_controls(self, logs: list[Logs]) -> None:
-        for mask, some in zip(self._phases, logs, strict=True):
-            self._controls[mask] = -take_logs(self._reader, some, self._ids[mask])
+        for mask, some in zip(self.phases, logs, strict=True):
+            self._controls[mask] = -take_logs(self._reader, some, self.ids[mask])
 
     def draw_rounds(self, key: int, seed: int, rounds: range) -> Iterator[_WindowDraw]:
         span, n_span = self._span, int(self._span.sum())
@@ -125,7 +121,7 @@ class _DrawnSpelling:
                 k = min(math.ceil(t * self._n), self._n)
                 mask = np.zeros(len(u), np.bool_)
                 mask[np.argsort(u, kind="stable")[:k]] = True
-                window = self._reader.hide(self._ids, mask)
+                window = self._reader.hide(self.ids, mask)
                 yield _WindowDraw(window, mask, self._n / k if k else 0.0)
 
     def price(self, draws: list[_WindowDraw], logs: list[Logs]) -> NDArray[np.float64]:
@@ -134,7 +130,7 @@ class _DrawnSpelling:
         found = [
             known
             + scale
-            * math.fsum(-take_logs(self._reader, some, self._ids[mask]) - self._controls[mask])
+            * math.fsum(-take_logs(self._reader, some, self.ids[mask]) - self._controls[mask])
             for (_, mask, scale), some in zip(draws, logs, strict=True)
         ]
         return np.array(found)

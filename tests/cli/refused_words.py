@@ -199,6 +199,10 @@ REFUSED = {
         2 -o ref.fa :: is read and cannot be written
         2 ~ --json :: --json is for stdout
         2 ~ --region chr9:1-2 :: no contig 'chr9'
+        2 ~ --context 1 :: below 2
+        2 ~ --load l.tsv :: --load without --relatives
+        2 ~ --load l.tsv --relatives ref.fa --shard 1/2 :: --load counts all
+        2 ~ --load ref.fa --relatives ref.fa :: is read
         """, "-o o.vcf", {"ref.fa": FRAME, "in.vcf": f"{VCF}chr1\t4\t.\tT\tA\t.\t.\t.\n"}),
     "tracks": Table("tracks RUN --fasta ref.fa --threads 1 -q", r"""
         2 ~ --region chr3:1-5 :: chr3

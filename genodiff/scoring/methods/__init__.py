@@ -13,6 +13,8 @@ comes after it is used where it is named.
 The modules of methods are imported for a help text. So none of them imports torch.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -58,7 +60,7 @@ class ScoreMethod(ABC):
     """Whether it counts a model's relatives (`--relatives`) at the base of an SNV, and is refused
     without them."""
 
-    def time_to_prepare(self, network: "RelatedReader | None") -> float:
+    def time_to_prepare(self, network: RelatedReader | None) -> float:
         """About the seconds of what its first use fits to a model's relatives, for a plan.
 
         `network` None: the relatives are not ready.
@@ -74,9 +76,7 @@ class ScoreMethod(ABC):
         """Whether `auto` takes it for spans of so many bases."""
         return False
 
-    def read_around(
-        self, network: "RelatedReader", over: "Floats", windows: "Codes"
-    ) -> "Floats | None":
+    def read_around(self, network: RelatedReader, over: Floats, windows: Codes) -> Floats | None:
         """With `needs_relatives`: (B, L, 4, ...), what `count` reads beside a column.
 
         `over` (G, B, L, 4): what each genome has over windows (B, L).
@@ -84,8 +84,8 @@ class ScoreMethod(ABC):
         return None
 
     def count(
-        self, network: "RelatedReader", over: "Floats", ref: int, around: "Floats | None"
-    ) -> "Floats":
+        self, network: RelatedReader, over: Floats, ref: int, around: Floats | None
+    ) -> Floats:
         """With `needs_relatives`: the score (4,) of each base in place of `ref`, in nats.
 
         `over` (G, 4): what each genome has over the position. `around` (4, ...): its part of
@@ -99,11 +99,7 @@ class ScoreMethod(ABC):
 
     @abstractmethod
     def start(
-        self,
-        reader: "MaskedReader",
-        pair: SpellingPair,
-        options: "ScoreOptions",
-        place: "Place | None",
+        self, reader: MaskedReader, pair: SpellingPair, options: ScoreOptions, place: Place | None
     ) -> Steps:
         """The score of `pair`: a generator as in `span_scores`, whose `Estimate` is in nats.
 

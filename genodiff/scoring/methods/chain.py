@@ -1,5 +1,7 @@
 """`chain`: the bases of a span one after the other, averaged over orders (`score_chain`)."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod, Widths
@@ -34,11 +36,7 @@ class SpanChain(ScoreMethod):
         return sum(min(2**m - 1, ORDERS * m) for m in (ref, alt)) - (ref == alt)
 
     def start(
-        self,
-        reader: "MaskedReader",
-        pair: SpellingPair,
-        options: "ScoreOptions",
-        place: "Place | None",
+        self, reader: MaskedReader, pair: SpellingPair, options: ScoreOptions, place: Place | None
     ) -> Steps:
         """See `score_chain`; one base has one order, which is that of `score_llr`."""
         if pair.widths == (1, 1):

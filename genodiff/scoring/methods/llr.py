@@ -1,5 +1,7 @@
 """`llr`: the bases of a span, masked together (`score_llr`)."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod, Widths
@@ -29,11 +31,7 @@ class Llr(ScoreMethod):
         return 1 if ref == alt else (ref > 0) + (alt > 0)
 
     def start(
-        self,
-        reader: "MaskedReader",
-        pair: SpellingPair,
-        options: "ScoreOptions",
-        place: "Place | None",
+        self, reader: MaskedReader, pair: SpellingPair, options: ScoreOptions, place: Place | None
     ) -> Steps:
         """See `score_llr`."""
         return score_llr(reader, pair)

@@ -1,5 +1,7 @@
 """`nelbo`: the bound of the whole window, by random masks (`score_nelbo`)."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod, Widths
@@ -37,11 +39,7 @@ class Nelbo(ScoreMethod):
         return LEAST_WINDOWS
 
     def start(
-        self,
-        reader: "MaskedReader",
-        pair: SpellingPair,
-        options: "ScoreOptions",
-        place: "Place | None",
+        self, reader: MaskedReader, pair: SpellingPair, options: ScoreOptions, place: Place | None
     ) -> Steps:
         """See `score_nelbo`."""
         return score_nelbo(

@@ -1,5 +1,7 @@
 """`profiles`: which bases a position tolerates, and what an indel costs, by relatives alone."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -29,7 +31,7 @@ class Profiles(OfRelatives):
 
     help = "tolerance under a mutation-selection model of the related genomes, with reading frame"
 
-    def time_to_prepare(self, network: "RelatedReader | None") -> float:
+    def time_to_prepare(self, network: RelatedReader | None) -> float:
         """Of the classes, which are fitted once and cached."""
         fit = None if network is None else network.fit_profiles
         return 0.0 if fit is not None and fit.is_ready else SECONDS
@@ -38,23 +40,19 @@ class Profiles(OfRelatives):
         """One, in which relatives are searched."""
         return 1
 
-    def read_around(self, network: "RelatedReader", over: "Floats", windows: "Codes") -> "Floats":
+    def read_around(self, network: RelatedReader, over: Floats, windows: Codes) -> Floats:
         """The log-likelihood of each base, beside how quickly the positions around change."""
         return network.read_profiles(over, windows)
 
     def count(
-        self, network: "RelatedReader", over: "Floats", ref: int, around: "Floats | None"
-    ) -> "Floats":
+        self, network: RelatedReader, over: Floats, ref: int, around: Floats | None
+    ) -> Floats:
         """By classes of base profiles, summed on the tree."""
         assert around is not None
         return network.score_profiles(over, ref, around)
 
     def start(
-        self,
-        reader: "MaskedReader",
-        pair: "SpellingPair",
-        options: "ScoreOptions",
-        place: "Place | None",
+        self, reader: MaskedReader, pair: SpellingPair, options: ScoreOptions, place: Place | None
     ) -> Steps:
         """One base as `OfRelatives`; other spans by all alignments of both spellings."""
         if pair.widths == (1, 1):

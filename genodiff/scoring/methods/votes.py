@@ -1,5 +1,7 @@
 """`votes`: how many lines of descent have each base, as relatives tell it (`memory/votes.py`)."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -30,11 +32,7 @@ class OfRelatives(ScoreMethod):
         return int((ref, alt) == (1, 1))
 
     def start(
-        self,
-        reader: "MaskedReader",
-        pair: SpellingPair,
-        options: "ScoreOptions",
-        place: "Place | None",
+        self, reader: MaskedReader, pair: SpellingPair, options: ScoreOptions, place: Place | None
     ) -> Steps:
         """At the one base; a value of NaN for other pairs."""
         if pair.widths != (1, 1):
@@ -58,7 +56,7 @@ class Votes(OfRelatives):
     help = "phylogenetically weighted allele counts in related genomes (SNVs only)"
 
     def count(
-        self, network: "RelatedReader", over: "Floats", ref: int, around: "Floats | None"
-    ) -> "Floats":
+        self, network: RelatedReader, over: Floats, ref: int, around: Floats | None
+    ) -> Floats:
         """By lines of descent."""
         return network.score_votes(over, ref)

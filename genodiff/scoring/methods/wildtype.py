@@ -1,5 +1,7 @@
 """`wildtype`: the bases of REF seen, for networks with a teacher (`training/teacher.py`)."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,11 +33,7 @@ class Wildtype(ScoreMethod):
         return int(ref == alt)
 
     def start(
-        self,
-        reader: "MaskedReader",
-        pair: SpellingPair,
-        options: "ScoreOptions",
-        place: "Place | None",
+        self, reader: MaskedReader, pair: SpellingPair, options: ScoreOptions, place: Place | None
     ) -> Steps:
         """The sum over the bases that differ; a value of NaN for indels."""
         if pair.widths[0] != pair.widths[1]:
