@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.conservation.reader import batch_pieces, keep_fewer
-from genodiff.conservation.values import ConstraintPiece
+from genodiff.conservation.reader import ConstraintPiece, batch_pieces, keep_fewer
 from genodiff.kernels.library import map_in_order
 from genodiff.memory.alignment import align_windows
 from genodiff.memory.relatives import UNLIKE, RelativeGenome, Relatives
@@ -42,7 +41,7 @@ def read_runs(
 
     def read(batch: Any) -> Iterator[Runs]:
         found: dict[Any, Runs] = {}
-        for some, windows in batch.groups:
+        for some, windows in batch[1]:
             prepared, diagonals = related.search(windows)
             places, _ = align_windows(text, prepared, diagonals, numbers, alike, places=True)
             for b, one in enumerate(some):
@@ -52,7 +51,7 @@ def read_runs(
                 runs[:, 1] = of_stretch[stretch]
                 runs[:, 2] += begins[stretch] - text.starts[stretch]
                 found[one] = runs
-        return (found[one] for one in batch.placed)
+        return (found[one] for one in batch[0])
 
     for done in map_in_order(read, batch_pieces(genome, pieces)):
         yield from done

@@ -1,6 +1,6 @@
 """Conserved elements: maximal scoring segments of `lod`, with a false discovery rate.
 
-`lod` (`memory/column_classes.py`) is how much likelier the slow classes make a column than the
+`lod` (`memory/column_rates.py`) is how much likelier the slow classes make a column than the
 others do, given the columns around it. A segment with a large sum is a conserved stretch. How many
 segments of a score arise by chance is counted after the columns have been permuted among the
 positions at which the same genomes are present, and the chain of classes has run over them again.
@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from genodiff.io.big_bed import BedRow
 from genodiff.kernels.library import call, is_loaded
-from genodiff.memory.column_classes import ColumnClasses
-from genodiff.memory.column_rates import Columns
+from genodiff.memory.column_rates import ColumnClasses, Columns
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE
 

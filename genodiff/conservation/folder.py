@@ -17,9 +17,9 @@ from genodiff.conservation.elements import (
     format_bed,
     list_rows,
 )
+from genodiff.conservation.reader import FEW_VALUES, VALUES, list_constraint_kinds
 from genodiff.conservation.request import PAGE, SIDECAR, ConstraintRequest
 from genodiff.conservation.run import ConstraintRun
-from genodiff.conservation.values import FEW_VALUES, VALUES, list_constraint_kinds
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.io.big_bed import write_big_bed
@@ -29,7 +29,7 @@ from genodiff.maps.track_files import TrackSet, list_files
 from genodiff.maps.track_format import FORMATS
 from genodiff.maps.track_hub import BedTrack, HubRequest, name_assembly
 from genodiff.maps.track_values import BaseTracks, read_letters
-from genodiff.memory.column_classes import ColumnClasses
+from genodiff.memory.column_rates import ColumnClasses
 from genodiff.memory.columns import ColumnNumbers
 from genodiff.memory.text import NONE
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from genodiff.conservation.base_classes import BaseClasses
 from genodiff.conservation.folder import ConstraintForm, write_constraint
 from genodiff.conservation.reader import (
+    COLUMNS,
     CONTEXT,
     TILE,
     Sites,
@@ -22,7 +23,6 @@ from genodiff.conservation.reader import (
 )
 from genodiff.conservation.request import HOLDS, SIDECAR, ConstraintRequest, GenomeRequest
 from genodiff.conservation.run import ConstraintRun
-from genodiff.conservation.values import COLUMNS
 from genodiff.errors import DataError, UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
@@ -63,6 +63,7 @@ class GenomeJob(Job[Asked]):
         wanted = list_intervals(self.genome, asked.region, asked.bed)
         self.run_of = ConstraintRun.make(self.genome, wanted, asked.part)
         self.listed = list_genomes(asked.relatives)
+        self.about: dict[str, Any] = {}
         self.total = sum(one.end - one.start for one in self.run_of.pieces())
 
     def plan(self) -> dict[str, Any]:
@@ -82,11 +83,11 @@ class GenomeJob(Job[Asked]):
         return {}
 
     def identify(self) -> dict[str, Any]:
-        asked = self.request
-        self.related: RelatedGenomes = relate_genome(
-            self.genome, asked.relatives, strains=asked.strains
-        )
-        self.about = {"context": CONTEXT, "tile": TILE, "relatives_digest": self.related.digest}
+        if not self.about:
+            self.related: RelatedGenomes = relate_genome(
+                self.genome, self.request.relatives, strains=self.request.strains
+            )
+            self.about = {"context": CONTEXT, "tile": TILE, "relatives_digest": self.related.digest}
         return self.about
 
     def describe(self) -> dict[str, Any]:
@@ -134,10 +135,11 @@ class ConstraintJob(GenomeJob[ConstraintRequest]):
         return {"formats": list(self.form.formats), "journal_bytes": self.total * width}
 
     def identify(self) -> dict[str, Any]:
-        sites = self._find_sites()
-        super().identify()
-        self.neutral = self._estimate_neutral(*sites)
-        self.about["neutral"] = self.neutral._asdict()
+        if not self.about:
+            sites = self._find_sites()
+            super().identify()
+            self.neutral = self._estimate_neutral(*sites)
+            self.about["neutral"] = self.neutral._asdict()
         return self.about
 
     def _estimate_neutral(self, sites: Sites | None, source: str) -> NeutralRate:

@@ -6,6 +6,7 @@ alone, so they are the same for any regions, batch, shard and number of threads.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA
-from genodiff.conservation.values import ConstraintPiece
 from genodiff.data.stretches import encode_bases
 from genodiff.kernels.library import map_in_order
+from genodiff.maps.track_values import BaseTracks, Track, TrackKind, TrackKinds
 from genodiff.memory.column_rates import (
     THIRD,
     Columns,
@@ -30,6 +31,60 @@ from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives
 from genodiff.memory.text import Codes
 from genodiff.scoring.variant_windows import Contigs, TrackPiece, place_tile
+
+VALUES = ("rs", "phylop", "conserved", "rate", "coverage", "length")
+"""The tracks, in the order of an entry's columns."""
+COLUMNS = len(VALUES)
+FEW_VALUES = 24
+"""Of `rs`: a base that few genomes cover has no more, and a reader is told."""
+
+_KINDS = {
+    "rs": ("Rejected substitutions (GERP's scale)", (-1, 1), "180,83,11"),
+    "phylop": ("phyloP's scale: -log10 p, positive where conserved", (-3, 2), "11,99,176"),
+    "conserved": ("Probability of conservation (phastCons' scale)", (0, 1), "26,127,55"),
+    "rate": ("Posterior mean of the substitution rate; 1 is neutral", (0, 3), "92,102,112"),
+    "coverage": ("Related genomes present at the base", (0, 5), "64,110,60"),
+    "length": ("Tree length of those present, substitutions per neutral site", (0, 2), "64,110,60"),
+}
+
+
+def _take(name: str, one: BaseTracks) -> Track:
+    return one.related[name]
+
+
+def list_constraint_kinds(genomes: int = 5) -> TrackKinds:
+    """All tracks by name; `coverage` is drawn from 0 to `genomes`, the related ones.
+
+    >>> list(list_constraint_kinds())
+    ['rs', 'phylop', 'conserved', 'rate', 'coverage', 'length']
+    """
+    return {
+        name: TrackKind(
+            label, (0, genomes) if name == "coverage" else limits, colour, partial(_take, name)
+        )
+        for name, (label, limits, colour) in _KINDS.items()
+    }
+
+
+class ConstraintPiece(NamedTuple):
+    """What is read of the bases of a piece: `values` (n, COLUMNS), float32, NaN where there is
+    none, and `bases` (n, G), codes of the related genomes, 4 where one is absent.
+    """
+
+    values: NDArray[np.float32]
+    bases: NDArray[np.uint8]
+
+    def pack(self) -> bytes:
+        """As bytes: `values`, then `bases`."""
+        return self.values.astype("<f4").tobytes() + self.bases.tobytes()
+
+    @classmethod
+    def unpack(cls, row: bytes, n: int) -> "ConstraintPiece":
+        """Read `pack` of n bases."""
+        cut = 4 * COLUMNS * n
+        values = np.frombuffer(row, "<f4", COLUMNS * n).reshape(n, COLUMNS)
+        return cls(values, np.frombuffer(row, np.uint8, offset=cut).reshape(n, -1))
+
 
 Sites = Mapping[str, NDArray[np.int64]]
 """Positions of each contig, ascending."""
@@ -53,7 +108,7 @@ def read_constraint(
 
     def read(batch: _Batch) -> Iterator[ConstraintPiece]:
         found: dict[_Placed, ConstraintPiece] = {}
-        for alike, windows in batch.groups:
+        for alike, windows in batch[1]:
             over, homologous = relatives.align_homologs(windows)
             posterior = infer_rates(over, windows, numbers)
             called = [
@@ -69,7 +124,7 @@ def read_constraint(
                 values = np.stack((rs, phylop, conserved, mean, present, length), 1)
                 values[np.isnan(rs)] = np.nan
                 found[one] = ConstraintPiece(values.astype(np.float32), columns[:, 1:])
-        return (found[one] for one in batch.placed)
+        return (found[one] for one in batch[0])
 
     for done in map_in_order(read, batch_pieces(genome, pieces)):
         yield from done
@@ -110,7 +165,7 @@ def estimate_neutral_rate(
         return group, relatives.align_homologs(group[1])
 
     batches = batch_pieces(genome, (tiles[i] for i in chosen.tolist()))
-    groups = (group for batch in batches for group in batch.groups)
+    groups = (group for _, some in batches for group in some)
     for (some, windows), (over, homologous) in map_in_order(align, groups):
         told = None if sites is not None else read_context(over, windows, numbers)
         for b, one in enumerate(some):
@@ -157,13 +212,8 @@ class _Placed(NamedTuple):
 
 _Group = tuple[list[_Placed], Codes]
 """Pieces whose windows (B, L) have one length."""
-
-
-class _Batch(NamedTuple):
-    """Pieces that follow one another, and the same in groups."""
-
-    placed: list[_Placed]
-    groups: list[_Group]
+_Batch = tuple[list[_Placed], list[_Group]]
+"""Pieces that follow one another, and the same in groups."""
 
 
 def batch_pieces(genome: Contigs, pieces: Iterable[TrackPiece]) -> Iterator[_Batch]:
@@ -176,4 +226,4 @@ def batch_pieces(genome: Contigs, pieces: Iterable[TrackPiece]) -> Iterator[_Bat
             groups.setdefault(one.end - one.start, []).append(one)
             letters = genome.fetch(one.piece.contig, one.start, one.end)
             windows.setdefault(one.end - one.start, []).append(encode_bases(DNA.encode(letters)))
-        yield _Batch(batch, [(some, np.stack(windows[n])) for n, some in groups.items()])
+        yield batch, [(some, np.stack(windows[n])) for n, some in groups.items()]

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA
 from genodiff.conservation.elements import ColumnStretch
-from genodiff.conservation.reader import CONTEXT, TILE
-from genodiff.conservation.values import VALUES, ConstraintPiece
+from genodiff.conservation.reader import CONTEXT, TILE, VALUES, ConstraintPiece
 from genodiff.data.stretches import encode_bases
 from genodiff.io.regions import hold_contigs
 from genodiff.jobs.shards import Shard

@@ -114,10 +114,6 @@ class BackgroundRequest(NamedTuple):
         share = self.n // (10 * max(1, count_windows(size, self.method)))
         return min(LEAST, max(LEAST_OF_GROUP, share))
 
-    def cost(self, size: SizeClass) -> int:
-        """About how many windows the network reads for a class; with nelbo, at least."""
-        return self.count(size) * count_windows(size, self.method)
-
 
 class Background:
     """The random variants of those classes that a file needs.

@@ -259,7 +259,8 @@ def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(world, tmp_path, ca
         assert not (tmp_path / "o").exists()
 
 
-def test_a_relative_may_lie_elsewhere_and_not_nowhere(world, tmp_path, capsys):
+def test_a_relative_may_lie_elsewhere_and_not_nowhere(world, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 4)
     near = world.relatives[0]
     part = write(tmp_path / "part.fa", {"x": near.read_text().splitlines()[1][6000:]})
     rng = np.random.default_rng(9)

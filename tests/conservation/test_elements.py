@@ -13,8 +13,14 @@ from genodiff.conservation.elements import (
     permute_scores,
     score_columns,
 )
-from genodiff.memory.column_classes import AROUND, BLOCK, ColumnClasses, find_slow_classes
-from genodiff.memory.column_rates import list_unique, observe_columns
+from genodiff.memory.column_rates import (
+    AROUND,
+    BLOCK,
+    ColumnClasses,
+    find_slow_classes,
+    list_unique,
+    observe_columns,
+)
 from genodiff.memory.columns import ColumnNumbers, start_numbers
 from genodiff.memory.tree import Tree, exchange, share_bases
 

@@ -19,7 +19,7 @@ from genodiff.conservation.elements import find_segments, find_segments_slowly
 from genodiff.kernels import library
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
-from genodiff.memory.column_classes import ColumnClasses
+from genodiff.memory.column_rates import ColumnClasses
 from genodiff.memory.columns import combine, combine_slowly
 from genodiff.memory.memory import Memory
 from genodiff.memory.tables import build_sampled_table_slowly

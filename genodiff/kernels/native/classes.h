@@ -1,4 +1,4 @@
-/* Slow classes beside the others along a row of columns: `genodiff/memory/column_classes.py` has
+/* Slow classes beside the others along a row of columns: `genodiff/memory/column_rates.py` has
    the equations. A task is a block of the row, read with `around` columns on either side. */
 
 static void classes_task(const void *args, int64_t task, void *own, int backward) {
