@@ -159,19 +159,12 @@ def sum_paths(
     return likelihood, go_back()
 
 
-class Copies(NamedTuple):
-    """What each place would copy (L, D), its `emission` (L, E, D), and what `sum_paths` gives."""
-
-    sources: Codes
-    emission: Floats
-    likelihood: float
-    steps: Iterator[Step]
-
-
 def sum_copies(
     text: MemoryText, window: SeenWindow, diagonals: tuple[Places, Places], numbers: MemoryNumbers
-) -> Copies:
-    """The paths of a window through the given diagonals."""
+) -> tuple[Codes, Floats, float, Iterator[Step]]:
+    """What each place of a window would copy (L, D) on the given diagonals, its emission (L, E, D),
+    and what `sum_paths` gives.
+    """
     sources = read_sources(text, len(window.codes), diagonals, window.without)
     emission = emit(window, sources, numbers)
     rate, choice = numbers.start * np.array(numbers.share)[:, None] / window.n_loci, 0.0
@@ -180,7 +173,7 @@ def sum_copies(
         choice = float(np.log(near / window.n_loci))
     shifts = numbers.shift * list_shifts(diagonals)
     likelihood, steps = sum_paths(emission, shifts, rate, numbers)
-    return Copies(sources, emission, likelihood + choice, steps)
+    return sources, emission, likelihood + choice, steps
 
 
 def recall_window(

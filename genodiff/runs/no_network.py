@@ -85,7 +85,7 @@ class RelatedComposition(RelatedReader):
     paired = True
 
     def read_logs(self, group: Codes, masked: NDArray[np.bool_]) -> Floats:
-        """As `PlainComposition.read_logs`, with what relatives say (`memory/relating.py`)."""
+        """As `PlainComposition.read_logs`, with what relatives say (`memory/remembering.py`)."""
         mine = self.network.logits.astype(np.float64)
         total = _sum_logs(mine)
         prior = np.broadcast_to(np.exp(mine - total), (*group.shape, 4))

@@ -13,6 +13,7 @@ A model without a network is read in NumPy, a network by `network_logs.py`, whic
 
 import copy
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ _MOST_BASES = 1 << 18  # of a batch
 _BASES = 1 << 15  # of a batch of no given size: calls of the network cost little beside their work
 
 
+@dataclass(eq=False)
 class MaskedReader:
     """Reads masked windows with one denoiser and counts its evaluations.
 
@@ -47,29 +49,27 @@ class MaskedReader:
     a network is given its noise.
     """
 
-    def __init__(
-        self,
-        denoiser: Any,
-        diffusion: Any,
-        *,
-        complement: Ids | None = None,
-        both_strands: bool = False,
-        batch_size: int | None = None,
-        device: str = "cpu",
-        loci: OwnLoci | None = None,
-        visible: bool = False,
-    ) -> None:
-        if both_strands and complement is None:
+    denoiser: Any
+    diffusion: Any
+    _: KW_ONLY
+    complement: Ids | None = None
+    both_strands: bool = False
+    batch_size: int | None = None
+    device: str = "cpu"
+    loci: OwnLoci | None = None
+    visible: bool = False
+    evaluations: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        diffusion, complement = self.diffusion, self.complement
+        if self.both_strands and complement is None:
             raise ValueError("both strands need a complement")
-        self.denoiser, self.diffusion, self.complement = denoiser, diffusion, complement
-        self.both_strands, self.batch_size, self.device = both_strands, batch_size, device
-        self.loci, self.visible, self.evaluations = loci, visible, 0
         self._column = np.full(256, -1, np.int64)
         self._column[list(diffusion.targets)] = np.arange(len(diffusion.targets))
         if complement is not None:
             turned = self._column[complement[list(diffusion.targets)]]
             self._turned = turned  # the column of each target's complement
-        if visible and complement is not None:
+        if self.visible and complement is not None:
             self.complement = np.arange(256, dtype=np.uint8)
             self.complement[: len(complement)] = complement
             self.complement[SEEN : SEEN + len(complement)] = complement | SEEN

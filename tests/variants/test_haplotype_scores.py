@@ -125,6 +125,7 @@ def test_distant_variants_of_one_haplotype_are_heard_together():
         assert abs(parts - wanted) > 0.1
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", HAPLOTYPES)
 @pytest.mark.parametrize("method", ["chain", "nelbo"])
 def test_the_way_back_has_the_opposite_score(name, method):

@@ -204,8 +204,6 @@ def test_an_output_has_an_ending_that_is_known():
     assert ScoreRequest("run", "v.vcf", fasta="g.fa", out="a.VCF.gz").find_form("vcf") == ".vcf.gz"
     stream = ScoreRequest("run", "v.vcf", fasta="g.fa", out="-")
     assert [stream.find_form(one) for one in ("table", "bcf")] == [".tsv", ".vcf"]
-    with pytest.raises(UsageError, match="none of the endings"):
-        ScoreRequest("run", "v.vcf", fasta="g.fa", out="a.txt").check()
 
 
 def test_records_are_sorted_where_each_contig_is_one_stretch():
