@@ -46,7 +46,7 @@ CONSEQUENCE_SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 """Columns that an annotation adds."""
 ALL_COLUMNS = HAPLOTYPE_SCHEMA | SCHEMA | RELATED | CONSEQUENCE_SCHEMA
-VCF_TYPES = {pl.Float64: "Float", pl.Int64: "Integer"}
+VCF_TYPES: dict[Any, str] = {pl.Float64: "Float", pl.Int64: "Integer"}
 """Types of VCF by those of columns; all else is a String."""
 
 Judged = Allele | Unscorable
@@ -230,7 +230,8 @@ def describe_alts(scored: ScoredRecord, form: ScoreForm) -> list[dict[str, Any]]
     where the ALT is not one base for another, and the ancestral base of the record. With
     consequences there are gene, consequence, protein and transcripts.
     """
-    rows, record = [], scored.record
+    rows: list[dict[str, Any]] = []
+    record = scored.record
     ancestral = dict(zip(("ancestral", "p_ancestral"), find_ancestral(scored), strict=True))
     for alt, one, score in zip(record.alts or (".",), scored.judged, scored.scores, strict=True):
         normal = ""

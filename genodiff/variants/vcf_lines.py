@@ -34,7 +34,7 @@ _OURS = re.compile(
 _THEIRS, _GIVEN = "##INFO=<ID=AA,", "GD_ANC"
 """INFO/AA of the input is not replaced: the ancestral base is GD_ANC then."""
 _CONTIG = re.compile(r"(##contig=<(?:.*,)?ID=)([^,>]+)")
-Fields = Mapping[str, tuple[str, str]]
+Fields = dict[str, tuple[str, str]]
 """Names → the column of a table (`describe_alts`) and the meaning."""
 _FIELDS: Fields = {
     "GD_SCORE": ("score", "log-likelihood of ALT minus REF, {unit}; positive: ALT is likelier"),
@@ -177,8 +177,8 @@ def format_record(scored: ScoredRecord, form: ScoreForm, ancestral: str = "AA") 
         items = [one for one in items if not one.startswith("AA=")]
     if record.alts:
         rows = describe_alts(scored, form._replace(samples=None))
-        fields = _FIELDS | _RANK_FIELDS | _VOTES_FIELDS | _CONSEQUENCE_FIELDS
-        for name, (key, _) in fields.items():
+        every = _FIELDS | _RANK_FIELDS | _VOTES_FIELDS | _CONSEQUENCE_FIELDS
+        for name, (key, _) in every.items():
             if key not in rows[0]:
                 continue
             values = [format_value(row[key]) for row in rows]
