@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from genodiff.annotation.gene_grammar import (
     STATES,
     UNKNOWN,
-    ContigGenes,
     as_coding_genes,
     has_path,
     label_genes,
@@ -159,27 +158,24 @@ def read_gene_labels(
     up in the letters of `genome`. Raises `DataError` as `read_transcripts` does, and where no
     coding gene is left.
     """
-    file = read_transcripts(path, contigs, genome)
+    file, shown = read_transcripts(path, contigs, genome), name_input(path)
     genes = as_coding_genes(file.transcripts)
     found, left_out, total = {}, 0, 0
-    partial = sum(bool(one.coding) and not (one.unknown or has_path(one))
-                  for one in file.transcripts)  # fmt: skip
+    cut = [one for one in file.transcripts if one.coding and not (one.unknown or has_path(one))]
     for contig in sorted(file.contigs):
-        here = genes.get(contig, ContigGenes([], []))
-        found[contig], more = label_genes(
-            here.whole, contigs[contig], here.partial, circular=contig in file.circular
-        )
-        left_out, total = left_out + more, total + len(here.whole)
-    shown = name_input(path)
+        whole, partial = genes.get(contig, ([], []))
+        circular = contig in file.circular
+        found[contig], more = label_genes(whole, contigs[contig], partial, circular=circular)
+        left_out, total = left_out + more, total + len(whole)
     if left_out:
         what = "%s: %s of %s genes are left out: not of whole codons, or beside or on another"
         log.warning(what, shown, f"{left_out:,}", f"{total:,}")
-    if partial:
+    if cut:
         what = "%s: no label for %s: partial, trans-spliced or with ribosomal slippage"
-        log.warning(what, shown, format_count(partial, "transcript"))
+        log.warning(what, shown, format_count(len(cut), "transcript"))
     if total == left_out:
         fix = "give CDS rows, or BED12 with its coding part, with strands"
-        raise DataError("has no coding gene to learn from", file=name_input(path), fix=fix)
+        raise DataError("has no coding gene to learn from", file=shown, fix=fix)
     return BaseLabels("genes", STATES, found)
 
 
@@ -216,6 +212,7 @@ def read_class_labels(
     two classes. With `mask_shared` those are unknown, and counted in the log. So are rows on -
     whose strand is not used.
     """
+    shown = name_input(path)
     if types:
         some = list(_list_typed(path, contigs, types))
     else:
@@ -225,34 +222,32 @@ def read_class_labels(
                 for row in table.select(columns).iter_rows()]  # fmt: skip
     if n := sum(row[3] == PSEUDO for row in some):
         what = "%s: the bases of %s of pseudogenes are unknown"
-        log.warning(what, name_input(path), format_count(n, "coding row"))
+        log.warning(what, shown, format_count(n, "coding row"))
     if all_as:
         some = [(*row[:3], row[3] if row[3] == PSEUDO else all_as, *row[4:]) for row in some]
     turned = sum(row[4] == "-" for row in some)
     if turned and not stranded:
         what = "%s: %s on -; without --stranded a class is of both strands, and theirs is not used"
-        log.warning(what, name_input(path), format_count(turned, "row"))
+        log.warning(what, shown, format_count(turned, "row"))
     plain = sorted({row[3] for row in some} - {PSEUDO})
     names = (NONE, *(f"{one}{way}" for one in plain for way in ("+-" if stranded else ("",))))
     if len(names) > _MOST:
         what = f"has {len(plain):,} classes, more than a base's label can tell apart ({_MOST})"
         fix = "write the kind of each in column 4, or take all as one class"
-        raise DataError(what, file=name_input(path), fix=fix)
+        raise DataError(what, file=shown, fix=fix)
     for one in plain:
         if one == NONE or one.endswith(("+", "-")):
             what = f"a class is called '{one}': taken, or like a class of one strand"
-            raise DataError(what, file=name_input(path), fix="rename it")
+            raise DataError(what, file=shown, fix="rename it")
     number = {name: place for place, name in enumerate(names)}
-    found: dict[str, NDArray[Any]] = {}
+    found = {contig: np.zeros(contigs[contig], np.int8) for contig, *_ in some}
     for contig, start, end, name, strand, line in some:
-        if contig not in found:
-            found[contig] = np.zeros(contigs[contig], np.int8)
         if name == PSEUDO:
             continue
         if stranded and strand not in ("+", "-"):
             what = f"the {name} {contig}:{start}-{end} has no strand"
             fix = "write + or -, or leave strands out"
-            raise DataError(what, file=name_input(path), line=line, fix=fix)
+            raise DataError(what, file=shown, line=line, fix=fix)
         label = number[name + strand if stranded else name]
         inside = found[contig][start:end]
         taken = (inside != 0) & (inside != label)
@@ -260,11 +255,10 @@ def read_class_labels(
             at = int(taken.argmax())
             what = f"base {start + at} of {contig} (0-based) is {names[label]} and also "
             fix = "cut the intervals, leave one of the classes out, or mask what they share"
-            raise DataError(what + names[inside[at]], file=name_input(path), line=line, fix=fix)
+            raise DataError(what + names[inside[at]], file=shown, line=line, fix=fix)
         inside[:] = np.where(taken, UNKNOWN, label)
-    shared = sum(np.count_nonzero(whole == UNKNOWN) for whole in found.values())
-    if shared:
-        log.warning("%s: %s bases of two classes are unknown", name_input(path), f"{shared:,}")
+    if shared := sum(np.count_nonzero(whole == UNKNOWN) for whole in found.values()):
+        log.warning("%s: %s bases of two classes are unknown", shown, f"{shared:,}")
     for contig, start, end, name, *_ in some:
         inside = found[contig][start:end]
         inside[(inside == 0) & (name == PSEUDO)] = UNKNOWN

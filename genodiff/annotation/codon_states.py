@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.alphabet import reverse_complement
 from genodiff.annotation.gene_grammar import BETWEEN, EXON, INTRON, N_STATES, STRAND, allow_steps
 from genodiff.annotation.path_pieces import find_long_path
 from genodiff.annotation.state_chain import FORBIDDEN
@@ -85,7 +86,8 @@ class CodonScores:
     def __init__(self, scores: NDArray[np.floating], letters: bytes) -> None:
         self.scores, self.shape = scores, (len(scores), _N)
         text = np.frombuffer(letters.upper(), np.uint8)
-        turned = [tuple(map(_turn, words)) for words in (STARTS, STOPS)]
+        turned = [tuple(bytes(reverse_complement(one)) for one in words)  # type: ignore[arg-type]
+                  for words in (STARTS, STOPS)]  # fmt: skip
         self._words = [_find(text, words) for words in (STARTS, STOPS, *turned)]
 
     def __len__(self) -> int:
@@ -97,10 +99,6 @@ class CodonScores:
         for state, word, back, needed in _RULES:
             rows[self._words[word][at + 2 - back] != needed, state] = FORBIDDEN
         return rows
-
-
-def _turn(word: bytes) -> bytes:
-    return word.translate(bytes.maketrans(b"ACGT", b"TGCA"))[::-1]
 
 
 def _find(text: NDArray[np.uint8], words: tuple[bytes, ...]) -> NDArray[np.bool_]:

@@ -116,16 +116,11 @@ def label_genes(
             continue
         path[there] = _label_one(gene)
         end_before = last
-    for first, last in unsure:
-        _forget(path, first, last, circular=circular)
+    for first, last in unsure:  # nothing is known of it where no gene is
+        there = np.arange(first, last)
+        there = there % length if circular else there[(there >= 0) & (there < length)]
+        path[there[path[there] == BETWEEN]] = UNKNOWN
     return path, left_out
-
-
-def _forget(path: NDArray[np.int8], first: int, last: int, *, circular: bool) -> None:
-    """Nothing is known between two places where no gene is."""
-    there = np.arange(first, last)
-    there = there % len(path) if circular else there[(there >= 0) & (there < len(path))]
-    path[there[path[there] == BETWEEN]] = UNKNOWN
 
 
 def _label_one(gene: CodingGene) -> NDArray[np.int8]:

@@ -18,7 +18,7 @@ Pooling is over the bases of the window alone. Padding and the number of windows
 nothing but the last bits.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -40,14 +40,13 @@ from genodiff.io.places import list_places
 from genodiff.io.regions import read_round
 from genodiff.io.sequences import Sequences, read_sequences
 from genodiff.runs.related_backbone import PLACE_CHANNELS, RelatedBackbone
+from genodiff.scoring.variant_windows import Contigs, HeldContigs
 
 LONGEST = 1 << 20
 """Bases of a window."""
 _MOST_BASES = 1 << 18  # of a batch, padding included
 # What is read ahead to be sorted by length: bases, windows, and numbers of their embeddings.
 _HELD_BASES, _HELD_WINDOWS, _HELD_NUMBERS = 1 << 22, 4096, 1 << 25
-
-_POOLS, _STRANDS = ("mean", "max", "center", "none"), ("average", "forward", "both")
 
 Array = NDArray[np.float32]
 Cut = Callable[[int, int], tuple[int, int]]
@@ -100,9 +99,6 @@ def make_reading(
         if not -n - 1 <= layer <= n:
             what = f"layer {layer} is not among 0 to {n} (or -1 to {-n - 1} from the end)"
             raise UsageError(what, fix="give one of these")
-    if pool not in _POOLS or strand not in _STRANDS:
-        wrong, known = (pool, _POOLS) if pool not in _POOLS else (strand, _STRANDS)
-        raise UsageError(f"'{wrong}' is not a choice here", fix=f"give {', '.join(known)}")
     if not layers or len({layer % (n + 1) for layer in layers}) < len(layers):
         raise UsageError("no layer, or one of them twice", fix="give each layer once")
     if alphabet.domain != "dna":
@@ -132,9 +128,6 @@ def cut_windows(
     own direction, their parts joined; with `bed`, which is then GTF or GFF3, they are its rows.
     Raises `DataError`, `UsageError`.
     """
-    for name, value in (("window", window), ("stride", stride)):
-        if value is not None and value < 1:
-            raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
     if stride is not None and window is None:
         raise UsageError("--stride without --window", fix="give both")
     if regions and features:
@@ -163,21 +156,20 @@ def _random_access(given: Sequences) -> tuple[dict[str, int], Callable[[str, int
     if str(given) == "-":
         fix = "give the file itself"
         raise UsageError("--bed and --region need a FASTA file, not a stream", fix=fix)
+    genome: Contigs
     if is_file(given):
         genome = Genome(given)
-        return genome.contigs, partial(_fetch_round, genome.contigs, genome.fetch)
-    held = {record.name: record.sequence for record in read_sequences(given)}
-    lengths = {name: len(letters) for name, letters in held.items()}
-    return lengths, partial(_fetch_round, lengths, lambda contig, a, b: held[contig][a:b])
+    else:
+        genome = HeldContigs({record.name: record.sequence for record in read_sequences(given)})
+    lengths = dict(genome.contigs)
 
+    def fetch(contig: str, a: int, b: int) -> bytes:
+        if b <= lengths[contig]:
+            return genome.fetch(contig, a, b)
+        # An annotation may let a feature end beyond the origin of a circle.
+        return read_round(partial(genome.fetch, contig), lengths[contig], a, b)
 
-def _fetch_round(
-    lengths: Mapping[str, int], fetch: Callable[[str, int, int], bytes], contig: str, a: int, b: int
-) -> bytes:
-    """The letters of contig[a:b], which an annotation may let end beyond the origin of a circle."""
-    if b <= lengths[contig]:
-        return fetch(contig, a, b)
-    return read_round(partial(fetch, contig), lengths[contig], a, b)
+    return lengths, fetch
 
 
 def _letters_of(letters: bytes) -> Fetch:
@@ -220,8 +212,6 @@ def embed(
     Raises `DataError` for letters that are no DNA, `GenodiffError` for a network whose values are
     not finite.
     """
-    if batch_size < 1:
-        raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
     shape = how.shape(backbone.d_out, bool(backbone.paired))
     for stretch in _stretches(windows, how, shape):
         found: dict[int, Array] = {}
@@ -238,7 +228,10 @@ def embed(
 def _embed_batch(
     backbone: Backbone, alphabet: Alphabet, group: list[Window], how: Reading
 ) -> Iterator[Array]:
-    ids = [torch.from_numpy(_encode(alphabet, w).astype(np.int64)) for w in group]
+    if empty := next((window for window in group if not window.letters), None):
+        fix = "give sequences of at least one base"
+        raise DataError("has no base", record=empty.contig, fix=fix)
+    ids = [torch.from_numpy(alphabet.encode(w.letters).astype(np.int64)) for w in group]
     lengths = torch.tensor([len(row) for row in ids])
     device = next(backbone.parameters()).device
     xt = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=alphabet.pad_id).to(
@@ -255,13 +248,6 @@ def _embed_batch(
     return _pooled(states, lengths, how)
 
 
-def _encode(alphabet: Alphabet, window: Window) -> NDArray[np.uint8]:
-    if not window.letters:
-        fix = "give sequences of at least one base"
-        raise DataError("has no base", record=window.contig, fix=fix)
-    return alphabet.encode(window.letters)
-
-
 def _stretches(
     windows: Iterable[Window], how: Reading, shape: tuple[int, ...]
 ) -> Iterator[list[Window]]:
@@ -269,16 +255,14 @@ def _stretches(
     held: list[Window] = []
     letters = numbers = 0
     for window in windows:
-        size = prod(shape) * (len(window.letters) if how.pool == "none" else 1)
-        if held and (
-            letters + len(window.letters) > _HELD_BASES
-            or numbers + size > _HELD_NUMBERS
-            or len(held) == _HELD_WINDOWS
-        ):
+        letters += len(window.letters)
+        numbers += prod(shape) * (len(window.letters) if how.pool == "none" else 1)
+        full = letters > _HELD_BASES or numbers > _HELD_NUMBERS or len(held) == _HELD_WINDOWS
+        if held and full:
             yield held
-            held, letters, numbers = [], 0, 0
+            held, letters = [], len(window.letters)
+            numbers = prod(shape) * (letters if how.pool == "none" else 1)
         held.append(window)
-        letters, numbers = letters + len(window.letters), numbers + size
     if held:
         yield held
 
@@ -333,22 +317,15 @@ def _states(
 
 
 def _pooled(states: Tensor, lengths: Tensor, how: Reading) -> Iterator[Array]:
-    shape = tuple(
-        n
-        for n, kept in zip(
-            states.shape[2:], (how.strand == "both", len(how.layers) > 1, True), strict=True
-        )
-        if kept
-    )
+    """The rows of a batch, without axes of one strand and of one layer."""
+    shape = (*(n for n in states.shape[2:4] if n > 1), states.shape[4])
     for row, length in zip(states, lengths.tolist(), strict=True):
         bases = row[:length]
         if how.pool == "mean":
             bases = bases.double().mean(0)
         elif how.pool == "max":
             bases = bases.amax(0)
-        elif (
-            how.pool == "center"
-        ):  # of an even number the middle is two bases, so that rc x has the same
+        elif how.pool == "center":  # two bases of an even number: rc x has the same
             bases = bases[(length - 1) // 2 : length // 2 + 1].double().mean(0)
         out = bases.float().cpu().numpy()
         yield out.reshape(length, *shape) if how.pool == "none" else out.reshape(shape)

@@ -60,7 +60,11 @@ class EmbedJob(Job[EmbedRequest]):
             share = find_share(name_input(self.request.sequences))
             n, bases = round(n / share), round(bases / share)
         rows = bases if self.how.pool == "none" else n
-        each = self._time_base(sample)
+
+        def step() -> int:
+            return sum(len(window.letters) for window, _ in self._read(sample))
+
+        each = machine.time_steps(step) if sample else 0.0  # seconds of a base
         return {
             "windows": n, "bases": bases, "shape": [rows, *self.shape],
             "bytes": 4 * rows * prod(self.shape), "seconds": round(bases * each, 1),
@@ -119,14 +123,6 @@ class EmbedJob(Job[EmbedRequest]):
         kept = Kept(*json.loads(head))
         bases = (kept.bases,) if self.how.pool == "none" else ()
         return kept, np.frombuffer(numbers, np.float32).reshape(*bases, *self.shape)
-
-    def _time_base(self, sample: list[Window]) -> float:
-        """Measure the seconds per base for about a second."""
-
-        def step() -> int:
-            return sum(len(window.letters) for window, _ in self._read(sample))
-
-        return machine.time_steps(step) if sample else 0.0
 
 
 def embed_sequences(asked: HeldEmbeddingRequest, holder: ModelHolder) -> Any:

@@ -62,7 +62,7 @@ class Kept(NamedTuple):
 class _Source(NamedTuple):
     """What a writer is given. `windows` are those of the `rows` that have been read."""
 
-    rows: Iterable[Array]
+    rows: Iterator[Array]
     windows: list[Kept]
     shape: tuple[int, ...]
     how: Reading
@@ -86,30 +86,25 @@ def write_kept(
     if first is None:
         raise DataError("no window to embed", fix="give a FASTA with at least one base")
     windows: list[Kept] = []
-    source = _Source(_counted(chain([first], rows), windows), windows, shape, how)
-    written = writer(path, source)
+
+    def note() -> Iterator[Array]:
+        for window, array in chain([first], rows):
+            windows.append(window)
+            yield array
+
+    written = writer(path, _Source(note(), windows, shape, how))
     return Written(len(windows), sum(w.bases for w in windows), written)
-
-
-def _counted(found: Iterable[tuple[Kept, Array]], windows: list[Kept]) -> Iterable[Array]:
-    for window, array in found:
-        windows.append(window)
-        yield array
 
 
 def _columns(source: _Source) -> dict[str, Any]:
     windows = source.windows
+    kinds = (np.str_, np.int64, np.int64, np.str_, np.str_)
     columns: dict[str, Any] = {
-        "contig": np.array([w.contig for w in windows], dtype=np.str_),
-        "start": np.array([w.start for w in windows], np.int64),
-        "end": np.array([w.end for w in windows], np.int64),
-        "name": np.array([w.name for w in windows], dtype=np.str_),
-        "strand": np.array([w.strand for w in windows], dtype=np.str_),
+        name: np.array([getattr(w, name) for w in windows], dtype=kind)
+        for name, kind in zip(_PLACE, kinds, strict=True)
     }
     if source.unpooled:
-        columns["offsets"] = np.concatenate([[0], np.cumsum([w.bases for w in windows])]).astype(
-            np.int64
-        )
+        columns["offsets"] = np.cumsum([0, *(w.bases for w in windows)], dtype=np.int64)
     return columns
 
 
@@ -137,8 +132,7 @@ def _write_npz(path: Path, source: _Source) -> tuple[int, ...]:
                 shutil.copyfileobj(spool, member, _COPY)
             for name, column in _columns(source).items():
                 with archive.open(_member(name), "w") as member:
-                    into: Any = member
-                    np.lib.format.write_array(into, column, allow_pickle=False)
+                    np.lib.format.write_array(member, column, allow_pickle=False)  # type: ignore[arg-type]
     return full
 
 
@@ -148,24 +142,20 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _write_parquet(path: Path, source: _Source) -> tuple[int, ...]:
-    rows = iter(source.rows)
-
     def make_frames() -> Iterator[pl.DataFrame]:
-        while held := _take(rows):
+        held: list[Array] = []
+        size = 0
+        for row in source.rows:
+            held.append(row)
+            size += row.nbytes
+            if size >= _PART:
+                yield _part(held, source.windows[-len(held) :], source)
+                held, size = [], 0
+        if held:
             yield _part(held, source.windows[-len(held) :], source)
 
     n = write_parquet(path, make_frames())
     return (sum(w.bases for w in source.windows) if source.unpooled else n, *source.shape)
-
-
-def _take(rows: Iterator[Array]) -> list[Array]:
-    """Rows until they have `_PART` bytes."""
-    held: list[Array] = []
-    size = 0
-    while size < _PART and (row := next(rows, None)) is not None:
-        held.append(row)
-        size += row.nbytes
-    return held
 
 
 def name_columns(how: Reading) -> list[str]:
@@ -188,13 +178,8 @@ def _part(held: list[Array], windows: list[Kept], source: _Source) -> pl.DataFra
             values = [row.reshape(row.shape[0], len(names), width)[:, i].tolist() for row in held]
             table = table.with_columns(pl.Series(name, values, dtype=pl.List(vector)))
         else:
-            table = table.with_columns(
-                pl.Series(
-                    name,
-                    np.stack([row.reshape(len(names), width)[i] for row in held]),
-                    dtype=vector,
-                )
-            )
+            values = np.stack([row.reshape(len(names), width)[i] for row in held])
+            table = table.with_columns(pl.Series(name, values, dtype=vector))
     return table
 
 
@@ -233,19 +218,12 @@ def join_embeddings(
 def _read_npz(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:
     with np.load(path, allow_pickle=False) as held:
         columns = {name: held[name] for name in held.files}
-    yield from _cut_rows(columns, how)
-
-
-def _cut_rows(columns: dict[str, Any], how: Reading) -> Iterator[tuple[Kept, Array]]:
-    numbers, unpooled = columns["embeddings"], how.pool == "none"
-    columns = {name: column.tolist() for name, column in columns.items() if name != "embeddings"}
-    for i in range(len(columns["contig"])):
-        place: list[Any] = [columns[key][i] for key in _PLACE]
-        if unpooled:
-            first, last = columns["offsets"][i : i + 2]
-            yield Kept._make([*place, last - first]), numbers[first:last]
+    numbers, ends = columns["embeddings"], columns.get("offsets", [])
+    for i, place in enumerate(zip(*(columns[name].tolist() for name in _PLACE), strict=True)):
+        if how.pool == "none":
+            yield Kept(*place, bases=int(ends[i + 1] - ends[i])), numbers[ends[i] : ends[i + 1]]
         else:
-            yield Kept._make([*place, 0]), numbers[i]
+            yield Kept(*place, bases=0), numbers[i]
 
 
 def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:
@@ -253,9 +231,9 @@ def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[
     for _, row in ParquetTable(path).read_rows([*_PLACE, *names]):
         vectors = row[len(_PLACE) :]
         numbers = np.stack([np.array(one, np.float32).reshape(-1, width) for one in vectors], 1)
-        bases = len(numbers) if how.pool == "none" else 0
-        kept = Kept._make([*row[: len(_PLACE)], bases])
-        yield kept, numbers.reshape(*((bases,) if bases else ()), *shape)
+        axis = (len(numbers),) if how.pool == "none" else ()
+        kept = Kept(*row[: len(_PLACE)], bases=sum(axis))
+        yield kept, numbers.reshape(*axis, *shape)
 
 
 def _read_text(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:

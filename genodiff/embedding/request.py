@@ -150,4 +150,4 @@ class EmbedRequest(EmbedFields, FileRequest):
             ".npz": "numpy.load('{}')['embeddings']", ".parquet": "polars.read_parquet('{}')",
             ".csv": "polars.read_csv('{}')", ".tsv": "polars.read_csv('{}', separator='\\t')",
         }  # fmt: skip
-        return f"{reader[self.ending].format(self.out)} in Python" if self.ending in reader else ""
+        return f"{reader[self.ending].format(self.out)} in Python"

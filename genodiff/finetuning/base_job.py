@@ -23,10 +23,10 @@ from genodiff.annotation.gene_grammar import list_introns
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.adapters.adapter import adapted_weights
 from genodiff.finetuning.base_labeller import BaseLabeller
-from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, count_steps, measure_windows
+from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, count_steps, measure_bases
 from genodiff.finetuning.base_request import BasesRequest
 from genodiff.finetuning.base_windows import BaseWindows, Span, subtract
-from genodiff.finetuning.fit_loop import FitLoop, Tick, drop_foreign_state
+from genodiff.finetuning.fit_loop import FitLoop, Tick
 from genodiff.finetuning.kept_labeller import write_labeller
 from genodiff.finetuning.model_spec import open_model, parse_models
 from genodiff.finetuning.model_words import SCRATCH
@@ -165,7 +165,6 @@ class BasesJob(Job[BasesRequest]):
 
         if self.request.fresh:
             state.unlink(missing_ok=True)
-        drop_foreign_state(state, self.digest)
         epochs = self.loop.run(state=state, identity=self.digest, watch=watch)
         for number, epoch in enumerate(epochs):
             if number >= first:
@@ -182,9 +181,9 @@ class BasesJob(Job[BasesRequest]):
     def write(self, rows: Rows) -> dict[str, Any]:
         network, asked = self.network.eval(), self.request
         measured = {
-            part: null_nonfinite(measure_windows(network, self.windows[part], self.task))
-            for part in ("valid", "test")
-            if part in self.windows
+            part: null_nonfinite(measure_bases(network, windows, self.task))
+            for part, windows in self.windows.items()
+            if part != "train"
         }
         return {
             "run": str(asked.run), "scratch": asked.scratch, "pretraining": self.spec.describe(),

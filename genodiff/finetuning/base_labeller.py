@@ -18,7 +18,7 @@ along the genome. A step and its mirror image share one number, so that a path a
 complement weigh alike. Where labels are unknown all states agree. Sums are those of `state_chain`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,8 +43,10 @@ from genodiff.annotation.state_chain import (
 )
 from genodiff.backbones.backbone import InitialValues, flip_positions
 from genodiff.finetuning.base_heads import BASE_HEADS
+from genodiff.finetuning.base_windows import Scored, Span, read_window
 from genodiff.finetuning.head import FeatureReader
 from genodiff.finetuning.protocol import Strands
+from genodiff.runs.known_contigs import LetterSource
 
 PIECE, BESIDE = 4096, 1024
 
@@ -146,10 +148,7 @@ class BaseLabeller(FeatureReader):
         self.head = BASE_HEADS[head](width, len(mirror), draws, **(options or {}))
         self.register_buffer("mirror", torch.tensor(mirror), persistent=False)
 
-    def turn(
-        self, scores: Float[Tensor, "B L outputs"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "B L outputs"]:
-        """Scores of the reverse complement of each row, as those of the row."""
+    def turn(self, scores: Tensor, lengths: Int[Tensor, " B"]) -> Tensor:
         return flip_positions(scores, lengths)[..., self.mirror]
 
     def forward(
@@ -163,15 +162,21 @@ class BaseLabeller(FeatureReader):
         other = self.head(flip_positions(h, lengths).flip(2), lengths)
         return (given + self.turn(other, lengths)) / 2
 
-    def predict(
-        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "B L outputs"]:
-        """Scores in prediction: under `average` the mean of those of both strands."""
-        scores = self(x0, lengths)
-        if self.strands != "average":
-            return scores
-        other = self(self.other_strand(x0, lengths), lengths)
-        return (scores + self.turn(other, lengths)) / 2
+    @torch.no_grad()
+    def score_cores(
+        self, genome: LetterSource, cores: Sequence[Span], core: int, context: int
+    ) -> Iterator[Scored]:
+        """The cores with their scores; each is read with `context` bases on both sides."""
+        self.eval()
+        width = core + 2 * context
+        for some in self.split(np.full(len(cores), width)):
+            places = [(one, start - context, start - context + width)
+                      for one, start, _ in cores[some]]  # fmt: skip
+            ids = np.stack([read_window(genome, place) for place in places]).astype(np.int64)
+            x = torch.from_numpy(ids).to(self.device)
+            scores = self.predict(x, torch.full((len(x),), width, device=x.device))
+            for span, one in zip(cores[some], scores.float().cpu().numpy(), strict=True):
+                yield span, one[context : context + span[2] - span[1]]
 
     def decode(
         self, scores: NDArray[np.floating], letters: bytes | None = None

@@ -16,7 +16,7 @@ What training makes small at each base, with unknown bases left out.
 A batch without a known base costs 0, and has no gradient.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.annotation.base_labels import NONE, Kind
-from genodiff.annotation.gene_grammar import N_STATES, UNKNOWN, CodingGene, list_genes
+from genodiff.annotation.gene_grammar import N_STATES, UNKNOWN, list_genes
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_metrics import compare_genes, measure_classes, measure_tracks
 from genodiff.finetuning.base_windows import BaseWindows, Scored, join_cores
@@ -128,7 +128,9 @@ class BaseLesson(Lesson):
         self.lengths = np.full(len(self.train), width, np.int64)
         self.weights: Tensor | None = None
         if class_power:
-            counts = _count_labels(self.train, len(task.names))
+            counts = np.zeros(len(task.names), np.int64)
+            for here in (self.train.labels.cut(*span) for span in self.train.cores):
+                counts += np.bincount(here[here != UNKNOWN], minlength=len(counts))
             self.weights = torch.from_numpy(balance_classes(counts, class_power)).to(network.device)
 
     def learn(self, rows: Index, epoch: int, turned: NDArray[np.bool_] | None) -> float:
@@ -155,8 +157,7 @@ class BaseLesson(Lesson):
             here = self._weigh(labels)
             cost += here * float(self._cost(torch.from_numpy(scores)[None], labels, network))
             weight += here
-        read = [(span, _read(self.task, scores)) for span, scores in scored]
-        found = measure_bases(network, self.valid, read, self.task)
+        found = measure_bases(network, self.valid, self.task, scored)
         return cost / max(weight, 1e-30), choose(found, self.task)
 
     def _cost(self, scores: Tensor, labels: Tensor, network: BaseLabeller | None = None) -> Tensor:
@@ -178,36 +179,24 @@ class BaseLesson(Lesson):
         return float(self.weights.to(labels.device)[known].double().sum())
 
 
-@torch.no_grad()
 def score_cores(network: BaseLabeller, windows: BaseWindows) -> Iterator[Scored]:
     """The core of each window in its order, and its scores."""
-    network.eval()
-    for some in network.split(np.full(len(windows), windows.core + 2 * windows.context)):
-        numbers = np.arange(len(windows))[some]
-        ids = torch.from_numpy(windows.collate(numbers).ids).to(network.device)
-        scores = network.predict(ids, torch.full((len(ids),), ids.shape[1], device=ids.device))
-        yield from windows.stitch(numbers, scores.float().cpu().numpy())
-
-
-def measure_windows(
-    network: BaseLabeller, windows: BaseWindows, task: BaseTask
-) -> dict[str, float]:
-    """How good a network is on windows, by name of the measure (see `base_metrics`)."""
-    read = ((span, _read(task, scores)) for span, scores in score_cores(network, windows))
-    return measure_bases(network, windows, list(read), task)
+    return network.score_cores(windows.genome, windows.cores, windows.core, windows.context)
 
 
 def measure_bases(
     network: BaseLabeller,
     windows: BaseWindows,
-    scored: list[Scored],
     task: BaseTask,
+    scored: Iterable[Scored] | None = None,
 ) -> dict[str, float]:
-    """How good what was read of cores is, as `BaseTask.read` gives it."""
+    """How good a network's scores of all cores are, by name of the measure (see `base_metrics`)."""
+    scored = score_cores(network, windows) if scored is None else scored
+    read = [(span, task.read(torch.from_numpy(some)).numpy()) for span, some in scored]
     if task.kind == "genes":
-        return _measure_genes(network, windows, scored, task.ends)
-    truth = np.concatenate([windows.labels.cut(*span) for span, _ in scored])
-    found = np.concatenate([scores for _, scores in scored])
+        return _measure_genes(network, windows, read, task.ends)
+    truth = np.concatenate([windows.labels.cut(*span) for span, _ in read])
+    found = np.concatenate([scores for _, scores in read])
     if task.kind == "classes":
         return measure_classes(truth, np.exp(found), task.names)
     return measure_tracks(truth, found, task.names)
@@ -222,16 +211,18 @@ def choose(found: dict[str, float], task: BaseTask) -> float:
 
 
 def _measure_genes(
-    network: BaseLabeller,
-    windows: BaseWindows,
-    scored: list[Scored],
-    ends: str,
+    network: BaseLabeller, windows: BaseWindows, scored: list[Scored], ends: str
 ) -> dict[str, float]:
     labels, genome = windows.labels, windows.genome
     true, said, known = {}, {}, {}
     for (contig, start, end), scores in join_cores(scored):
         name, path = f"{contig}:{start}", labels.cut(contig, start, end)
-        true[name] = [gene for gene in list_genes(path) if not _is_cut(gene, path)]
+        around = np.pad(path, 1)  # a gene beside what is unknown may be part of another
+        true[name] = [
+            gene
+            for gene in list_genes(path)
+            if UNKNOWN not in around[[gene.parts[0][0], gene.parts[-1][1] + 1]]
+        ]
         letters = genome.fetch(contig, start, end) if ends == "codons" else None
         said[name] = list_genes(network.decode(scores, letters))
         known[name] = labels.known(path)
@@ -241,26 +232,6 @@ def _measure_genes(
         for level in rates._fields
         for what in ("sensitivity", "precision", "f1")
     }
-
-
-def _is_cut(gene: CodingGene, path: NDArray[np.integer]) -> bool:
-    """Whether what lies beside a gene is unknown, so that the gene may be part of another."""
-    first, last = gene.parts[0][0], gene.parts[-1][1]
-    return bool(
-        (first > 0 and path[first - 1] == UNKNOWN) or (last < len(path) and path[last] == UNKNOWN)
-    )
-
-
-def _read(task: BaseTask, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    return task.read(torch.from_numpy(scores)).numpy()
-
-
-def _count_labels(windows: BaseWindows, n: int) -> NDArray[np.int64]:
-    total = np.zeros(n, np.int64)
-    for span in windows.cores:
-        here = windows.labels.cut(*span)
-        total += np.bincount(here[here != UNKNOWN], minlength=n)
-    return total
 
 
 def count_steps(windows: BaseWindows) -> NDArray[np.int64]:

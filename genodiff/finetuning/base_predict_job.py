@@ -3,15 +3,13 @@
 An entry of the job is the scores of a few windows. A shard is a .npy file of the entries of a part
 of the genome; from all of them `genodiff merge` writes what one run writes.
 
-What a model says of each base, as files: GFF3 and BED of genes or classes, bigWig of the rest.
-
 OUT.gff3    genes        the best path of each contig
 OUT.bed     genes, classes   BED12 of genes; stretches of the likeliest class
 OUT/        all of them: labels.gff3, labels.bed, and NAME.bw of each class, track, or of the
             coding bases of each strand (coding+.bw: the sum of the three exon states)
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -92,8 +90,6 @@ class BasePredictJob(Job[PredictRequest]):
                 np.lib.format.write_array_header_1_0(file, about)
                 for entry in rows():
                     file.write(entry)
-        elif ending := Path(asked.out).suffix:
-            write_text_form(asked.out, ending, self.model, self.genome, self._blocks)
         return describe(self.model, self.genome, self.spans, asked.folder) | {"bases": self.total}
 
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -103,9 +99,8 @@ class BasePredictJob(Job[PredictRequest]):
                 "holds": LABELS, "format": "npy", "shard": list(asked.part), "cut": list(self.cut),
                 "request": self.name_request(whole=True),
             }  # fmt: skip
-        if asked.part is not None or Path(asked.out).suffix:
             return super().finish(told)
-        return write_folder(asked.out, self.model, self.genome, self._blocks, told)
+        return write_labels(asked.out, self.model, self.genome, self._blocks, told)
 
     def _blocks(self) -> Iterator[Scored]:
         arrays = (np.frombuffer(entry, self.model.dtype) for entry in self.rows())
@@ -188,13 +183,9 @@ def merge_bases(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, A
 
         summary = describe(model, genome, spans, request.folder) | describe_merge(parts, out)
         summary["bases"] = sum(one.told["bases"] for one in parts)
-        if not (ending := Path(out).suffix):
-            return write_folder(out, model, genome, blocks, summary)
-        check_target(out, force=force)
-        write_text_form(out, ending, model, genome, blocks)
-        summary["file"] = describe_file(out)
-        atomic.write_json(f"{out}.json", summary)
-        return summary
+        if Path(out).suffix:
+            check_target(out, force=force)
+        return write_labels(out, model, genome, blocks, summary)
 
 
 SIDECAR = "labels.json"
@@ -230,19 +221,25 @@ def write_text_form(
             file.write(line)
 
 
-def write_folder(
-    out: str | Path,
-    model: KeptLabeller,
-    genome: Genome,
-    blocks: Blocks,
-    told: Mapping[str, Any],
+def write_labels(
+    out: str | Path, model: KeptLabeller, genome: Genome, blocks: Blocks, told: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write all files of a folder that is complete or not there; what its sidecar says."""
+    """Write a file with its sidecar, or a folder that is complete or not there; the sidecar."""
+    if ending := Path(out).suffix:
+        write_text_form(out, ending, model, genome, blocks)
+        told |= {"file": describe_file(out)}
+        atomic.write_json(f"{out}.json", told)
+        return told
     own = is_own_folder(out, SIDECAR)
     with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
         for ending in TEXT_FORMS[model.card.kind]:
             write_text_form(folder / f"labels{ending}", ending, model, genome, blocks)
-        _write_values(folder, model, genome.contigs, blocks)
+        columns, chained = list_values(model), model.network.chain is not None
+        with write_bigwigs(folder, columns, genome.contigs) as add:
+            for (contig, start, _), scores in join_cores(blocks()) if chained else blocks():
+                values = model.read(scores)
+                for name, some in columns.items():
+                    add(name, contig, start, values[:, some].sum(1))
         files = sorted(one.name for one in folder.iterdir())
         summary = {**told, "files": {name: describe_file(folder / name) for name in files}}
         atomic.write_json(folder / SIDECAR, summary)
@@ -287,15 +284,3 @@ def list_values(model: KeptLabeller) -> dict[str, list[int]]:
             for way in "+-"
         }
     return {name: [i] for i, name in enumerate(names) if name != NONE}
-
-
-def _write_values(
-    folder: Path, model: KeptLabeller, contigs: Mapping[str, int], blocks: Blocks
-) -> None:
-    columns = list_values(model)
-    with write_bigwigs(folder, columns, contigs) as add:
-        whole = model.network.chain is not None
-        for (contig, start, _), scores in join_cores(blocks()) if whole else blocks():
-            values = model.read(scores)
-            for name, some in columns.items():
-                add(name, contig, start, values[:, some].sum(1))

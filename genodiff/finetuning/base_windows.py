@@ -17,6 +17,7 @@ from genodiff.alphabet import DNA
 from genodiff.annotation.base_labels import BaseLabels
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
+from genodiff.runs.known_contigs import LetterSource
 
 Span = tuple[str, int, int]
 """(contig, start, end)"""
@@ -72,12 +73,6 @@ class BaseWindows:
         ids, labels = (np.stack(some) for some in zip(*pairs, strict=True))
         return BaseBatch(ids.astype(np.int64), labels)
 
-    def stitch(self, numbers: NDArray[np.integer], scores: NDArray[Any]) -> Iterator[Scored]:
-        """The core of each window and its scores, of scores (B, L, outputs) of unturned windows."""
-        for row, number in enumerate(numbers.tolist()):
-            _, start, end = span = self.cores[number]
-            yield span, scores[row, self.context : self.context + end - start]
-
 
 def subtract(intervals: Iterable[Span], others: Iterable[Span]) -> list[Span]:
     """What of `intervals` no other has, in their order.
@@ -122,7 +117,7 @@ def tile_cores(intervals: Iterable[Span], core: int) -> Iterator[Span]:
             yield contig, first, min(first + core, end)
 
 
-def read_window(genome: Genome, place: Span) -> NDArray[np.uint8]:
+def read_window(genome: LetterSource, place: Span) -> NDArray[np.uint8]:
     """The ids of a stretch; N beyond the contig's ends."""
     contig, start, end = place
     first, last = max(start, 0), min(end, genome.contigs[contig])

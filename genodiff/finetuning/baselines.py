@@ -1,20 +1,12 @@
 """Baselines in the same table as the networks, on the same seeds and splits.
 
-  majority         the shares of the classes in train (values: their mean)
-  length-tree      a decision tree on the length alone
-  kmer-lr          logistic (values: ridge) regression on GC content and the counts of 3- and 6-mers
-  cnn              the benchmark's own convolutional network (see `cnn`)
-  lookup-same      the label of the same interval in train, if train has it
-  lookup-overlap   the labels of the train intervals that share a base
-  bow-lr, char-lr  of text: logistic regression on words, on characters (see `text_baselines`)
-
 Each is a piece of `model_words.BASELINES`, which names its function here.
 
 Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several answers,
 or values (n,).
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,16 +15,13 @@ from sklearn.tree import DecisionTreeRegressor
 
 from genodiff.errors import DataError
 from genodiff.finetuning.cnn import fit_cnn
-from genodiff.finetuning.kmer_regression import fit_kmers
+from genodiff.finetuning.fit import Predict
 from genodiff.finetuning.model_words import BASELINES, list_baselines
-from genodiff.finetuning.text_baselines import fit_text
 from genodiff.jobs.request import find_named
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
-
-Predict = Callable[[Examples], Floats]
 
 
 class BaselineData(NamedTuple):
@@ -103,16 +92,7 @@ def fit_length_tree(given: BaselineData) -> Predict:
     return lambda examples: np.reshape(tree.predict(examples.lengths[:, None]), shape)
 
 
-def fit_kmer_lr(given: BaselineData) -> Predict:
-    """A regression on GC content and counts of 3- and 6-mers."""
-    task = given.task
-    return fit_kmers(
-        task.kind, given.n_out, task.max_length, given.train, given.valid,
-        loss=lambda y, p: _loss(task.kind, y, p)
-    )  # fmt: skip
-
-
-def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
+def measure_error(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
     """What is minimised on the validation part: the share of errors, then the log loss.
 
     For values it is the squared error.
@@ -130,11 +110,9 @@ def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
 
 def fit_network(given: BaselineData) -> Predict:
     """The benchmark's own convolutional network."""
-    task = given.task
-    return fit_cnn(
-        task.kind, given.n_out, task.max_length, given.train, given.valid, given.seed,
-        loss=lambda y, p: _loss(task.kind, y, p)
-    )  # fmt: skip
+    task, loss = given.task, partial(measure_error, given.task.kind)
+    parts = given.train, given.valid
+    return fit_cnn(task.kind, given.n_out, task.max_length, *parts, given.seed, loss=loss)
 
 
 def fit_lookup(given: BaselineData) -> Predict:
@@ -153,9 +131,3 @@ def fit_lookup(given: BaselineData) -> Predict:
         return predict_by_lookup(given.train, examples.coordinates, given.n_out, exact=exact)
 
     return predict
-
-
-def fit_words(given: BaselineData) -> Predict:
-    """Of text: a regression on words, or on characters."""
-    task = given.task
-    return fit_text(given.name, given.train, given.valid, given.n_out, task.metrics[0], task.kind)

@@ -12,7 +12,7 @@ function and gradients for a sixteenth of the work.
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from genodiff.alphabet import LETTER_CODES
 from genodiff.counter import Purpose, uniforms
-from genodiff.finetuning.fit import measure_scale, probabilities
+from genodiff.finetuning.fit import SavedPredictor, measure_scale, probabilities
 from genodiff.tasks.examples import Examples
 
 EPOCHS, BATCH, RATE = 10, 64, 1e-3
@@ -102,20 +102,23 @@ class CnnShape(NamedTuple):
     scale: float = 1.0
 
 
-class CnnPredictor:
-    """A fitted network as a function of examples."""
+class CnnPredictor(SavedPredictor):
+    """A fitted network."""
 
-    form: ClassVar[Literal["cnn"]] = "cnn"
+    form = "cnn"
+    network: Cnn
 
     def __init__(self, network: Cnn, shape: CnnShape) -> None:
         self.network, self.shape = network, shape
+        self.longest = min(shape.length, shape.max_length)
 
     def __call__(self, examples: Examples) -> Floats:
-        """Predict in the form that `metrics` expects."""
-        return self.predict(examples.sequences, _ROWS)
+        return self._predict(examples.sequences, _ROWS)
 
     def predict(self, sequences: list[bytes], rows: int) -> Floats:
-        """Predict for sequences, `rows` at a time; `rows` changes only the last bits."""
+        return self._predict(sequences, 1)  # `rows` together would change the last bits
+
+    def _predict(self, sequences: list[bytes], rows: int) -> Floats:
         shape, network, z = self.shape, self.network.eval(), self.encode(sequences)
         with torch.no_grad():
             scores = [network(z[i : i + rows].long()) for i in range(0, len(z), rows)]
@@ -127,18 +130,12 @@ class CnnPredictor:
         cut = [s[: self.shape.max_length] for s in sequences]
         return encode_letters(cut, self.shape.length)
 
-    @property
-    def longest(self) -> int:
-        """The number of bases that are read from a sequence."""
-        return min(self.shape.length, self.shape.max_length)
-
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors to save: all but the counts of batches."""
+        """See `SavedPredictor`: all but the counts of batches."""
         state = self.network.state_dict()
         return {name: t for name, t in state.items() if not name.endswith(_COUNT)}
 
     def about(self) -> dict[str, Any]:
-        """Return the shape, which is saved beside the tensors."""
         return self.shape._asdict()
 
     @classmethod

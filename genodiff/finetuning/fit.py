@@ -1,4 +1,4 @@
-"""One fit: a network with its head on a train part, its best epoch chosen on a validation part.
+"""Sequences with a label each as a lesson of a fit, and what is fitted as a function of examples.
 
 The loss is a mean over the batch:
 
@@ -7,44 +7,31 @@ The loss is a mean over the batch:
     values           squared error of the standardised value
 """
 
-from pathlib import Path
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.batches import EncodedPart, draw_hidden, dropout_draws
-from genodiff.finetuning.fit_loop import Epoch, FitLoop, Index, Lesson
-from genodiff.finetuning.fit_loop import Tick as Tick
-from genodiff.finetuning.fit_loop import Watch as Watch
+from genodiff.finetuning.batches import EncodedPart, Encoder, draw_hidden, dropout_draws, encode
+from genodiff.finetuning.fit_loop import Index, Lesson
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.protocol import FitSettings
+from genodiff.kernels.dispatch import select_provider
+from genodiff.runs.model import collect_tensors
+from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure
 
-
-class FitOptions(NamedTuple):
-    """How a fit runs and is judged: the kind of task, its metric, the settings and the seed."""
-
-    kind: str
-    metric: str
-    settings: FitSettings
-    seed: int
-
-
-class FitResult(NamedTuple):
-    """A fit's outcome; the classifier holds the weights of its best epoch."""
-
-    classifier: Classifier
-    best_epoch: int
-    valid: float
-    history: list[Epoch]
-    seconds: float
-    scale: tuple[float, float]
-    trained: int
+Predict = Callable[[Examples], Floats]
+"""Predictions of examples: probabilities (n, classes), or values (n,) for regression."""
+_SEPARATE_ROWS = ("caduceus", "mamba")
+"""Networks whose features, by the C kernels, do not depend on the other rows of a batch."""
+_NATIVE = "native"
 
 
 def sum_loss(kind: str, scores: Tensor, labels: Tensor) -> Tensor:
@@ -113,18 +100,25 @@ def raw_scores(
     return out
 
 
-class _SequenceLesson(Lesson):
-    """Sequences with a label each."""
+class SequenceLesson(Lesson):
+    """Sequences with a label each: of a `kind` of task, judged by a `metric` on `valid`."""
 
     network: Classifier
 
     def __init__(
-        self, classifier: Classifier, train: EncodedPart, valid: EncodedPart, options: FitOptions
+        self,
+        classifier: Classifier,
+        parts: tuple[EncodedPart, EncodedPart],
+        kind: str,
+        metric: str,
+        settings: FitSettings,
+        seed: int,
     ) -> None:
-        super().__init__(classifier, options.settings, options.seed)
-        self.kind, self.metric = options.kind, options.metric
-        self.train, self.valid, self.lengths = train, valid, train.lengths
-        self.scale = measure_scale(options.kind, train.labels)
+        """`parts` are those to learn from and those that choose the epoch."""
+        super().__init__(classifier, settings, seed)
+        self.kind, self.metric = kind, metric
+        self.train, self.valid = parts
+        self.lengths, self.scale = self.train.lengths, measure_scale(kind, self.train.labels)
 
     def begin_epoch(self, epoch: int) -> None:
         """See `Lesson`: with `shift`, the examples are cut anew."""
@@ -164,31 +158,98 @@ class _SequenceLesson(Lesson):
         return float(sum_loss(self.kind, torch.from_numpy(raw), targets)) / valid.n, value
 
 
-def fit(
-    classifier: Classifier,
-    train: EncodedPart,
-    valid: EncodedPart,
-    options: FitOptions,
-    *,
-    state: Path | None = None,
-    identity: str = "",
-    watch: Watch | None = None,
-) -> FitResult:
-    """Train on `train`, keep the epoch whose metric on `valid` is best (the first of equals).
-
-    With `state`, go on from that file if it exists, and keep it up to date. Raises as
-    `FitLoop.run`.
-    """
-    lesson = _SequenceLesson(classifier, train, valid, options)
-    loop = FitLoop(lesson)
-    history = list(loop.run(state=state, identity=identity, watch=watch))
-    best = loop.best_epoch
-    return FitResult(
-        classifier, best, history[best].valid, history, loop.seconds, lesson.scale, loop.trained
-    )
-
-
 def _targets(kind: str, labels: NDArray[Any], scale: tuple[float, float]) -> Tensor:
     if kind == "regression":
         labels = (labels - scale[0]) / scale[1]
     return torch.from_numpy(np.ascontiguousarray(labels))
+
+
+class SavedPredictor(ABC):
+    """A fitted predictor that can be saved: the tensors, and what its form needs beside them.
+
+    `longest` bases (or tokens) of a sequence are read. `scale` is (mean, standard deviation) of the
+    values in train, for regression, and `n_texts` how many sentences a text has.
+    """
+
+    form: ClassVar[Literal["network", "cnn", "kmer-lr"]]
+    longest: int
+    scale = (0.0, 1.0)
+    n_texts = 1
+    network: nn.Module | None = None
+
+    @abstractmethod
+    def __call__(self, examples: Examples) -> Floats:
+        """Predictions of a whole part, in the form that `metrics` reads."""
+
+    @abstractmethod
+    def predict(self, sequences: list[bytes], rows: int) -> Floats:
+        """Predictions of new sequences, `rows` at a time; each is as it would be alone."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors to save."""
+
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """The plain values to save beside them."""
+
+    def count_cut(self, examples: Examples) -> int:
+        """How many examples would be shortened."""
+        return 0
+
+
+class NetworkPredictor(SavedPredictor):
+    """A network with its head."""
+
+    form = "network"
+    network: Classifier
+
+    def __init__(
+        self,
+        network: Classifier,
+        encoder: Encoder,
+        kind: str,
+        longest: int,
+        *,
+        bf16: bool,
+        scale: tuple[float, float] = (0.0, 1.0),
+        n_texts: int = 1,
+    ) -> None:
+        self.network, self.encoder, self.kind, self.longest = network, encoder, kind, longest
+        self.bf16, self.scale, self.n_texts = bf16, scale, n_texts
+
+    def __call__(self, examples: Examples) -> Floats:
+        part = encode(examples, self.encoder, self.longest)
+        return probabilities(self.kind, raw_scores(self.network, part, bf16=self.bf16), self.scale)
+
+    @torch.no_grad()
+    def predict(self, sequences: list[bytes], rows: int) -> Floats:
+        """See `SavedPredictor`: features are computed in batches, the rest row by row."""
+        network, nothing = self.network, np.zeros(len(sequences), np.int64)
+        part = encode(Examples(sequences, nothing, []), self.encoder, self.longest)
+        separate = (
+            network.backbone.settings.kind in _SEPARATE_ROWS  # type: ignore[union-attr]
+            and select_provider(device="cpu").name == _NATIVE
+        )
+        device = network.device
+        size = rows if device.type != "cpu" or separate else 1
+        order = np.argsort(-part.lengths, kind="stable")
+        scores = np.empty((part.n, network.weight.shape[0]))
+        for first in range(0, part.n, size):
+            batch = order[first : first + size]
+            for some in network.split(part.lengths[batch]):
+                here = batch[some]
+                x0, lengths = (tensor.to(device) for tensor in part.collate(here))
+                with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
+                    given = [network.scores_of(row) for row in network.pooled_rows(x0, lengths)]
+                scores[here] = torch.cat(given).double().cpu().numpy()
+        return probabilities(self.kind, scores, self.scale)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return collect_tensors(self.network)
+
+    def about(self) -> dict[str, Any]:
+        return {"head": self.network.pooling.sizes}
+
+    def count_cut(self, examples: Examples) -> int:
+        return encode(examples, self.encoder, self.longest).cut

@@ -20,6 +20,7 @@ import logging
 import math
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import safe_open
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
 from torch.optim import AdamW
@@ -37,6 +39,7 @@ from genodiff.finetuning.batches import Index, draw_turned, shuffle_batches
 from genodiff.finetuning.head import FeatureReader
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.io import atomic
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.sealed_files import read_tensors
 from genodiff.tasks.metrics import is_better
@@ -150,19 +153,25 @@ class FitLoop:
     ) -> Iterator[Epoch]:
         """Train, and give each epoch as it ends, those of `state` first; at last take the best.
 
-        `identity` names the fit that a state belongs to. `watch` is called after every step and may
-        raise `Interrupted` to save and stop. Raises `GenodiffError` for a loss that is not finite,
-        `CheckpointError` for a foreign or corrupt state.
+        `identity` names the fit that a state belongs to: a foreign one, or a corrupt one, is
+        removed with a warning. `watch` is called after every step and may raise `Interrupted` to
+        save and stop. Raises `GenodiffError` for a loss that is not finite.
         """
         lesson, settings = self.lesson, self.lesson.settings
         per_epoch = math.ceil(len(lesson.lengths) / settings.batch_size)
         steps = self.steps
         epochs = math.ceil(steps / per_epoch)
         if state is not None and state.exists():
-            self.load(state, identity)
+            try:
+                self.load(state, identity)
+            except CheckpointError as fault:
+                _log.warning("%s: starting again", fault)
+                state.unlink()
         yield from self.history
         clock, saved = WorkClock(self.seconds, lesson.network.device.type), time.monotonic()
-        while self.epoch < epochs and not self._given_up():
+        while self.epoch < epochs and (
+            settings.patience is None or len(self.history) - 1 - self.best_epoch < settings.patience
+        ):
             batches = shuffle_batches(lesson.lengths, settings.batch_size, lesson.seed, self.epoch)
             turned = lesson.draw_turned(self.epoch)
             lesson.begin_epoch(self.epoch)
@@ -220,12 +229,8 @@ class FitLoop:
             self.best = {k: v.clone() for k, v in collect_tensors(judged).items()}
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
 
-    def _given_up(self) -> bool:
-        patience = self.lesson.settings.patience
-        return patience is not None and len(self.history) - 1 - self.best_epoch >= patience
-
     def save(self, path: Path, identity: str) -> None:
-        """Write where the fit is."""
+        """Write where the fit is, atomically; `identity` names the fit."""
         network = self.lesson.network
         groups = {
             "now": collect_tensors(network),
@@ -236,13 +241,16 @@ class FitLoop:
             groups["average"] = collect_tensors(self.average.module)
         counters = {name: getattr(self, name) for name in _COUNTERS}
         counters["history"] = [list(epoch) for epoch in self.history]
-        write_state(path, groups, counters, identity)
+        tensors = {f"{group}.{k}": v for group, of in groups.items() for k, v in of.items()}
+        body = {k: v.detach().cpu().contiguous() for k, v in sorted(tensors.items())}
+        digest = _digest(body, counters, identity)
+        about = {"counters": json.dumps(counters), "identity": identity, "sha256": digest}
+        atomic.write_bytes(path, to_safetensors(body, about))
 
     def load(self, path: Path, identity: str) -> None:
         """Go on from what `save` wrote. Raises `CheckpointError` for a foreign or corrupt file."""
         network = self.lesson.network
-        averaged = () if self.average is None else ("average",)
-        groups, counters = read_state(path, identity, ("now", "best", "adam", *averaged))
+        groups, counters = read_state(path, identity)
         fill_module(network, groups["now"])
         set_moments(self.optimizer, network, groups["adam"])
         self.best = {k: v.to(network.device) for k, v in groups["best"].items()}
@@ -254,48 +262,23 @@ class FitLoop:
         self.history = [Epoch(*row) for row in counters["history"]]
 
 
-def write_state(
-    path: Path, groups: dict[str, dict[str, Tensor]], counters: dict[str, Any], identity: str
-) -> None:
-    """Write groups of tensors and plain counters, atomically. `identity` names the fit."""
-    tensors = {f"{group}.{k}": v for group, of in groups.items() for k, v in of.items()}
-    body = {k: v.detach().cpu().contiguous() for k, v in sorted(tensors.items())}
-    digest = _digest(body, counters, identity)
-    about = {"counters": json.dumps(counters), "identity": identity, "sha256": digest}
-    atomic.write_bytes(path, to_safetensors(body, about))
-
-
-def read_state(
-    path: Path, identity: str, groups: tuple[str, ...]
-) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+def read_state(path: Path, identity: str) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """The groups and counters of a file. Raises `CheckpointError` for a foreign or corrupt one."""
-    fix = "remove it; the unit begins again"
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        try:
-            about = json.loads(file.read(size))["__metadata__"]
-            counters = json.loads(about["counters"])
-        except (ValueError, KeyError, TypeError, MemoryError, OverflowError):
-            raise CheckpointError("is no state of a fit: corrupt", file=path, fix=fix) from None
     tensors = read_tensors(path)
+    with safe_open(find_plain_path(path), framework="pt") as file:
+        about = file.metadata() or {}
+    try:
+        counters = json.loads(about["counters"])
+    except (ValueError, KeyError):
+        raise CheckpointError("is no state of a fit", file=path) from None
     own = {"identity": identity, "sha256": _digest(tensors, counters, identity)}
     if {name: about.get(name) for name in own} != own:
-        raise CheckpointError("is the state of another fit, or corrupt", file=path, fix=fix)
-    parts = {
-        group: {k[len(group) + 1 :]: v for k, v in tensors.items() if k.startswith(f"{group}.")}
-        for group in groups
-    }
-    return parts, counters
-
-
-def drop_foreign_state(path: Path, identity: str) -> None:
-    """Remove a state of another fit, or a corrupt one, with a warning: the fit begins again."""
-    try:
-        if path.exists():
-            read_state(path, identity, ())
-    except CheckpointError as fault:
-        _log.warning("%s: starting again", fault)
-        path.unlink()
+        raise CheckpointError("is the state of another fit, or corrupt", file=path)
+    groups: dict[str, dict[str, Tensor]] = defaultdict(dict)
+    for name, tensor in tensors.items():
+        group, _, rest = name.partition(".")
+        groups[group][rest] = tensor
+    return groups, counters
 
 
 def _digest(tensors: dict[str, Tensor], counters: dict[str, Any], identity: str) -> str:

@@ -15,32 +15,29 @@ spread        of an ensemble: the standard deviation between seeds, of the proba
               predicted class (multi-label: the largest of all classes), or of the value
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
-from genodiff.finetuning.batches import Encoder, SentenceEncoder, encode
+from genodiff.finetuning.batches import Encoder, SentenceEncoder
 from genodiff.finetuning.cnn import CnnPredictor
-from genodiff.finetuning.fit import count_outputs, probabilities
+from genodiff.finetuning.fit import NetworkPredictor, SavedPredictor, count_outputs
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
-from genodiff.finetuning.predictor_files import PredictorCard, read_predictor
+from genodiff.finetuning.predictor_files import PredictorCard, read_predictor, rebuilding
 from genodiff.finetuning.unit import MODEL
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io.sequences import Sequences
-from genodiff.kernels.dispatch import select_provider
 from genodiff.runs.model import fill_module
 from genodiff.runs.sealed_files import AGAIN, read_tensors
 from genodiff.runs.tokenizer_files import open_model_tokenizer
-from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats
 from genodiff.tasks.unlabelled import Query, QuerySource, read_queries
 
@@ -50,26 +47,17 @@ CHUNK = 1024
 THRESHOLD = 0.5
 """A yes/no answer is yes from this probability."""
 
-_SEPARATE_ROWS = ("caduceus", "mamba")
-"""Networks whose features, by the C kernels, do not depend on the other rows of a batch."""
-
-_NATIVE = "native"
-
-
-Score = Callable[[list[bytes], int], Floats]
-"""Predictions (n, classes), or (n,) for regression, of sequences in batches of some size."""
-
 
 class FittedModel:
-    """A fine-tuned model with the weights of its best epoch, ready to predict.
+    """A fine-tuned model with the weights of its best epoch, ready to predict."""
 
-    `network` is its backbone and head, or the CNN; None for a regression on k-mers.
-    """
+    def __init__(self, folder: Path, card: PredictorCard, predictor: SavedPredictor) -> None:
+        self.folder, self.card, self._predictor = folder, card, predictor
 
-    def __init__(
-        self, folder: Path, card: PredictorCard, network: nn.Module | None, score: Score
-    ) -> None:
-        self.folder, self.card, self.network, self._score = folder, card, network, score
+    @property
+    def network(self) -> nn.Module | None:
+        """Its backbone and head, or the CNN; None for a regression on k-mers."""
+        return self._predictor.network
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -87,22 +75,15 @@ class FittedModel:
         return self.card.weights_sha256[:12]
 
     def predict(
-        self,
-        sequences: Sequences | None = None,
-        *,
-        column: Sequence[str] = (),
-        fasta: str | Path | None = None,
-        region: Sequence[str] = (),
-        batch_size: int = 64,
+        self, sequences: Sequences | None = None, *, batch_size: int = 64, **where: Any
     ) -> pl.DataFrame:
         """The predictions for sequences: a frame with name, prediction, and a p_CLASS per class.
 
         `sequences` is what `genodiff predict` reads (see `genodiff.tasks.unlabelled`): a path,
-        strings, `Bio.SeqRecord`s, a mapping from names. `column` names the columns of a table,
-        `fasta` is the genome of a BED file, whose rows on - are read as their reverse complement,
-        or of `region`, which is then all that is read. Raises `DataError` for a faulty record.
+        strings, `Bio.SeqRecord`s, a mapping from names. `where` is as in `source`. Raises
+        `DataError` for a faulty record.
         """
-        queries = read_queries(sequences, self.source(column, fasta, region))
+        queries = read_queries(sequences, self.source(**where))
         return pl.concat(predict_queries([self], queries, batch_size=batch_size))
 
     def source(
@@ -111,7 +92,11 @@ class FittedModel:
         fasta: str | Path | None = None,
         region: Sequence[str] = (),
     ) -> QuerySource:
-        """How files are read for this model."""
+        """How files are read for this model.
+
+        `column` names the columns of a table, `fasta` is the genome of a BED file, whose rows on -
+        are read as their reverse complement, or of `region`, which is then all that is read.
+        """
         domain, n_texts = self.card.domain, self.card.n_texts
         return QuerySource(tuple(column), fasta, domain, n_texts, tuple(region))
 
@@ -127,7 +112,7 @@ class FittedModel:
         """
         if batch_size < 1:
             raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
-        found = self._score(sequences, batch_size)
+        found = self._predictor.predict(sequences, batch_size)
         if not np.isfinite(found).all():
             fix = "fit it with a lower --lr"
             raise GenodiffError("the scores are not finite", file=self.folder, fix=fix)
@@ -149,72 +134,25 @@ def read_fitted(folder: Path, *, device: str = "cpu") -> FittedModel:
     """The model in a unit's own folder. Raises `CheckpointError`."""
     card = read_predictor(folder)
     tensors = read_tensors(folder / MODEL, None, card.weights_sha256)
-    try:
-        return FittedModel(folder, card, *_build(folder, card, tensors, device))
-    except CheckpointError as fault:
-        raise CheckpointError(fault.what, file=fault.file or folder, fix=fault.fix) from None
-    except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as fault:
-        what = f"does not fit together ({type(fault).__name__}: {str(fault)[:100]})"
-        raise CheckpointError(what, file=folder, fix=AGAIN) from None
-
-
-def _build(
-    folder: Path, card: PredictorCard, tensors: dict[str, Tensor], device: str
-) -> tuple[nn.Module | None, Score]:
-    if card.form == "cnn":
-        cnn = CnnPredictor.of(card.about, tensors)
-        return cnn.network, lambda sequences, _: cnn.predict(sequences, 1)  # one at a time
-    if card.form == "kmer-lr":
-        kmers = KmerPredictor.of(card.about, tensors)
-        return None, lambda sequences, _: kmers.predict(sequences)
-    if card.network is None or card.settings is None:
-        raise CheckpointError("has no network in its description", fix=AGAIN)
-    alphabet = card.network.read_alphabet()
-    classifier = Classifier(
-        card.network.settings.build(alphabet.padded_size, alphabet.complement),
-        count_outputs(card.kind, card.classes),
-        card.settings,
-        alphabet.complement,
-        options=card.about.get("head"),
-    )
-    fill_module(classifier, tensors)
-    encoder: Encoder = alphabet
-    if card.domain == "text":
-        encoder = SentenceEncoder(open_model_tokenizer(folder, alphabet))
-    network = classifier.to(device).eval()
-    return network, lambda sequences, size: _score_rows(card, network, encoder, sequences, size)
-
-
-@torch.no_grad()
-def _score_rows(
-    card: PredictorCard,
-    network: Classifier,
-    encoder: Encoder,
-    sequences: list[bytes],
-    batch_size: int,
-) -> Floats:
-    """The predictions of a network with its head: features in batches, the rest row by row."""
-    assert card.network is not None
-    assert card.settings is not None
-    nothing, device = np.zeros(len(sequences), np.int64), network.device
-    part = encode(Examples(sequences, nothing, []), encoder, card.max_length)
-    separate = (
-        card.network.settings.kind in _SEPARATE_ROWS
-        and select_provider(device="cpu").name == _NATIVE
-    )
-    size = batch_size if device.type != "cpu" or separate else 1
-    order = np.argsort(-part.lengths, kind="stable")
-    scores = np.empty((part.n, network.weight.shape[0]))
-    for first in range(0, part.n, size):
-        batch = order[first : first + size]
-        for some in network.split(part.lengths[batch]):
-            rows = batch[some]
-            x0, lengths = (tensor.to(device) for tensor in part.collate(rows))
-            bf16 = card.settings.precision == "bf16"
-            with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-                given = [network.scores_of(row) for row in network.pooled_rows(x0, lengths)]
-            scores[rows] = torch.cat(given).double().cpu().numpy()
-    return probabilities(card.kind, scores, card.scale)
+    with rebuilding(folder):
+        if card.form == "cnn":
+            return FittedModel(folder, card, CnnPredictor.of(card.about, tensors))
+        if card.form == "kmer-lr":
+            return FittedModel(folder, card, KmerPredictor.of(card.about, tensors))
+        if card.network is None or card.settings is None:
+            raise CheckpointError("has no network in its description", fix=AGAIN)
+        alphabet, settings = card.network.read_alphabet(), card.settings
+        backbone = card.network.settings.build(alphabet.padded_size, alphabet.complement)
+        n_out, options = count_outputs(card.kind, card.classes), card.about.get("head")
+        network = Classifier(backbone, n_out, settings, alphabet.complement, options=options)
+        fill_module(network, tensors)
+        encoder: Encoder = alphabet
+        if card.domain == "text":
+            encoder = SentenceEncoder(open_model_tokenizer(folder, alphabet))
+        network, bf16 = network.to(device).eval(), settings.precision == "bf16"
+        kind, longest, scale = card.kind, card.max_length, card.scale
+        predictor = NetworkPredictor(network, encoder, kind, longest, bf16=bf16, scale=scale)
+        return FittedModel(folder, card, predictor)
 
 
 def check_ensemble(models: Sequence[FittedModel]) -> None:

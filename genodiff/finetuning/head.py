@@ -116,6 +116,17 @@ class FeatureReader(nn.Module):
         source = torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at)
         return self.complement[x0].gather(1, source)
 
+    def turn(self, scores: Tensor, lengths: Int[Tensor, " B"]) -> Tensor:
+        """Scores of the reverse complement of each row, as those of the row."""
+        return scores
+
+    def predict(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Tensor:
+        """Scores in prediction: under `average` the mean of those of both strands."""
+        scores: Tensor = self(x0, lengths)
+        if self.strands != "average":
+            return scores
+        return (scores + self.turn(self(self.other_strand(x0, lengths), lengths), lengths)) / 2
+
 
 class Classifier(FeatureReader):
     """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value.
@@ -182,15 +193,6 @@ class Classifier(FeatureReader):
         if dropped is not None and self.dropout:
             pooled = pooled * (dropped >= self.dropout) / (1 - self.dropout)
         return F.linear(pooled, self.weight, self.bias).mean(0)
-
-    def predict(
-        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "B n_out"]:
-        """Scores in prediction: under `average` the mean of those of both strands."""
-        scores = self(x0, lengths)
-        if self.strands != "average":
-            return scores
-        return (scores + self(self.other_strand(x0, lengths), lengths)) / 2
 
     def pooled_rows(
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]

@@ -13,7 +13,7 @@ bits: so the bits of an array, of a file and of shards are the same.
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -26,12 +26,12 @@ from torch import Tensor
 from genodiff.alphabet import Alphabet
 from genodiff.annotation.base_labels import Kind, mirror_names
 from genodiff.annotation.gene_grammar import mirror_states
-from genodiff.errors import CheckpointError, GenodiffError, UsageError
+from genodiff.errors import UsageError
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseTask
 from genodiff.finetuning.base_request import Ends
-from genodiff.finetuning.base_windows import Span, read_window, tile_cores
-from genodiff.finetuning.predictor_files import NetworkShape
+from genodiff.finetuning.base_windows import Span, tile_cores
+from genodiff.finetuning.predictor_files import NetworkShape, rebuilding
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.related_features import KeptRelatives, RelatedFeatures
 from genodiff.finetuning.unit import MODEL
@@ -45,7 +45,6 @@ from genodiff.io.target import describe_file
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import fill_module
 from genodiff.runs.sealed_files import (
-    AGAIN,
     FORMAT_VERSION,
     encode_tensors,
     read_sealed,
@@ -124,14 +123,9 @@ def read_labeller(folder: Path, device: str) -> tuple[LabellerCard, BaseLabeller
     """The model in a folder. Raises `CheckpointError`."""
     card = read_sealed(folder / LABELLER, LabellerCard)
     tensors = read_tensors(folder / MODEL, None, card.weights_sha256)
-    try:
+    with rebuilding(folder):
         network = card.build()
         fill_module(network, tensors)
-    except CheckpointError as fault:
-        raise CheckpointError(fault.what, file=fault.file or folder, fix=fault.fix) from None
-    except (GenodiffError, KeyError, TypeError, ValueError, RuntimeError) as fault:
-        what = f"does not fit together ({type(fault).__name__}: {str(fault)[:100]})"
-        raise CheckpointError(what, file=folder, fix=AGAIN) from None
     return card, network.to(device).eval()
 
 
@@ -197,44 +191,34 @@ class KeptLabeller:
 
     def score(self, genome: Any, spans: Sequence[Span]) -> list[NDArray[Any]]:
         """Of each core, the logarithms of chances (bases, outputs), or values; after `relate`."""
-        core, context = self.card.core, self.card.context
-        places = [(one, start - context, start + core + context) for one, start, _ in spans]
-        ids = np.stack([read_window(genome, place) for place in places]).astype(np.int64)
-        found: list[NDArray[Any]] = []
-        for some in self.network.split(np.full(len(spans), core + 2 * context)):
-            x = torch.from_numpy(ids[some]).to(self.network.device)
-            with torch.no_grad():
-                scores = self.network.predict(x, torch.full((len(x),), x.shape[1]).to(x.device))
-                found += list(self.card.task.read(scores.float()).cpu().numpy())
-        return [
-            one[context : context + end - start].astype(self.dtype)
-            for one, (_, start, end) in zip(found, spans, strict=True)
-        ]
+        card = self.card
+        scored = self.network.score_cores(genome, spans, card.core, card.context)
+        read = (card.task.read(torch.from_numpy(scores)).numpy() for _, scores in scored)
+        return [one.astype(self.dtype) for one in read]
 
     def decode(self, scores: NDArray[Any], letters: bytes) -> NDArray[np.int8]:
         """The states of a contig's bases (L,), of its scores."""
         return self.network.decode(scores, letters if self.card.ends == "codons" else None)
 
     def predict(
-        self,
-        sequences: Any = None,
-        *,
-        column: Sequence[str] = (),
-        fasta: str | Path | None = None,
-        region: Sequence[str] = (),
-        batch_size: int = BATCH,
+        self, sequences: Any = None, *, fasta: Any = None, region: Sequence[str] = (), **rest: Any
     ) -> dict[str, NDArray[np.float32]]:
         """Chances, or values, of the bases of each sequence or region: name to (L, outputs).
 
         `sequences` are a FASTA file, strings or a mapping; `region` is of `fasta`, or of the file.
         """
-        if column or (sequences is not None and fasta is not None):
+        if rest.get("column") or (sequences is not None and fasta is not None):
             what = "this model labels bases of sequences: it cannot read tables or intervals"
             raise UsageError(what, fix="give a FASTA file or sequences alone")
-        with _open(fasta if sequences is None else sequences) as genome:
+        given = fasta if sequences is None else sequences
+        with ExitStack() as stack:
+            if is_file(given):
+                genome: LetterSource = stack.enter_context(Genome(given))
+            else:
+                genome = Held({one.name: one.sequence for one in read_sequences(given)})
             self.relate(genome)
             found = {}
-            for name, span in list_spans(genome.contigs, region):
+            for name, span in list_spans(dict(genome.contigs), region):
                 cores = list(tile_cores([span], self.card.core))
                 rows = [one for some in batch(cores) for one in self.score(genome, some)]
                 found[name] = np.concatenate(rows).astype(np.float32)
@@ -261,13 +245,3 @@ def list_spans(contigs: dict[str, int], region: Sequence[str]) -> list[tuple[str
         places = list_places(contigs, region)
         return [(one.name, (one.contig, one.start, one.end)) for one in places]
     return [(name, (name, 0, length)) for name, length in contigs.items() if length]
-
-
-@contextmanager
-def _open(given: Any) -> Iterator[Any]:
-    """A genome in a file or in memory, for a block."""
-    if is_file(given):
-        with Genome(given) as genome:
-            yield genome
-    else:
-        yield Held({one.name: one.sequence for one in read_sequences(given)})

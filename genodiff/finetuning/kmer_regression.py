@@ -10,8 +10,8 @@ model0.constant                  the one class that its train part had, in place
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,6 +23,8 @@ from torch import Tensor
 
 from genodiff.alphabet import LETTER_CODES
 from genodiff.errors import CheckpointError
+from genodiff.finetuning.baselines import BaselineData, measure_error
+from genodiff.finetuning.fit import SavedPredictor
 from genodiff.finetuning.text_baselines import STRENGTHS
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, align_columns
@@ -67,39 +69,32 @@ def _counts(
     return counts
 
 
-class KmerPredictor:
-    """A fitted regression as a function of examples."""
+class KmerPredictor(SavedPredictor):
+    """A fitted regression."""
 
-    form: ClassVar[Literal["kmer-lr"]] = "kmer-lr"
+    form = "kmer-lr"
 
     def __init__(
         self, kind: str, n_out: int, max_length: int, both_strands: bool, models: list[Any]
     ) -> None:
-        self.kind, self.n_out, self.max_length = kind, n_out, max_length
+        self.kind, self.n_out, self.longest = kind, n_out, max_length
         self.both_strands, self.models = both_strands, models
 
     def __call__(self, examples: Examples) -> Floats:
-        """Predictions as `metrics` reads them."""
-        return self.predict(examples.sequences)
+        return self.predict(examples.sequences, 1)
 
-    def predict(self, sequences: list[bytes]) -> Floats:
-        """The same for sequences; each is read by itself."""
-        x = _features(sequences, self.max_length, self.both_strands)
+    def predict(self, sequences: list[bytes], rows: int) -> Floats:
+        x = _features(sequences, self.longest, self.both_strands)
         return _linear_predict(self.kind, self.models, x, self.n_out)
 
-    @property
-    def longest(self) -> int:
-        """Bases that are read of a sequence."""
-        return self.max_length
-
     def tensors(self) -> dict[str, Tensor]:
-        """The coefficients, as tensors to be saved."""
         return regression_tensors(self.models)
 
     def about(self) -> dict[str, Any]:
-        """The settings that are saved beside the tensors."""
-        names = ("kind", "n_out", "max_length", "both_strands")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "kind": self.kind, "n_out": self.n_out, "max_length": self.longest,
+            "both_strands": self.both_strands,
+        }  # fmt: skip
 
     @classmethod
     def of(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
@@ -107,19 +102,19 @@ class KmerPredictor:
         return cls(**about, models=read_regressions(tensors))
 
 
-def fit_kmers(
-    kind: str, n_out: int, max_length: int, train: Examples, valid: Examples, *,
-    loss: Callable[[NDArray[Any], Floats], float],
-) -> KmerPredictor:  # fmt: skip
-    """The regression with the least `loss(labels, predicted)` on `valid`, the first of equals."""
+def fit_kmers(given: BaselineData) -> KmerPredictor:
+    """The regression with the least error on the validation part, the first of equals."""
+    kind, most, n_out = given.task.kind, given.task.max_length, given.n_out
 
     def tried() -> Iterator[tuple[float, KmerPredictor]]:
         for both in (False, True):
-            x, y = (_features(part.sequences, max_length, both) for part in (train, valid))
+            parts = given.train, given.valid
+            x, y = (_features(part.sequences, most, both) for part in parts)
             for strength in STRENGTHS:
-                models = _linear(kind, x, train.labels, strength)
-                found = loss(valid.labels, _linear_predict(kind, models, y, n_out))
-                yield found, KmerPredictor(kind, n_out, max_length, both, models)
+                models = _linear(kind, x, given.train.labels, strength)
+                predicted = _linear_predict(kind, models, y, n_out)
+                found = KmerPredictor(kind, n_out, most, both, models)
+                yield measure_error(kind, given.valid.labels, predicted), found
 
     return min(tried(), key=lambda found: found[0])[1]
 
@@ -168,22 +163,21 @@ def regression_tensors(models: list[Any]) -> dict[str, Tensor]:
 
 def read_regressions(tensors: dict[str, Tensor]) -> list[Any]:
     """The regressions that `regression_tensors` wrote. Raises `CheckpointError` where one lacks."""
-    found = (re.match(r"model([0-9]+)\.", name) for name in tensors)
-    numbers = sorted({int(match[1]) for match in found if match})
+    named = (re.match(r"model([0-9]+)\.", name) for name in tensors)
+    numbers = sorted({int(match[1]) for match in named if match})
     if numbers != list(range(len(numbers))) or not numbers:
         raise CheckpointError("holds no whole regression", fix="use an undamaged folder")
-    return [_regression(i, tensors) for i in numbers]
-
-
-def _regression(i: int, tensors: dict[str, Tensor]) -> Any:
-    if f"model{i}.constant" in tensors:
-        return int(tensors[f"model{i}.constant"][0])
-    coef, intercept = tensors[f"model{i}.coef"].numpy(), tensors[f"model{i}.intercept"].numpy()
-    if f"model{i}.classes" not in tensors:
-        ridge = Ridge()
-        ridge.coef_, ridge.intercept_, ridge.n_features_in_ = coef[0], intercept[0], coef.shape[1]
-        return ridge
-    logistic = LogisticRegression()
-    logistic.coef_, logistic.intercept_, logistic.n_features_in_ = coef, intercept, coef.shape[1]
-    logistic.classes_ = tensors[f"model{i}.classes"].numpy()
-    return logistic
+    found: list[Any] = []
+    for i in numbers:
+        if f"model{i}.constant" in tensors:
+            found.append(int(tensors[f"model{i}.constant"][0]))
+            continue
+        coef, intercept = (tensors[f"model{i}.{name}"].numpy() for name in ("coef", "intercept"))
+        classes = tensors.get(f"model{i}.classes")
+        model = Ridge() if classes is None else LogisticRegression()
+        if classes is not None:
+            model.classes_ = classes.numpy()
+        model.coef_ = coef[0] if classes is None else coef
+        model.intercept_, model.n_features_in_ = intercept, coef.shape[1]
+        found.append(model)
+    return found

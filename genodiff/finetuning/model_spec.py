@@ -128,12 +128,13 @@ def parse_models(
 def _parse_model(
     alias: str | None, word: str, first: str | None, baselines: Sequence[str], domain: DomainName
 ) -> ModelSpec:
+    values: dict[str, Any] = {"name": alias or word, "domain": domain}
     if word in baselines:
-        return ModelSpec(name=alias or word, kind="baseline", preset=word, domain=domain)
+        return ModelSpec(**values, kind="baseline", preset=word)
     if word == SCRATCH and first is not None:
         path = str(locate(first, there=False).absolute())
         _check(path, domain)
-        return _add_digest(ModelSpec(name=alias or word, kind="scratch", path=path, domain=domain))
+        return _add_digest(ModelSpec(**values, kind="scratch", path=path))
     if word == SCRATCH or word.startswith(f"{SCRATCH}:"):
         usual = DOMAINS[domain].preset
         preset = usual if word == SCRATCH else word.partition(":")[2]
@@ -142,17 +143,11 @@ def _parse_model(
         if PRESETS[preset].paired and not DOMAINS[domain].has_two_strands:
             what = f"preset '{preset}' reads both strands of DNA, and {domain} has one"
             raise UsageError(what, fix=f"give {SCRATCH}:{usual}")
-        found = ModelSpec(name=alias or word, kind="scratch", preset=preset, domain=domain)
-        return _add_digest(found)
+        return _add_digest(ModelSpec(**values, kind="scratch", preset=preset))
     path = str(locate(word, there=False).absolute())
     model = _check(path, domain, word)
-    return ModelSpec(
-        name=alias or printable(model.run.resolve().name),
-        kind="checkpoint",
-        path=path,
-        digest=model.digest,
-        domain=domain,
-    )
+    values["name"] = alias or printable(model.run.resolve().name)
+    return ModelSpec(**values, kind="checkpoint", path=path, digest=model.digest)
 
 
 def _check(path: str, domain: DomainName, shown: str | None = None) -> TrainedModel:

@@ -22,7 +22,17 @@ class FittedOracle:
         if model.card.domain != "dna":
             raise UsageError("the model is of text, and maps are of DNA", fix="give a model of DNA")
         self.model, self.batch_size = model, batch_size
-        self._column = _find_column(model, label)
+        self._column: int | None = None  # that of the class
+        if model.card.kind != "regression":
+            if label not in model.labels:
+                what = "--label is missing: a map shows one class"
+                if label is not None:
+                    what = f"'{label}' is no class of the model"
+                raise UsageError(what, fix=f"give one of {', '.join(model.labels)}")
+            self._column = model.labels.index(label)
+        elif label is not None:
+            what = "--label is of classes, and this is a regression"
+            raise UsageError(what, fix="leave it out")
 
     @property
     def is_regression(self) -> bool:
@@ -48,17 +58,3 @@ class FittedOracle:
         others = 1 - own if several else np.delete(found, self._column, 1).sum(1)
         odds: Floats = np.log(np.maximum(own, _LEAST)) - np.log(np.maximum(others, _LEAST))
         return odds
-
-
-def _find_column(model: FittedModel, label: str | None) -> int | None:
-    """The column of the class `label`, None for regression."""
-    if model.card.kind == "regression":
-        if label is not None:
-            raise UsageError("--label is of classes, and this is a regression", fix="leave it out")
-        return None
-    if label not in model.labels:
-        what = "--label is missing: a map shows one class"
-        if label is not None:
-            what = f"'{label}' is no class of the model"
-        raise UsageError(what, fix=f"give one of {', '.join(model.labels)}")
-    return model.labels.index(label)

@@ -1,13 +1,8 @@
 """A fine-tuned model on new sequences, as a frame and as a file: `genodiff predict`.
 
 An entry of the job is the name of a sequence, a line of JSON, and then its scores in float64.
-
-Predictions as files, written as they come: memory holds one chunk of rows.
-
-.csv .tsv    a line for each sequence; several classes of one prediction are joined by ;
-.jsonl       an object for each sequence: name, prediction, probabilities
-.parquet     the same columns as .csv, with several classes as a list
--            stdout
+Files are written as they come, in the columns of `fitted_model`: memory holds one chunk of rows.
+Several classes of one prediction are joined by ; in .csv and .tsv, and a list in the others.
 """
 
 from __future__ import annotations
@@ -16,10 +11,10 @@ import json
 import logging
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -27,7 +22,6 @@ import polars as pl
 from genodiff.errors import UsageError
 from genodiff.finetuning.fitted_model import (
     CHUNK,
-    FittedModel,
     check_ensemble,
     make_frame,
     make_rows,
@@ -56,27 +50,22 @@ def write_predictions(
     """Write all frames, a file whole or not at all; returns the number of rows."""
     if form == "parquet":
         return write_parquet(Path(path), frames)
-    if str(path) == STDOUT:
-        return _write_text(frames, card, form, sys.stdout)
-    with atomic.open_atomic(path, "w") as file:
-        return _write_text(frames, card, form, file)
-
-
-def _write_text(
-    frames: Iterable[pl.DataFrame], card: PredictorCard, form: Format, file: IO[str]
-) -> int:
     n = 0
-    for frame in frames:
-        if form == "jsonl":
-            rows = (json.dumps(row, ensure_ascii=False) for row in make_rows(frame, card))
-            file.write("".join(f"{row}\n" for row in rows))
-        else:
-            if card.kind == "multilabel":
-                frame = frame.with_columns(pl.col("prediction").list.join(";"))
-            separator = "," if form == "csv" else "\t"
-            file.write(frame.write_csv(separator=separator, include_header=n == 0))
-        file.flush()
-        n += frame.height
+    opened: AbstractContextManager[Any] = nullcontext(sys.stdout)
+    if str(path) != STDOUT:
+        opened = atomic.open_atomic(path, "w")
+    with opened as file:
+        for frame in frames:
+            if form == "jsonl":
+                rows = (json.dumps(row, ensure_ascii=False) for row in make_rows(frame, card))
+                file.write("".join(f"{row}\n" for row in rows))
+            else:
+                if card.kind == "multilabel":
+                    frame = frame.with_columns(pl.col("prediction").list.join(";"))
+                separator = "," if form == "csv" else "\t"
+                file.write(frame.write_csv(separator=separator, include_header=n == 0))
+            file.flush()
+            n += frame.height
     return n
 
 
@@ -91,20 +80,21 @@ class QueryReader:
     """
 
     def __init__(self, asked: PredictRequest, device: str) -> None:
-        self.models = open_models(asked, device)
+        choice = UnitChoice(asked.task, asked.model, asked.method, asked.setting, asked.seed)
+        folders = find_units(asked.folder, choice, all_seeds=asked.ensemble)
+        if asked.ensemble and len(folders) < 2:
+            what, fix = "--ensemble: one seed only is here", "leave it out, or fit more --seeds"
+            raise UsageError(what, file=asked.folder, fix=fix)
+        self.models = [read_fitted(folder, device=device) for folder in folders]
+        check_ensemble(self.models)
         self.card = self.models[0].card
         self.source = self.models[0].source(asked.column, asked.fasta, asked.region)
         self.given = asked.sequences
         if isinstance(self.given, Iterator) and not hasattr(self.given, "read"):
             self.given = list(self.given)  # an iterator cannot be read twice
         self.total = self.n_cut = self.n_turned = 0
-        if str(self.given) != _STDIN:
-            self._look()
-
-    def __iter__(self) -> Iterator[Query]:
-        return read_queries(self.given, self.source)
-
-    def _look(self) -> None:
+        if str(self.given) == _STDIN:
+            return
         first: Query | None = None
         for query in self:
             self.total += 1
@@ -125,17 +115,8 @@ class QueryReader:
             said = "%s of %s rows are on -, and are read as their reverse complement"
             _log.info(said, f"{self.n_turned:,}", f"{self.total:,}")
 
-
-def open_models(asked: PredictRequest, device: str) -> list[FittedModel]:
-    """The model that is meant, or with an ensemble those of all its seeds."""
-    choice = UnitChoice(asked.task, asked.model, asked.method, asked.setting, asked.seed)
-    folders = find_units(asked.folder, choice, all_seeds=asked.ensemble)
-    if asked.ensemble and len(folders) < 2:
-        what, fix = "--ensemble: one seed only is here", "leave it out, or fit more --seeds"
-        raise UsageError(what, file=asked.folder, fix=fix)
-    models = [read_fitted(folder, device=device) for folder in folders]
-    check_ensemble(models)
-    return models
+    def __iter__(self) -> Iterator[Query]:
+        return read_queries(self.given, self.source)
 
 
 def predict_frame(asked: PredictRequest) -> pl.DataFrame:

@@ -1,12 +1,8 @@
-"""What a finished unit keeps for prediction, in its own folder.
+"""What a finished unit keeps for prediction, in its own folder (see `unit`).
 
-    UNITS/KEY/model.safetensors    the weights
-    UNITS/KEY/tokenizer/           of text: the files of the tokenizer
-    UNITS/KEY/README.md            the model card
-    UNITS/KEY/predictor.json       how they are put together, and the labels: sealed, written last
-
-So a folder with `predictor.json` is complete. It needs nothing outside itself, not the checkpoint
-that the fit began from either. Nothing in it is a pickle.
+`predictor.json` says how weights (and the tokenizer/ of a text network) are put together, and the
+labels; it is sealed and written last, so a folder with it is complete. It needs nothing outside
+itself, not the checkpoint that the fit began from either. Nothing in it is a pickle.
 
 Forms: `network` (network and head), `cnn`, `kmer-lr`. Other baselines are not kept: a tree, a
 dictionary of words and a table of intervals have no safe format.
@@ -16,17 +12,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import BACKBONES, BackboneSettings
 from genodiff.domain import DOMAINS, DomainName
-from genodiff.errors import CheckpointError, printable
+from genodiff.errors import CheckpointError, GenodiffError, printable
 from genodiff.finetuning.choosing import describe_choice
+from genodiff.finetuning.fit import SavedPredictor
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings
@@ -57,11 +55,32 @@ _STRANDS = {
 }
 
 
+_EXAMPLES = {
+    "dna": ("sequences.fa", '["ACGT...", "GATT..."]'),
+    "text": ("sentences.csv", '["A sentence."]'),
+}
+
+
 def format_card(card: PredictorCard) -> str:
     """The text of the card, in Markdown."""
     tags = [f"- {tag}" for tag in (*_TAGS[card.domain], "sequence-classification")]
-    front = "\n".join(["---", "license: other", "tags:", *tags, "---"])
-    parts = [front, _what(card), _use(card), _data(card), _metrics(card), _limits(card)]
+    given, example = _EXAMPLES[card.domain]
+    limits = [
+        "## Limits\n",
+        "- Probabilities are as calibrated as the fit left them; nothing was recalibrated.",
+        "- Sequences unlike the train part get an answer too, with no warning.",
+        *(["- Not for clinical use."] if card.domain == "dna" else []),
+    ]
+    parts = [
+        "\n".join(["---", "license: other", "tags:", *tags, "---"]),
+        _what(card),
+        f"## Use\n\n```console\ngenodiff predict THIS_FOLDER {given} --out predictions.csv\n```",
+        '```python\nimport genodiff\n\nmodel = genodiff.load("THIS_FOLDER")\n'
+        f"model.predict({example})\n```",
+        _data(card),
+        _metrics(card),
+        "\n".join(limits),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -87,16 +106,6 @@ def _what(card: PredictorCard) -> str:
     rows["written by"] = f"genodiff {__version__}"
     lines = "\n".join(f"| {key} | {printable(value)} |" for key, value in rows.items())
     return f"# {printable(unit.task)}: {printable(unit.model)}\n\n| | |\n|---|---|\n{lines}"
-
-
-def _use(card: PredictorCard) -> str:
-    given = "sequences.fa" if card.domain == "dna" else "sentences.csv"
-    example = '["ACGT...", "GATT..."]' if card.domain == "dna" else '["A sentence."]'
-    return (
-        f"## Use\n\n```console\ngenodiff predict THIS_FOLDER {given} --out predictions.csv\n```\n\n"
-        '```python\nimport genodiff\n\nmodel = genodiff.load("THIS_FOLDER")\n'
-        f"model.predict({example})\n```"
-    )
 
 
 def _data(card: PredictorCard) -> str:
@@ -134,30 +143,6 @@ def _metrics(card: PredictorCard) -> str:
 
 def _number(value: float | None) -> str:
     return "not defined" if value is None else f"{value:.4f}"
-
-
-def _limits(card: PredictorCard) -> str:
-    lines = [
-        "- Probabilities are as calibrated as the fit left them; nothing was recalibrated.",
-        "- Sequences unlike the train part get an answer too, with no warning.",
-    ]
-    if card.domain == "dna":
-        lines.append("- Not for clinical use.")
-    return "## Limits\n\n" + "\n".join(lines)
-
-
-Form = Literal["network", "cnn", "kmer-lr"]
-
-
-class KeptFit(NamedTuple):
-    """What a fit hands over to be kept; `about` is what its form needs beside the tensors."""
-
-    form: Form
-    tensors: dict[str, Tensor]
-    about: dict[str, Any] = {}  # noqa: RUF012
-    scale: tuple[float, float] = (0.0, 1.0)
-    max_length: int = 0
-    n_texts: int = 1
 
 
 class UnitName(Settings):
@@ -200,7 +185,7 @@ class PredictorCard(Settings):
     `seen` what pretraining saw of the test part.
     """
 
-    form: Form
+    form: Literal["network", "cnn", "kmer-lr"]
     unit: UnitName
     domain: DomainName
     kind: Kind
@@ -228,39 +213,40 @@ class PredictorCard(Settings):
     weights_sha256: str
 
 
-def can_keep(unit: Unit) -> bool:
-    """Whether a unit's fit has a form in which it can be kept."""
-    return unit.model.kind != "baseline" or unit.model.preset in list_baselines(is_kept=True)
-
-
-def can_keep_row(row: dict[str, Any]) -> bool:
-    """The same of a row of results."""
-    return row.get("method") != "baseline" or row.get("model") in list_baselines(is_kept=True)
+def can_keep(method: str, baseline: str | None) -> bool:
+    """Whether a fit by this method, or this baseline, has a form in which it can be kept."""
+    return method != "baseline" or baseline in list_baselines(is_kept=True)
 
 
 def write_predictor(
-    unit: Unit, task: Task, kept: KeptFit, row: dict[str, Any], folder: Path, *, scored: bool = True
+    unit: Unit,
+    task: Task,
+    predictor: SavedPredictor,
+    row: dict[str, Any],
+    folder: Path,
+    *,
+    scored: bool = True,
 ) -> None:
     """Keep a fit in its unit's folder; `row` is the unit's row, of which `scored` test values.
 
     Raises `MachineError` where the disk is full; then there is no `predictor.json`.
     """
-    raw = encode_tensors(kept.tensors)
+    raw = encode_tensors(predictor.tensors())
     digest = hashlib.sha256(raw).hexdigest()
     values = {
-        "form": kept.form,
+        "form": predictor.form,
         "unit": {
             **{k: getattr(unit, k) for k in ("suite", "task", "split", "data", "setting", "seed")},
             "model": unit.model.name, "kind": unit.model.kind, "digest": unit.model.digest,
             "method": unit.method, "key": unit.key,
         },
         "domain": task.domain, "kind": task.kind, "classes": list(task.classes),
-        "metric": task.metrics[0], "max_length": kept.max_length,
-        "n_texts": kept.n_texts, "scale": list(kept.scale),
+        "metric": task.metrics[0], "max_length": predictor.longest,
+        "n_texts": predictor.n_texts, "scale": list(predictor.scale),
         "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
         "network": None if unit.method == "baseline" else describe_network(unit.model),
         "pretraining": unit.model.describe(),
-        "about": kept.about, "choices": unit.choices, "seen": unit.seen if scored else {},
+        "about": predictor.about(), "choices": unit.choices, "seen": unit.seen if scored else {},
         "n_train": row["n_train"], "n_valid": row["n_valid"],
         "n_test": row["n_test"] if scored else 0, "valid": row["valid"],
         "test": row["metrics"] if scored else {}, "ci95": row["ci95"] if scored else None,
@@ -293,3 +279,15 @@ def read_predictor(folder: Path) -> PredictorCard:
     Raises `CheckpointError`, naming the file and the fault.
     """
     return read_sealed(folder / PREDICTOR, PredictorCard)
+
+
+@contextmanager
+def rebuilding(folder: Path) -> Iterator[None]:
+    """What is built of a saved description does not fit it: `CheckpointError` of the `folder`."""
+    try:
+        yield
+    except CheckpointError as fault:
+        raise CheckpointError(fault.what, file=fault.file or folder, fix=fault.fix) from None
+    except (GenodiffError, LookupError, TypeError, ValueError, RuntimeError) as fault:
+        what = f"does not fit together ({type(fault).__name__}: {str(fault)[:100]})"
+        raise CheckpointError(what, file=folder, fix=AGAIN) from None

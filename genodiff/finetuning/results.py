@@ -21,6 +21,7 @@ everything that decides its value: data, network, settings, seed.
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,8 @@ def hash_data(data: TaskData) -> str:
     return found.hexdigest()[:12]
 
 
-def null_nonfinite(values: dict[str, float]) -> dict[str, float | None]:
-    """The values with None where one is not finite, as JSON wants them."""
-    return {k: v if abs(v) < float("inf") else None for k, v in values.items()}
+def null_nonfinite(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with None in place of a float that is not finite, as JSON wants them."""
+    return {
+        k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()
+    }

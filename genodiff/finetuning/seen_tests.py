@@ -26,15 +26,11 @@ class SeenTests(NamedTuple):
     pretraining: dict[str, dict[str, Any]]
     left_out: dict[str, Any] | None = None
 
-    def add_to(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row with what its network's pretraining saw, and how many examples were left out."""
-        return row | self.tell(row["kind"], row.get("digest", ""))
-
-    def tell(self, kind: str, digest: str) -> dict[str, Any]:
+    def tell(self, model: ModelSpec) -> dict[str, Any]:
         """`pretraining` and `left_out` of a model, as rows and model cards have them."""
         found: dict[str, Any] = {}
-        if kind == "checkpoint" and digest in self.pretraining:
-            found["pretraining"] = self.pretraining[digest]
+        if model.kind == "checkpoint":
+            found["pretraining"] = self.pretraining[model.digest]
         if self.left_out is not None:
             found["left_out"] = self.left_out
         return found

@@ -10,10 +10,10 @@ the same rows. One sweep writes into a folder at a time. Settings are searched b
 only the chosen ones are scored on the test part.
 """
 
-import json
 import logging
 import math
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -28,13 +28,14 @@ from genodiff.finetuning.predictor_files import can_keep
 from genodiff.finetuning.protocol import FitSettings, Strands, list_protocol_settings
 from genodiff.finetuning.results import add_rows, hash_data, read_results
 from genodiff.finetuning.scored_unit import Keep
-from genodiff.finetuning.seen_tests import SeenTests, measure_seen_tests
-from genodiff.finetuning.selection import HeadSelector, Search
+from genodiff.finetuning.seen_tests import measure_seen_tests
+from genodiff.finetuning.selection import choose_head, search_settings
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
-from genodiff.finetuning.workers import SweepProgress, UnitOutcome, Workers, run_units
+from genodiff.finetuning.workers import SweepProgress, Workers, run_units
 from genodiff.io import atomic
 from genodiff.io.identity import stamp_time
 from genodiff.io.process import count_usable_cores, read_processor
+from genodiff.io.target import read_json_object
 from genodiff.runs import lock
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import DataRequest, load_cached
@@ -42,6 +43,7 @@ from genodiff.tasks.examples import count_classes
 from genodiff.tasks.homology import list_test_clusters
 from genodiff.tasks.split_names import Level
 from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData
 from genodiff.version import __version__, name_revision
 
 TASKS, SESSIONS = "tasks.json", "sessions.json"
@@ -76,15 +78,6 @@ class SweepPlan(NamedTuple):
                 yield model, method
 
 
-class TaskSummary(NamedTuple):
-    """A task as a sweep needs it without its examples."""
-
-    task: Task
-    n_train: int
-    bases: int
-    about: dict[str, Any]
-
-
 def choose_settings(
     plan: SweepPlan, task: Task, model: ModelSpec, method: str, n_train: int = 0
 ) -> tuple[str, FitSettings]:
@@ -112,13 +105,12 @@ def choose_settings(
     return "paper" if settings == FitSettings.parse(own) else "own", settings
 
 
-def summarise_task(request: DataRequest, name: str) -> TaskSummary:
-    """Load a task and note what a sweep and its report say about it, the audit too."""
-    data = load_cached(request.to_json(), name)
+def summarise_task(suite: str, data: TaskData) -> dict[str, Any]:
+    """What a sweep and its report say about a task, the audit too."""
     task = data.task
     parts = {"train": data.train, "test": data.test}
-    about: dict[str, Any] = {
-        "suite": request.suite, "task": name, "domain": task.domain, "split": data.split,
+    return {
+        "suite": suite, "task": task.name, "domain": task.domain, "split": data.split,
         "kind": task.kind, "classes": list(task.classes),
         "metric": task.metrics[0], "metrics": list(task.metrics), "max_length": task.max_length,
         "notes": list(data.notes),
@@ -133,8 +125,6 @@ def summarise_task(request: DataRequest, name: str) -> TaskSummary:
         "test_clusters": list_test_clusters(data.test, task.domain),
         "audit": audit(data), "baselines": list(list_allowed_baselines(task, data.train)),
     }  # fmt: skip
-    bases = int(data.train.lengths.clip(max=task.max_length).sum())
-    return TaskSummary(task, data.train.n, bases, about)
 
 
 def _session(out: Path, command: str, device: str) -> None:
@@ -151,7 +141,7 @@ def _session(out: Path, command: str, device: str) -> None:
         "hardware": where,
         "threads": torch.get_num_threads(),
     }
-    before = _read_json(path).get("sessions", [])
+    before = read_json_object(path).get("sessions", [])
     kept = [s for s in before if {k: s.get(k) for k in new} != new]
     atomic.write_json(path, {"sessions": [*kept, new | {"started": stamp_time("milliseconds")}]})
 
@@ -167,64 +157,73 @@ def sweep(
     for model, method in plan.contenders():  # faults come before any file
         choose_settings(plan, first, model, method)
     out.mkdir(parents=True, exist_ok=True)
+    chosen: dict[str, Unit] = {}
+    cost: dict[str, float] = {}
+    counts: dict[str, dict[str, int]] = {}
     with lock.hold_lock(out):
         atomic.clear_leftovers(out)
         _session(out, command, device)
         place = Workers(plan.request, out, device, jobs, keep=plan.keep)
-        chosen: dict[str, Unit] = {}
-        cost: dict[str, float] = {}
-        counts: dict[str, dict[str, int]] = {}
-        faults: list[str] = []
-        seen: dict[str, SeenTests] = {}
         for name in plan.tasks:
-            request, seen[name] = measure_seen_tests(plan.request, name, plan.models, plan.exclude)
-            plan, place = plan._replace(request=request), place._replace(request=request)
-            known = summarise_task(request, name)
-            _remember(out, known.about)
-            counts[name] = known.about["classes_test"]
+            request, seen = measure_seen_tests(place.request, name, plan.models, plan.exclude)
+            place = place._replace(request=request)
+            data = load_cached(request.to_json(), name)
+            about = summarise_task(request.suite, data)
+            _remember(out, about)
+            counts[name] = about["classes_test"]
+            same = {key: about[key] for key in ("suite", "task", "split", "data")}
             for model, method in plan.contenders():
-                if model.kind == "baseline" and model.preset not in known.about["baselines"]:
+                if model.kind == "baseline" and model.preset not in about["baselines"]:
                     _log.info("%s: no %s, which is not possible for these data", name, model.name)
                     continue
-                told = seen[name].tell(model.kind, model.digest)
-                for unit in _plan_units(plan, known, model, method, told, place):
-                    chosen[unit.key], cost[unit.key] = unit, _cost(unit, known)
-        units = list(chosen.values())
-        rows = {row["key"] for row in read_results(out)}
-        done = [unit for unit in units if unit.key in rows or (unit.folder(out) / RESULT).exists()]
-        board = SweepProgress(len(units), cost, {unit.key for unit in done})
-        without = [u for u in done if can_keep(u) and not (u.folder(out) / PREDICTOR).exists()]
-        if without and plan.keep == "new":
-            _log.info(
-                "%d of %d units were done without what `genodiff predict` needs; give "
-                "--keep-weights to fit them again",
-                len(without),
-                len(units),
-            )
-        try:
-            no_row = [unit for unit in done if unit.key not in rows]
-            for outcome in run_units(no_row, place._replace(jobs=1, keep="new")):
-                add_rows(out, [outcome.row] if outcome.row is not None else [])
-            if plan.keep == "all":
-                for outcome in run_units(without, place, board.tick):
-                    _note_fault(outcome, faults)
-            todo = [unit for unit in units if unit not in done]
-            for outcome in run_units(todo, place, board.tick):
-                _note_fault(outcome, faults)
-                if outcome.row is not None:
-                    add_rows(out, [seen[outcome.unit.task].add_to(outcome.row)])
-                board.done(outcome.unit, outcome.row)
-        finally:
-            board.close()
-    if faults:
-        what = f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}"
-        raise GenodiffError(what, fix="the others are done and saved")
-    own = (row for row in read_results(out) if row["key"] in chosen)
-    whole = [seen[row["task"]].add_to(row) | chosen[row["key"]].tell_choice() for row in own]
-    add_rows(out, whole)  # rows of older sessions too, with the newest choice
+                setting, settings = choose_settings(plan, data.task, model, method, data.train.n)
+                same |= {"model": model, "settings": settings, "setting": setting}
+                unit = Unit(**same, seed=1, seen=seen.tell(model))
+                if plan.search:
+                    unit = search_settings(unit, data.task.metrics[0], plan.search, place)
+                if model.kind != "baseline" and plan.choose_head:
+                    unit = choose_head(unit, data.task, place, plan.seeds)
+                for seed in range(1, plan.seeds + 1):
+                    one = unit.model_copy(update={"seed": seed})
+                    chosen[one.key], cost[one.key] = one, _cost(one, data)
+        _fit_missing(list(chosen.values()), cost, place)
+    own = ((row, chosen[row["key"]]) for row in read_results(out) if row["key"] in chosen)
+    # Rows of older sessions too have what was seen, and the newest choice.
+    add_rows(out, [row | unit.seen | unit.tell_choice() for row, unit in own])
     found = [row for row in read_results(out) if row["key"] in chosen]
     warn_of_guesses(found, counts)
     return found
+
+
+def _fit_missing(units: list[Unit], cost: dict[str, float], place: Workers) -> None:
+    """Fit what has no row, and add the rows. Raises `GenodiffError` where a unit failed."""
+    out, faults = place.out, list[str]()
+    rows = {row["key"] for row in read_results(out)}
+    done = [unit for unit in units if unit.key in rows or (unit.folder(out) / RESULT).exists()]
+    kept = (unit for unit in done if can_keep(unit.method, unit.model.preset))
+    without = [unit for unit in kept if not (unit.folder(out) / PREDICTOR).exists()]
+    if without and place.keep == "new":
+        what = "%d of %d units were done without what `genodiff predict` needs; give "
+        _log.info(what + "--keep-weights to fit them again", len(without), len(units))
+    board = SweepProgress(len(units), cost, {unit.key for unit in done})
+    try:
+        no_row = [unit for unit in done if unit.key not in rows]
+        for outcome in run_units(no_row, place._replace(jobs=1, keep="new")):
+            add_rows(out, [outcome.row] if outcome.row is not None else [])
+        todo = [unit for unit in units if unit not in done]
+        again = without if place.keep == "all" else []
+        for outcome in chain(*(run_units(some, place, board.tick) for some in (again, todo))):
+            if outcome.fault is not None:
+                faults.append(f"{outcome.unit.title}: {outcome.fault}")
+                _log.error("%s", faults[-1])
+            if outcome.unit not in done:
+                add_rows(out, [outcome.row | outcome.unit.seen] if outcome.row is not None else [])
+                board.done(outcome.unit, outcome.row)
+    finally:
+        board.close()
+    if faults:
+        what = f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}"
+        raise GenodiffError(what, fix="the others are done and saved")
 
 
 def warn_of_guesses(rows: list[dict[str, Any]], counts: dict[str, dict[str, int]]) -> None:
@@ -245,50 +244,16 @@ def warn_of_guesses(rows: list[dict[str, Any]], counts: dict[str, dict[str, int]
             )  # fmt: skip
 
 
-def _plan_units(
-    plan: SweepPlan,
-    known: TaskSummary,
-    model: ModelSpec,
-    method: str,
-    seen: dict[str, Any],
-    place: Workers,
-) -> list[Unit]:
-    """A unit per seed, from 1, of a model on a task, with the settings that are chosen for all."""
-    setting, settings = choose_settings(plan, known.task, model, method, known.n_train)
-    same = {name: known.about[name] for name in ("suite", "task", "split", "data")}
-    unit = Unit(**same, model=model, settings=settings, setting=setting, seed=1, seen=seen)
-    if plan.search:
-        settings = Search(place.out, known.task, model).optimise(unit, plan.search, place)
-        change = {"settings": settings, "setting": f"search-{plan.search}"}
-        unit = unit.model_copy(update=change)
-    if model.kind != "baseline" and plan.choose_head:
-        selection = HeadSelector(unit, known.task, place, plan.seeds).select()
-        setting = unit.setting if selection.settings == unit.settings else "chosen"
-        change = {
-            "settings": selection.settings,
-            "setting": setting,
-            "choices": selection.choices,
-            "choice_seconds": selection.seconds,
-        }
-        unit = unit.model_copy(update=change)
-    return [unit.model_copy(update={"seed": seed}) for seed in range(1, plan.seeds + 1)]
-
-
-def _note_fault(outcome: UnitOutcome, faults: list[str]) -> None:
-    if outcome.fault is not None:
-        faults.append(f"{outcome.unit.title}: {outcome.fault}")
-        _log.error("%s", faults[-1])
-
-
-def _cost(unit: Unit, known: TaskSummary) -> float:
+def _cost(unit: Unit, data: TaskData) -> float:
     """The cost of a unit in arbitrary units, the same for all networks; 0 for baselines."""
     if unit.model.kind == "baseline":
         return 0.0
     settings, alphabet = unit.model.shape()
-    per_epoch = math.ceil(known.n_train / unit.settings.batch_size)
-    epochs = unit.settings.steps(known.n_train) / per_epoch
+    bases = data.train.lengths.clip(max=data.task.max_length).sum()
+    per_epoch = math.ceil(data.train.n / unit.settings.batch_size)
+    epochs = unit.settings.steps(data.train.n) / per_epoch
     share = 1.0 if unit.method == "full" else 0.4  # a pass forward alone
-    return float(known.bases * epochs * share * settings.n_parameters(alphabet.padded_size) ** 0.5)
+    return float(bases * epochs * share * settings.n_parameters(alphabet.padded_size) ** 0.5)
 
 
 def _remember(out: Path, about: dict[str, Any]) -> None:
@@ -300,14 +265,5 @@ def _remember(out: Path, about: dict[str, Any]) -> None:
 
 
 def read_tasks(out: Path) -> dict[str, dict[str, Any]]:
-    """What `tasks.json` says, by "suite task split data"."""
-    return _read_json(out / TASKS)
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """What a file says; nothing where it is damaged or not there."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    except ValueError:
-        found = {}
-    return found if isinstance(found, dict) else {}
+    """What `tasks.json` says, by "suite task split data"; nothing without a sound file."""
+    return read_json_object(out / TASKS)

@@ -9,7 +9,6 @@ entailment depends on them. The strength of the regularisation is chosen on the 
 part.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,10 @@ from scipy import sparse  # type: ignore[import-untyped]
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from genodiff.tasks.examples import Examples
+from genodiff.finetuning.baselines import BaselineData
+from genodiff.finetuning.fit import Predict
 from genodiff.tasks.layouts.glue import TAB
 from genodiff.tasks.metrics import Floats, align_columns, measure, pick_best
-
-Predict = Callable[[Examples], Floats]
 
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)
 """Inverse strengths of regularisation that are tried on the validation part."""
@@ -64,26 +62,25 @@ class _Features:
         return [[row[i] if i < len(row) else "" for row in rows] for i in range(self.n)]
 
 
-def fit_text(
-    name: str, train: Examples, valid: Examples, n_out: int, metric: str, kind: str
-) -> Predict:
-    """The regression of that name fitted on `train`, its strength chosen on `valid` by `metric`.
+def fit_text(given: BaselineData) -> Predict:
+    """The regression of that name, its strength chosen on the validation part by the metric.
 
     A train part with a single class gives that class probability 1.
     """
+    task, train, valid, n_out = given.task, given.train, given.valid, given.n_out
     if len(np.unique(train.labels)) < 2:
         only = np.eye(n_out)[int(train.labels[0])]
         return lambda examples: np.tile(only, (examples.n, 1))
-    features = _Features(SHAPES[name], train.sequences)
+    features = _Features(SHAPES[given.name], train.sequences)
     x, y = features.of(train.sequences), features.of(valid.sequences)
 
     def tried(strength: float) -> tuple[float, LogisticRegression]:
-        model = LogisticRegression(
-            C=strength, solver="liblinear" if n_out == 2 else "lbfgs", max_iter=300
-        ).fit(x, train.labels)
-        return measure(metric, kind, valid.labels, _probabilities(model, y, n_out)), model
+        solver = "liblinear" if n_out == 2 else "lbfgs"
+        model = LogisticRegression(C=strength, solver=solver, max_iter=300).fit(x, train.labels)
+        predicted = _probabilities(model, y, n_out)
+        return measure(task.metrics[0], task.kind, valid.labels, predicted), model
 
-    _, chosen = pick_best(metric, map(tried, STRENGTHS))
+    _, chosen = pick_best(task.metrics[0], map(tried, STRENGTHS))
     return lambda examples: _probabilities(chosen, features.of(examples.sequences), n_out)
 
 

@@ -8,7 +8,7 @@ from genodiff.errors import CheckpointError, UsageError, did_you_mean, format_co
 from genodiff.finetuning.predictor_files import (
     PredictorCard,
     UnitName,
-    can_keep_row,
+    can_keep,
     read_predictor,
 )
 from genodiff.finetuning.results import read_results
@@ -91,7 +91,7 @@ def _read_saved(path: Path) -> dict[Path, PredictorCard]:
     if begun:
         what = f"was interrupted: {format_count(begun, 'fit')} begun, and no model is saved yet"
         raise CheckpointError(what, file=path, fix=RESUME)
-    if rows and not any(can_keep_row(row) for row in rows):
+    if rows and not any(can_keep(row.get("method", ""), row["model"]) for row in rows):
         names = ", ".join(dict.fromkeys(str(row["model"]) for row in rows))
         what = f"holds only baselines that cannot be saved ({names})"
         raise CheckpointError(what, file=path, fix="fine-tune a network, cnn or kmer-lr")

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import torch
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError
-from genodiff.finetuning.fit import Tick
-from genodiff.finetuning.scored_unit import Keep, run_unit, try_unit
+from genodiff.finetuning.fit_loop import Tick
+from genodiff.finetuning.fitted_unit import fit_unit
+from genodiff.finetuning.scored_unit import Keep, remove_test, run_unit
 from genodiff.finetuning.unit import Unit
 from genodiff.io.process import leave_script_out
 from genodiff.io.progress import ProgressDisplay, format_duration
@@ -40,10 +41,10 @@ class UnitOutcome(NamedTuple):
     """The outcome of a unit: its row, or its validation value alone, or what went wrong."""
 
     unit: Unit
-    row: dict[str, Any] | None
-    valid: float | None
-    fault: GenodiffError | None
+    row: dict[str, Any] | None = None
+    valid: float | None = None
     seconds: float = 0.0
+    fault: GenodiffError | None = None
 
 
 class Workers(NamedTuple):
@@ -84,27 +85,23 @@ class SweepProgress:
         self._done.add(unit.key)
         if row is not None and row["value"] is not None:
             value = f"{row['metric']} {row['value']:.4f} on {row['n_test']} test examples"
-            _log.info("%s: %s (%s)", unit.title, value, self._left())
+            _log.info("%s: %s (%s)", unit.title, value, self._left()[0])
         self._show(unit.title)
 
-    def _share_done(self) -> tuple[float, float]:
-        """(cost that is done, cost of all)."""
+    def _left(self) -> tuple[str, float]:
+        """What is done and how long the rest takes, in words, and the share that is done."""
         done = sum(self._cost.get(key, 0.0) for key in self._done)
-        running = sum(part * self._cost.get(key, 0.0) for key, part in self._share.items())
-        return done + running, sum(self._cost.values()) or 1.0
-
-    def _left(self) -> str:
-        share, whole = self._share_done()
-        now = share - self._before
-        text = f"{len(self._done)}/{self._total} units"
-        if now <= 0:
-            return text
-        left = (time.monotonic() - self._began) * (whole - share) / now
-        return f"{text}, {format_duration(left)} to go"
+        done += sum(part * self._cost.get(key, 0.0) for key, part in self._share.items())
+        whole = sum(self._cost.values()) or 1.0
+        text, now = f"{len(self._done)}/{self._total} units", done - self._before
+        if now > 0:
+            left = (time.monotonic() - self._began) * (whole - done) / now
+            text += f", {format_duration(left)} to go"
+        return text, min(1.0, done / whole)
 
     def _show(self, what: str) -> None:
-        share, whole = self._share_done()
-        self._display.show(f"{self._left()} · {what}", min(1.0, share / whole), 1.0)
+        text, share = self._left()
+        self._display.show(f"{text} · {what}", share, 1.0)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -119,23 +116,19 @@ def run_units(
     Raises `Interrupted` after a signal, with every unit's state saved.
     """
     with Signals() as signals:
-        run = _one_by_one if place.jobs == 1 or len(units) <= 1 else _side_by_side
-        yield from run(units, place, report, signals)
+        if place.jobs > 1 and len(units) > 1:
+            yield from _side_by_side(units, place, report, signals)
+            return
+        for unit in units:
 
+            def watch(tick: Tick, unit: Unit = unit) -> None:
+                if report is not None:
+                    report(unit, tick)
+                _stop_for(signals)
 
-def _one_by_one(
-    units: Sequence[Unit], place: Workers, report: Report | None, signals: Signals
-) -> Iterator[UnitOutcome]:
-    for unit in units:
-
-        def watch(tick: Tick, unit: Unit = unit) -> None:
-            if report is not None:
-                report(unit, tick)
             _stop_for(signals)
-
+            yield _outcome(unit, place, place.device, watch)
         _stop_for(signals)
-        yield _outcome(unit, place, place.device, watch)
-    _stop_for(signals)
 
 
 def _stop_for(signals: Signals) -> None:
@@ -149,13 +142,13 @@ def _outcome(unit: Unit, place: Workers, device: str, watch: Callable[[Tick], No
     try:
         if place.final:
             row = run_unit(unit, data, place.out, device=device, keep=place.keep, watch=watch)
-            return UnitOutcome(unit, row, None, None)
-        valid, seconds = try_unit(unit, data, place.out, device=device, watch=watch)
-        return UnitOutcome(unit, None, valid, None, seconds)
+            return UnitOutcome(unit, row)
+        found = fit_unit(unit, remove_test(data), place.out, device=device, watch=watch).found
+        return UnitOutcome(unit, None, found["valid"], found["seconds"])
     except Interrupted:
         raise
     except GenodiffError as fault:
-        return UnitOutcome(unit, None, None, fault)
+        return UnitOutcome(unit, fault=fault)
 
 
 def _side_by_side(

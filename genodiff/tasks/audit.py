@@ -10,6 +10,7 @@ k-mers. Of text, equal sentences (whatever their case and blanks), repeats and c
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,7 @@ from genodiff.tasks.examples import Examples, count_classes, find_known, fingerp
 from genodiff.tasks.homology import fingerprint_texts
 from genodiff.tasks.overlap import count_equal, count_overlaps
 from genodiff.tasks.task import TaskData, seed_split
-from genodiff.tasks.trivial_predictors import (
-    accuracy,
-    predict_by_length,
-    predict_by_lookup,
-    predict_majority,
-)
+from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup
 
 HALF = 0.5
 ALL = "all"
@@ -43,6 +39,7 @@ def audit(data: TaskData) -> dict[str, Any]:
     parts, known = {"train": train, "test": test}, _KEYS[task.domain]
     groups = _groups(test, task.classes, task.kind)
     leaks = _LEAKS[task.domain](train, test)
+    lengths = {part: examples.lengths for part, examples in parts.items()}
     nothing = b"N" if DOMAINS[task.domain].blank == "N" else None
     return {
         "suite": task.suite,
@@ -54,8 +51,15 @@ def audit(data: TaskData) -> dict[str, Any]:
             part: count_classes(e.labels, task.classes) if task.classes else {ALL: e.n}
             for part, e in parts.items()
         },
-        "lengths": {part: _lengths(examples) for part, examples in parts.items()},
-        "leaks": {name: _per_class(leak, groups) for name, leak in leaks.items()},
+        "lengths": {
+            part: [int(x.min()), float(np.median(x)), int(x.max())] for part, x in lengths.items()
+        },
+        "leaks": {
+            name: leak
+            if leak is None
+            else {group: [int(leak[of].sum()), int(of.sum())] for group, of in groups.items()}
+            for name, leak in leaks.items()
+        },
         "validation_near": _count_near_validation(data),
         "repeats": _repeats(parts, known),
         "conflicts": _conflicts(train, test, known),
@@ -93,10 +97,7 @@ def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | Non
 
 
 def _count_near_validation(data: TaskData) -> list[int] | None:
-    """How many validation sequences of seed 1 have half of their 24-mers in the fitted ones.
-
-    None where the data cannot tell.
-    """
+    """How many validation sequences of seed 1 have half of their 24-mers in the fitted ones."""
     if data.task.domain != DNA.name or not data.train.sequences or data.train.n < 2:
         return None
     train, valid = (data.train.take(rows).sequences for rows in seed_split(data, 1))
@@ -110,13 +111,10 @@ def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] 
     return {"same": find_known(own, known)}
 
 
-def _dna_keys(sequences: list[bytes]) -> list[bytes]:
-    """Equal for a sequence and its reverse complement."""
-    return fingerprint_sequences(sequences, both_strands=True)
-
-
 _LEAKS = {DNA.name: _leaks, TEXT.name: _text_leaks}
-_KEYS = {DNA.name: _dna_keys, TEXT.name: fingerprint_texts}
+_KEYS = {
+    DNA.name: partial(fingerprint_sequences, both_strands=True), TEXT.name: fingerprint_texts,
+}  # fmt: skip
 """Keys of sequences: two sequences of a domain are the same where their keys are equal."""
 
 
@@ -126,19 +124,6 @@ def _groups(test: Examples, classes: tuple[str, ...], kind: str) -> dict[str, ND
     if kind == "multilabel":
         return groups | {name: test.labels[:, i] > 0 for i, name in enumerate(classes)}
     return groups | {name: test.labels == i for i, name in enumerate(classes)}
-
-
-def _per_class(
-    leak: NDArray[np.bool_] | None, groups: dict[str, NDArray[np.bool_]]
-) -> dict[str, list[int]] | None:
-    if leak is None:
-        return None
-    return {name: [int(leak[rows].sum()), int(rows.sum())] for name, rows in groups.items()}
-
-
-def _lengths(examples: Examples) -> list[float]:
-    lengths = examples.lengths
-    return [int(lengths.min()), float(np.median(lengths)), int(lengths.max())]
 
 
 def _repeats(
@@ -168,10 +153,9 @@ def _trivial(data: TaskData) -> dict[str, float | None]:
     """Accuracy on the test part of what reads no sequence."""
     train, test, n, cap = data.train, data.test, len(data.task.classes), data.task.max_length
     scores: dict[str, NDArray[np.float64] | None] = {
-        "majority": predict_majority(train.labels, test.n, n),
+        "majority": np.tile(np.bincount(train.labels, minlength=n) / train.n, (test.n, 1)),
         "length_tree": predict_by_length(train.lengths, train.labels, test.lengths, n),
-        "lookup_same": None,
-        "lookup_overlap": None,
+        **dict.fromkeys(("lookup_same", "lookup_overlap")),
     }
     if DOMAINS[data.task.domain].unit == "base":  # texts are cut by tokens, whose number is unknown
         scores["length_tree_cut"] = predict_by_length(
@@ -257,18 +241,13 @@ def _nothing(found: dict[str, Any]) -> str:
 def list_warnings(found: dict[str, Any]) -> list[str]:
     """What a user should know before training on these data: leaks, duplicates, conflicts, cuts."""
     warnings = []
-    for name in ("same", "reverse_complement", "same_place", "overlap"):
-        leak = found["leaks"].get(name)
-        if leak is not None and leak[ALL][0]:
-            warnings.append(
-                f"leak between train and test: {leak[ALL][0]:,} {_WORDS[name]}, of {leak[ALL][1]:,}"
-            )
-    kmers = found["leaks"].get("shared_kmers")
-    if kmers is not None and kmers[ALL][0] > max(1, kmers[ALL][1] // 100):
-        warnings.append(
-            f"overlap between train and test: {kmers[ALL][0]:,} {_WORDS['shared_kmers']}, of "
-            f"{kmers[ALL][1]:,}"
-        )
+    leaks = {name: leak[ALL] for name, leak in found["leaks"].items() if leak is not None}
+    for name in ("same", "reverse_complement", "same_place", "overlap", "shared_kmers"):
+        n, of = leaks.get(name, (0, 0))
+        near = name == "shared_kmers"  # a few are found by chance
+        if n > (max(1, of // 100) if near else 0):
+            noun = "overlap" if near else "leak"
+            warnings.append(f"{noun} between train and test: {n:,} {_WORDS[name]}, of {of:,}")
     warnings += [
         f"{n:,} duplicate sequences inside the {part} part"
         for part, n in found["repeats"].items()

@@ -7,7 +7,6 @@ reason, and is never 0.
 """
 
 import hashlib
-import io
 import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -79,9 +78,8 @@ def measure_contamination(model: TrainedModel, sequences: Sequence[bytes]) -> Co
     what = "looking for %d test sequences in %d bases of training data"
     _log.info(what, len(sequences), sum(map(len, stretches)))
     shares = streamed_kmer_fractions(sequences, stretches)
-    buffer = io.BytesIO()
-    np.save(buffer, shares)
-    atomic.write_bytes(path, buffer.getvalue())
+    with atomic.open_atomic(path) as file:
+        np.save(file, shares)
     return Contamination(shares)
 
 

@@ -94,7 +94,7 @@ def concatenate(first: Examples, second: Examples) -> Examples:
     joined = None
     if first.coordinates is not None and second.coordinates is not None:
         pairs = zip(first.coordinates, second.coordinates, strict=True)
-        joined = Coordinates(*(np.concatenate(pair) for pair in pairs))
+        joined = Coordinates(*map(np.concatenate, pairs))
     n = first.n + second.n
     share = n / (first.forecast + second.forecast) if n else 1.0
     both = bool(first.sequences) == bool(second.sequences) or not first.n or not second.n
@@ -131,7 +131,9 @@ def fingerprint_sequences(sequences: Iterable[bytes], *, both_strands: bool = Fa
 
     With `both_strands`, a sequence and its reverse complement have the same fingerprint.
     """
-    return [hashlib.sha256(min(s, _rc(s)) if both_strands else s).digest()[:16] for s in sequences]
+    if both_strands:
+        sequences = (min(s, bytes(reverse_complement(s))) for s in sequences)  # type: ignore[arg-type]
+    return [hashlib.sha256(s).digest()[:16] for s in sequences]
 
 
 def find_known(keys: Iterable[Hashable], known: Iterable[Hashable]) -> NDArray[np.bool_]:
@@ -147,9 +149,3 @@ def count_classes(labels: NDArray[Any], classes: Sequence[str]) -> dict[str, int
     else:
         found = np.bincount(labels.astype(np.int64), minlength=len(classes))
     return {name: int(count) for name, count in zip(classes, found, strict=True)}
-
-
-def _rc(sequence: bytes) -> bytes:
-    other = reverse_complement(sequence)
-    assert isinstance(other, bytes)
-    return other

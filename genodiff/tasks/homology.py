@@ -16,11 +16,6 @@ are lower bounds, so a pair that reaches the threshold is certain; the others ar
 Of large sets the first step counts a sixteenth of the 24-mers, and the last goes by sixteenths.
 
 300,000 sequences of 250 to 500 bases (112 million 24-mers) take 40 s of one core and 2.5 GB.
-
-Test examples that are nearly the same sequence, so that they count as one test.
-
-Of DNA, sequences that share half of their 24-mers on either strand are one cluster
-(`homology.py`). Of text, sentences of the same words.
 """
 
 from typing import Any, NamedTuple
@@ -218,9 +213,9 @@ def _share_outside(kmers: _Kmers, first: _Slice, label: Rows) -> NDArray[np.floa
 
 
 def list_test_clusters(test: Examples, domain: str) -> list[list[int]] | None:
-    """The clusters of two examples and more, by row, in order.
+    """The clusters of two examples and more, by row, in order: each counts as one test.
 
-    It is None where the examples have no sequences.
+    Of DNA see the module; texts of the same words are one. None without sequences.
     """
     if not test.sequences:
         return None

@@ -183,9 +183,18 @@ def measure_spread(
     values = np.array([measure(metric, kind, truth, predicted) for predicted in seeds])
     interval = None
     if len(truth) > 1 and np.isfinite(values).all():
-        draw = generator(seed, Purpose.BOOTSTRAP, 0)
-        resample = _by_counts if metric in DECISIONS and kind != "multilabel" else _by_examples
-        drawn = resample(_Predictions(metric, kind, truth, seeds), draw, resamples)
+        draw, n = generator(seed, Purpose.BOOTSTRAP, 0), len(truth)
+        if metric in DECISIONS and kind != "multilabel":
+            decided, counts = np.unique(
+                np.stack([truth.astype(np.int64), *(decide(kind, p) for p in seeds)], 1),
+                axis=0, return_counts=True,
+            )  # fmt: skip
+            drawn_counts = draw.multinomial(n, counts / n, size=resamples)
+            drawn = _of_counts(metric, decided, drawn_counts, seeds[0].shape[-1])
+        else:  # a fifth as many draws, each measured in full
+            rows = (draw.integers(n, size=n) for _ in range(max(100, resamples // 5)))
+            each = ([measure(metric, kind, truth[i], p[i]) for p in seeds] for i in rows)
+            drawn = np.array([float(np.mean(some)) for some in each])
         defined = np.isfinite(drawn)
         if defined.mean() > 0.5:
             low, high = np.quantile(drawn[defined], [0.025, 0.975])
@@ -193,45 +202,16 @@ def measure_spread(
     return Spread(float(values.mean()), float(np.ptp(values)), interval, len(seeds))
 
 
-class _Predictions(NamedTuple):
-    """The predictions of several seeds on the same test examples, and what measures them."""
-
-    metric: str
-    kind: str
-    truth: NDArray[Any]
-    seeds: Sequence[Floats]
-
-
-def _by_counts(found: _Predictions, draw: np.random.Generator, resamples: int) -> Floats:
-    """Bootstrap from a table of counts: one multinomial draw for each resample."""
-    metric, kind, truth, seeds = found
-    n_classes = seeds[0].shape[-1]
-    patterns, counts = np.unique(
-        np.stack([truth.astype(np.int64), *(decide(kind, p) for p in seeds)], 1), axis=0,
-        return_counts=True
-    )  # fmt: skip
-    drawn = draw.multinomial(len(truth), counts / len(truth), size=resamples)
-    total = np.zeros(resamples)
-    for j in range(1, patterns.shape[1]):
-        cell = np.zeros((len(patterns), n_classes * n_classes))
-        cell[np.arange(len(patterns)), patterns[:, 0] * n_classes + patterns[:, j]] = 1
-        total += _of_tables(metric, (drawn @ cell).reshape(resamples, n_classes, n_classes))
-    return total / len(seeds)
-
-
-def _by_examples(found: _Predictions, draw: np.random.Generator, resamples: int) -> Floats:
-    """Bootstrap for metrics without a table of counts.
-
-    Each of `resamples` / 5 draws of examples is computed in full.
-    """
-
-    metric, kind, truth, seeds = found
-
-    def of(index: NDArray[np.int64]) -> float:
-        return float(np.mean([measure(metric, kind, truth[index], p[index]) for p in seeds]))
-
-    n = len(truth)
-    return np.array([of(draw.integers(n, size=n)) for _ in range(max(100, resamples // 5))])
+def _of_counts(
+    metric: str, decided: NDArray[np.int64], drawn: NDArray[np.int64], n_classes: int
+) -> Floats:
+    """The mean over seeds of each resample, which drew rows of (truth, decisions) so many times."""
+    total = np.zeros(len(drawn))
+    for said in decided.T[1:]:
+        cell = np.zeros((len(decided), n_classes * n_classes))
+        cell[np.arange(len(decided)), decided[:, 0] * n_classes + said] = 1
+        total += _of_tables(metric, (drawn @ cell).reshape(-1, n_classes, n_classes))
+    return total / (decided.shape[1] - 1)
 
 
 def measure_calibration(truth: NDArray[Any], predicted: Floats, bins: int = 10) -> dict[str, Any]:

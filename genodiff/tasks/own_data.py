@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.input_file import open_input
 from genodiff.io.planning import was_cut
 from genodiff.tasks.class_folders import is_class_folders, read_class_folders, refuse_archive
-from genodiff.tasks.examples import Examples, Parts, concatenate, count_classes
+from genodiff.tasks.examples import Parts, concatenate, count_classes
 from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.labels import SEPARATOR, Kind, list_few
 from genodiff.tasks.layouts.parts import find_parts
@@ -110,23 +111,28 @@ def _parts(
         path, test, *own = files.values()
         valid = valid or next(iter(own), None)
     train_part, kind, classes = read_examples(path, layout, kind=kind)
-    _check_single(train_part, path, kind, classes)
+    if kind in ("binary", "multiclass") and train_part.n > 2 * len(classes) and not was_cut():
+        counts = count_classes(train_part.labels, classes)
+        if alone := next((name for name, n in counts.items() if n < 2), None):
+            # It cannot be learnt and validated, and is mostly a typing error in a label.
+            what = f"the class '{alone}' has one example only"
+            raise DataError(what, file=path, fix="correct the label, or give more examples")
     if test is None:
         n_test = max(1, round((test_share or 0) * train_part.n))
         rows = np.arange(train_part.n)
         note = f"one table: a share of {test_share:g} of it tests"
         some, rest = train_part.take(rows[:n_test]), train_part.take(rows[n_test:])
         return Parts(rest, some, (_tell_kind(kind, classes), note)), kind, classes
-    told = (kind, (not was_cut() and classes) or None)
-    test_part = read_examples(test, layout, kind=told[0], classes=told[1])[0]
-    agreed = (_tell_kind(kind, classes),)
-    if valid is None:
-        return Parts(train_part, test_part, agreed), kind, classes
-    valid_part = read_examples(valid, layout, kind=told[0], classes=told[1])[0]
-    note = f"validation: {Path(valid).name} ({valid_part.n:,} examples) for every seed"
-    index = np.arange(train_part.n, train_part.n + valid_part.n)
-    train_part = concatenate(train_part, valid_part)
-    return Parts(train_part, test_part, (*agreed, note), index), kind, classes
+    told, notes = (not was_cut() and classes) or None, [_tell_kind(kind, classes)]
+    index: NDArray[np.int64] | None = None
+    test_part = read_examples(test, layout, kind=kind, classes=told)[0]
+    if valid is not None:
+        valid_part = read_examples(valid, layout, kind=kind, classes=told)[0]
+        name = Path(valid).name
+        notes.append(f"validation: {name} ({valid_part.n:,} examples) for every seed")
+        index = np.arange(train_part.n, train_part.n + valid_part.n)
+        train_part = concatenate(train_part, valid_part)
+    return Parts(train_part, test_part, tuple(notes), index), kind, classes
 
 
 def _tell_kind(kind: Kind, classes: tuple[str, ...]) -> str:
@@ -136,15 +142,3 @@ def _tell_kind(kind: Kind, classes: tuple[str, ...]) -> str:
     if kind == "multiclass" and any(SEPARATOR in name for name in classes):
         told += f" (--kind multilabel would read {SEPARATOR} as 'and')"
     return told
-
-
-def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, ...]) -> None:
-    """Refuse a class with one example.
-
-    It cannot be learnt and validated, and is mostly a typing error in a label.
-    """
-    if kind in ("binary", "multiclass") and train.n > 2 * len(classes) and not was_cut():
-        alone = [name for name, n in count_classes(train.labels, classes).items() if n < 2]
-        if alone:
-            what = f"the class '{alone[0]}' has one example only"
-            raise DataError(what, file=path, fix="correct the label, or give more examples")

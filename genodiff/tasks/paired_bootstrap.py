@@ -227,7 +227,12 @@ def resample_scores(
     counted = metric in DECISIONS and kind != "multilabel"
     wanted = draws or (DRAWS if counted else FEWER_DRAWS)
     asked = _Resampling(metric, kind, truth, stacked, number, wanted, seed)
-    found = _by_counts(asked) if counted else _by_ranks(asked)
+    if counted:
+        found = _by_counts(asked)
+    else:
+        drawn = (some.astype(np.float64)[number] for some in asked.chunks(len(truth)))
+        each = [[measure_weighted(metric, kind, truth, p, w) for p in stacked] for w in drawn]
+        found = np.concatenate(each, 1)
     found = found[:, np.isfinite(found).all(0)]
     if found.shape[1] < wanted / 2:
         return ResampledScores(values, cov, 0.0, where)
@@ -270,14 +275,4 @@ def _by_counts(asked: _Resampling) -> Floats:
         parts = counts.reshape(-1, n, counts.shape[1]).transpose(0, 2, 1)
         each = zip(parts[1::2], parts[2::2], strict=True)
         found.append([measure_margins(asked.metric, own, parts[0], all_) for own, all_ in each])
-    return np.concatenate(found, 1)
-
-
-def _by_ranks(asked: _Resampling) -> Floats:
-    """Other metrics, (models and seeds, draws)."""
-    found = []
-    for drawn in asked.chunks(len(asked.truth)):
-        weights = drawn.astype(np.float64)[asked.number]
-        what = asked.metric, asked.kind, asked.truth
-        found.append([measure_weighted(*what, one, weights) for one in asked.predicted])
     return np.concatenate(found, 1)

@@ -62,15 +62,12 @@ def find_published(suite: str, task: str, split: str) -> list[PublishedValue]:
             if found.split != split or task not in found.order:
                 return []
             at = found.order.index(task)
-            known = []
-            for row in found.rows:
-                if value := row.values[at]:
-                    mean, width = value[0], value[1] if len(value) > 1 else None
-                    metric = "" if row.metric == found.metric else row.metric
-                    known.append(
-                        PublishedValue(
-                            row.name, row.source, mean, width, metric, row.note, row.weights
-                        )
-                    )
-            return known
+            return [
+                PublishedValue(
+                    row.name, row.source, value[0], value[1] if len(value) > 1 else None,
+                    "" if row.metric == found.metric else row.metric, row.note, row.weights,
+                )
+                for row in found.rows
+                if (value := row.values[at])
+            ]  # fmt: skip
     return []

@@ -94,12 +94,6 @@ class Rows(Settings):
     file: str
     where: dict[str, str] = Field(default_factory=dict)
 
-    def where_task(self, name: str) -> tuple[tuple[str, str], ...]:
-        """The (column, value) pairs of one task."""
-        return tuple(
-            (column, value.replace("{task}", name)) for column, value in self.where.items()
-        )
-
 
 class Suite(Settings):
     """The tasks of one benchmark, the layout of its files, where they come from, and its genomes.

@@ -38,28 +38,21 @@ def fetch_task(suite: Suite, task: Task, *, offline: bool) -> Path:
     if not suite.url and not home.exists():
         what = f"the data of {name} are not here, and no command can fetch them"
         raise DataError(what, file=home, fix=fix)
-    for path, source in list_wanted_files(suite, task, home).items():
+    url, by_class = suite.url, "{class}" in suite.url
+    for part, one in product(PARTS if url else (), task.classes if by_class else ("",)):
+        at = url.replace("{task}", task.name).replace("{part}", part).replace("{class}", one)
+        ending = at.rpartition("/")[2].partition(".")[2]
+        path = home / task.name / (f"{part}/{one}.{ending}" if by_class else f"{part}.{ending}")
         if path.exists():
             continue
+        filename = f"{part}-{path.name}" if by_class else path.name
+        source = Source(url=at, filename=filename, licence=f"see the suite {name}")
         try:
             found = fetch(Recipe(name=name, sources=(source,)), offline=offline)[0]
         except DataError as fault:
             raise DataError(fault.what, fix=fix) from None
         atomic.write_bytes(path, found.read_bytes())
     return home
-
-
-def list_wanted_files(suite: Suite, task: Task, home: Path) -> dict[Path, Source]:
-    """The files of a task in the cache, and where each comes from; none that cannot be fetched."""
-    found: dict[Path, Source] = {}
-    url, by_class = suite.url, "{class}" in suite.url
-    for part, name in product(PARTS if url else (), task.classes if by_class else ("",)):
-        at = url.replace("{task}", task.name).replace("{part}", part).replace("{class}", name)
-        ending = at.rpartition("/")[2].partition(".")[2]
-        path = home / task.name / (f"{part}/{name}.{ending}" if by_class else f"{part}.{ending}")
-        filename = f"{part}-{path.name}" if by_class else path.name
-        found[path] = Source(url=at, filename=filename, licence=f"see the suite {suite.suite}")
-    return found
 
 
 VALID_SHARE = 10
@@ -109,22 +102,18 @@ def subsample_train(data: TaskData, n: int) -> TaskData:
 
     A published validation part stays.
     """
-    if data.valid_index is None:
-        pool = np.arange(data.train.n)
-    else:
-        pool = np.setdiff1d(np.arange(data.train.n), data.valid_index)
+    valid = np.zeros(0, np.int64) if data.valid_index is None else data.valid_index
+    pool = np.setdiff1d(np.arange(data.train.n), valid)
     if len(pool) <= n:
         return data
     order = np.argsort(uniforms(0, Purpose.FINETUNE_SPLIT, 1, len(pool)), kind="stable")
-    kept = np.sort(pool[order[:n]])
+    rows = np.concatenate([np.sort(pool[order[:n]]), valid])
     note = f"train: {n:,} of {len(pool):,} examples, drawn once for all models and seeds"
-    data = data._replace(notes=(*data.notes, note))
-    if data.valid_index is None:
-        groups = None if data.groups is None else data.groups[kept]
-        return data._replace(train=data.train.take(kept), groups=groups)
-    index = np.arange(n, n + len(data.valid_index))
     return data._replace(
-        train=data.train.take(np.concatenate([kept, data.valid_index])), valid_index=index
+        train=data.train.take(rows),
+        notes=(*data.notes, note),
+        valid_index=None if data.valid_index is None else np.arange(n, len(rows)),
+        groups=None if data.groups is None else data.groups[rows],
     )
 
 
@@ -143,11 +132,9 @@ def load_task(
 
     `source` is the folder (or file) with the suite's data; None looks into the cache. `references`
     gives the user's own genome files by reference name; with `sequences=False` coordinates stay
-    without sequences. Splits: `official`, or what the suite comes with; `chrom-holdout` (whole
-    chromosomes test and validate); `dedup` (train loses what equals or overlaps test); `homology`
-    (sequences that are alike stay together, from the share `similarity` of 24-mers on); for Genomic
-    Benchmarks also `local` and `partial`, if the files exist. Raises `UsageError` for an unknown
-    name and `DataError` for data that are missing, broken or not the task's.
+    without sequences. `split` is `official`, one of `resplit` (`similarity` is homology's) or what
+    the suite comes with. Raises `UsageError` for an unknown name and `DataError` for data that are
+    missing, broken or not the task's.
     """
     found = load_suite(suite)
     task = found.find(name)
@@ -181,33 +168,31 @@ def load_task(
 
 def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
     """The published counts and lengths are the check that these are the official data."""
-    train = parts.train
-    if parts.valid_index is not None:
-        found = {"dev": train.take(parts.valid_index), "test": parts.test}
-        found["train"] = train.take(np.setdiff1d(np.arange(train.n), parts.valid_index))
-    else:
-        found = {"train": train, "test": parts.test}
+    found = {"train": parts.train, "test": parts.test}
+    if (valid := parts.valid_index) is not None:
+        found["dev"] = parts.train.take(valid)
+        found["train"] = parts.train.take(np.setdiff1d(np.arange(parts.train.n), valid))
     for part, examples in found.items():
+        counts: tuple[int, ...] = (examples.n,)
         if task.classes:
             counts = tuple(count_classes(examples.labels, task.classes).values())
-        else:
-            counts = (examples.n,)
         if part in task.counts and counts != task.counts[part]:
-            shown = " / ".join(f"{n:,}" for n in counts)
-            wanted = " / ".join(f"{n:,}" for n in task.counts[part])
+            some = counts, task.counts[part]
+            shown, wanted = (" / ".join(f"{n:,}" for n in ns) for ns in some)
             what = (
                 f"{task.name}: {part} has {shown} examples per class "
                 f"({', '.join(task.classes)}), the published data {wanted}"
             )
             fix = "give the complete official data, or use `finetune table` for your own"
             raise DataError(what, file=folder, fix=fix)
-        lengths = examples.lengths
-        if task.lengths is not None and (
-            lengths.min() < task.lengths[0] or lengths.max() > task.lengths[1]
-        ):
+        if task.lengths is None:
+            continue
+        (least, most), lengths = task.lengths, examples.lengths
+        low, high = lengths.min(), lengths.max()
+        if low < least or high > most:
             what = (
-                f"{task.name}: {part} has lengths {lengths.min():,} to {lengths.max():,}, "
-                f"the published data {task.lengths[0]:,} to {task.lengths[1]:,}"
+                f"{task.name}: {part} has lengths {low:,} to {high:,}, "
+                f"the published data {least:,} to {most:,}"
             )
             raise DataError(what, file=folder, fix="give the official data")
 

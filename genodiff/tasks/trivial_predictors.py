@@ -13,12 +13,6 @@ from genodiff.tasks.metrics import align_columns
 from genodiff.tasks.overlap import count_equal, count_overlaps
 
 
-def predict_majority(labels: NDArray[np.int64], n_test: int, n_classes: int) -> NDArray[np.float64]:
-    """(n_test, classes): the train part's shares of the classes, for every example the same."""
-    shares = np.bincount(labels, minlength=n_classes) / len(labels)
-    return np.tile(shares, (n_test, 1))
-
-
 def predict_by_length(
     train: NDArray[np.int64], labels: NDArray[np.int64], test: NDArray[np.int64], n_classes: int
 ) -> NDArray[np.float64]:

@@ -107,7 +107,9 @@ def _queries(given: Sequences | None, source: QuerySource) -> Iterator[Query]:
         return _intervals(given if str(given) == "-" else path, source)
     if source.domain != "dna" and ending not in (".csv", ".tsv", ".tab", PARQUET):
         _refuse_columns(source, "one sentence a line")
-        return _text_lines(given, source)
+        lines, shown = read_text_lines(given, "text"), name_input(given)
+        texts = ((n, _sentences(line.split(_TAB), source, shown, n)) for n, line in lines)
+        return (Query(f"line{n}", text, n, shown) for n, text in texts)
     if ending == PARQUET or ending in ENDINGS or _is_table(given):
         return _table(path, source)
     _refuse_columns(source, "FASTA")
@@ -151,13 +153,6 @@ def _intervals(path: Any, source: QuerySource) -> Iterator[Query]:
             letters = place.read(genome.fetch)
             sequence = check_sequence(letters, str(source.fasta), record=place.name)
             yield Query(place.name, sequence, place.line, shown, place.strand)
-
-
-def _text_lines(given: str | Path, source: QuerySource) -> Iterator[Query]:
-    shown = name_input(given)
-    for number, line in read_text_lines(given, "text"):
-        yield Query(f"line{number}", _sentences(line.split(_TAB), source, shown, number),
-        number, shown)  # fmt: skip
 
 
 def _sentences(fields: list[str], source: QuerySource, shown: str | None, line: int) -> bytes:

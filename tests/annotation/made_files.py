@@ -266,19 +266,12 @@ def write_prokka(genome: MadeGenome) -> Written:
     return text + "\n".join(rows.lines) + f"\n##FASTA\n>{genome.name}\n{genome.letters}\n", said
 
 
-def write_augustus(genome: MadeGenome) -> Written:
-    """AUGUSTUS's: start and stop codons where there are some, and no exons."""
-    return _write_codons(genome, _gff, gtf=False)
+def write_codons(genome: MadeGenome, *, gtf: bool) -> Written:
+    """AUGUSTUS's GFF3 and GTF: start and stop codons where there are some; only GTF has exons.
 
-
-def write_gtf(genome: MadeGenome) -> Written:
-    """GTF: the stop codon is not in the CDS; an end that is missing has no row."""
-    return _write_codons(genome, _gtf, gtf=True)
-
-
-def _write_codons(genome: MadeGenome, style: Callable[[dict[str, str]], str], *, gtf: bool
-                  ) -> Written:  # fmt: skip
-    rows, said = _Rows(genome, style), []
+    The stop codon of GTF is not in the CDS; an end that is missing has no row.
+    """
+    rows, said = _Rows(genome, _gtf if gtf else _gff), []
     for gene in genome.genes:
         words = gene.words.keys() - {"pseudogene", "pseudo"}
         over = max(b for _, b, _ in gene.spread) > len(genome.letters)
@@ -332,6 +325,7 @@ FORMATS: dict[str, tuple[str, Callable[[MadeGenome], Written]]] = {
     "genbank": (".gb", lambda genome: write_flat(genome, "genbank")),
     "embl": (".embl", lambda genome: write_flat(genome, "embl")),
     "ncbi": (".gff3", write_ncbi), "ensembl": (".gff3", write_ensembl),
-    "prokka": (".gff", write_prokka), "augustus": (".gff", write_augustus),
-    "gtf": (".gtf", write_gtf),
+    "prokka": (".gff", write_prokka),
+    "augustus": (".gff", lambda genome: write_codons(genome, gtf=False)),
+    "gtf": (".gtf", lambda genome: write_codons(genome, gtf=True)),
 }  # fmt: skip

@@ -202,13 +202,9 @@ def write_tracks(folder: Path, **tracks: str) -> dict[str, Path]:
 
 
 def test_tracks_stand_beside_one_another_and_a_turned_window_exchanges_strands(tmp_path):
-    files = write_tracks(
-        tmp_path,
-        cover="chr1\t0\t4\t2\n",
-        fwd="chr1\t1\t2\t5\n",
-        rev="chr1\t3\t4\t7\nchr2\t0\t1\t1\n",
-    )
-    tracks = {"cover": files["cover"], "rna+": files["fwd"], "rna-": files["rev"]}
+    texts = ("chr1\t0\t4\t2\n", "chr1\t1\t2\t5\n", "chr1\t3\t4\t7\nchr2\t0\t1\t1\n")
+    names = ("cover", "rna+", "rna-")
+    tracks = write_tracks(tmp_path, **dict(zip(names, texts, strict=True)))
     labels = read_value_labels(tracks, CONTIGS)
     nan = np.nan
     wanted = [[2, nan, nan], [2, 5, nan], [2, nan, nan], [2, nan, 7], [nan] * 3]
@@ -232,54 +228,45 @@ def test_a_gene_that_has_no_path_is_counted_and_unknown(tmp_path, caplog):
     assert (found.contigs["chr2"][70:] == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "said"),
-    [
-        ("chr1\t590\t601\ta\t0\t+\n", {}, "past the end of chr1"),
-        ("chr1\t0\t9\ta\t0\t*\n", {}, "'*' is no strand"),
-        ("chr1\t0\t9\ta\t0\t.\n", {"stranded": True}, "line 1: the a chr1:0-9 has no strand"),
-        (
-            "chr1\t0\t9\ta\nchr1\t7\t12\tb\n",
-            {},
-            "line 2: base 7 of chr1 (0-based) is b and also a",
-        ),
-        ("chr1\t0\t9\ta\t0\t+\nchr1\t8\t9\ta\t0\t-\n", {"stranded": True}, "is a- and also a+"),
-        ("chr1\t0\t9\tnone\n", {}, "a class is called 'none'"),
-        ("chr1\t0\t9\ta+\n", {}, "a class is called 'a+'"),
-        ("".join(f"chr1\t{i}\t{i + 1}\tp{i}\n" for i in range(200)), {}, "has 200 classes"),
-        ("chr1\t4\t4\ta\n", {}, "holds no interval with any base"),
-        (gff(("chr1", "exon", 0, 700, "+", "a")), {"types": ("exon",)}, "past the end of chr1"),
-        (gff(("chr1", "exon", 0, 7, "+", "a")), {"types": ("exom",)}, "did you mean 'exon'"),
-    ],
+ROW = "chr1\t0\t9\ta"
+FAULTS = (
+    (read_class_labels, "chr1\t590\t601\ta\t0\t+\n", {}, "past the end of chr1"),
+    (read_class_labels, f"{ROW}\t0\t*\n", {}, "'*' is no strand"),
+    (read_class_labels, f"{ROW}\t0\t.\n", {"stranded": True},
+     "line 1: the a chr1:0-9 has no strand"),
+    (read_class_labels, f"{ROW}\nchr1\t7\t12\tb\n", {},
+     "line 2: base 7 of chr1 (0-based) is b and also a"),
+    (read_class_labels, f"{ROW}\t0\t+\nchr1\t8\t9\ta\t0\t-\n", {"stranded": True},
+     "is a- and also a+"),
+    (read_class_labels, "chr1\t0\t9\tnone\n", {}, "a class is called 'none'"),
+    (read_class_labels, f"{ROW}+\n", {}, "a class is called 'a+'"),
+    (read_class_labels, "".join(f"chr1\t{i}\t{i + 1}\tp{i}\n" for i in range(200)), {},
+     "has 200 classes"),
+    (read_class_labels, "chr1\t4\t4\ta\n", {}, "holds no interval with any base"),
+    (read_class_labels, gff(("chr1", "exon", 0, 700, "+", "a")), {"types": ("exon",)},
+     "past the end of chr1"),
+    (read_class_labels, gff(("chr1", "exon", 0, 7, "+", "a")), {"types": ("exom",)},
+     "did you mean 'exon'"),
+    (read_gene_labels, gff(("chr1", "CDS", 0, 10, "+", "a")), {}, "no coding gene to learn from"),
+    (read_gene_labels, gff(("chr1", "gene", 0, 9, "+", "a")), {}, "no coding gene to learn from"),
+    (read_gene_labels, gff(("chr1", "CDS", 0, 9, "x", "a")), {}, "'x' is no strand"),
+    (read_gene_labels, gff(("chr1", "CDS", 0, 9, ".", "a")), {}, "no coding gene to learn from"),
+    (read_gene_labels, gff(("chr1", "CDS", 594, 603, "+", "a")), {},
+     "no gene on the genome's contigs"),
 )  # fmt: skip
-def test_faulty_classes_are_one_line(tmp_path, text, options, said):
-    (tmp_path / "c.txt").write_text(text)
-    with pytest.raises(GenodiffError, match=re.escape(said)):
-        read_class_labels(tmp_path / "c.txt", CONTIGS, **options)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (gff(("chr1", "CDS", 0, 10, "+", "a")), "no coding gene to learn from"),
-        (gff(("chr1", "gene", 0, 9, "+", "a")), "no coding gene to learn from"),
-        (gff(("chr1", "CDS", 0, 9, "x", "a")), "'x' is no strand"),
-        (gff(("chr1", "CDS", 0, 9, ".", "a")), "no coding gene to learn from"),
-        (gff(("chr1", "CDS", 594, 603, "+", "a")), "no gene on the genome's contigs"),
-    ],
-)
-def test_faulty_genes_are_one_line(tmp_path, text, said):
-    (tmp_path / "g.gff3").write_text(text)
-    with pytest.raises(GenodiffError, match=re.escape(said)):
-        read_gene_labels(tmp_path / "g.gff3", CONTIGS)
+@pytest.mark.parametrize(("read", "text", "options", "said"), FAULTS, ids=range(len(FAULTS)))
+def test_faulty_classes_and_genes_are_one_line(tmp_path, read, text, options, said):
+    (tmp_path / "labels.txt").write_text(text)
+    with pytest.raises(GenodiffError, match=re.escape(said)) as fault:
+        read(tmp_path / "labels.txt", CONTIGS, **options)
+    assert "\n" not in str(fault.value)
 
 
 def test_one_strand_without_the_other_and_an_empty_track_are_one_line(tmp_path):
     files = write_tracks(tmp_path, a="chr1\t0\t4\t2\n", b="# nothing\n")
-    for tracks, said in (
-        ({"a+": files["a"]}, "give 'a-' too"),
-        ({"a": files["a"], "b": files["b"]}, "an empty track"),
-    ):
+    for tracks, said in (({"a+": files["a"]}, "give 'a-' too"), (files, "an empty track")):
         with pytest.raises(GenodiffError, match=re.escape(said)):
             read_value_labels(tracks, CONTIGS)
 
@@ -293,27 +280,17 @@ def test_mirrors_are_their_own_inverse(genes):
 def test_the_coding_rows_of_a_pseudogene_are_unknown_and_counted(style, tmp_path, caplog):
     """Whether the row itself says so, the gene two rows above it, or an attribute of GTF."""
     rows = {
-        "ncbi": (
-            "gene\t101\t160\t.\t+\t.\tID=g;pseudo=true\n"
-            "CDS\t101\t160\t.\t+\t0\tID=c;Parent=g;pseudo=true\n"
-        ),
-        "ensembl": (
-            "pseudogene\t101\t160\t.\t+\t.\tID=g;biotype=processed_pseudogene\n"
-            "pseudogenic_transcript\t101\t160\t.\t+\t.\tID=t;Parent=g\n"
-            "CDS\t101\t160\t.\t+\t0\tID=c;Parent=t\n"
-        ),
-        "gtf": (
-            'gene\t101\t160\t.\t+\t.\tgene_id "g"; gene_biotype "pseudogene";\n'
-            'CDS\t101\t160\t.\t+\t0\tgene_id "g"; transcript_id "t";\n'
-        ),
-    }[style]
-    good = (
-        'CDS\t301\t360\t.\t-\t0\tgene_id "h"; transcript_id "u";\n'
-        if style == "gtf"
-        else "CDS\t301\t360\t.\t-\t0\tID=d\n"
-    )
-    text = "".join(f"chr1\tx\t{one}\n" for one in (rows + good).splitlines())
-    (tmp_path / "a.gff").write_text(text)
+        "ncbi": {"gene": "ID=g;pseudo=true", "CDS": "ID=c;Parent=g;pseudo=true"},
+        "ensembl": {"pseudogene": "ID=g;biotype=processed_pseudogene",
+                    "pseudogenic_transcript": "ID=t;Parent=g", "CDS": "ID=c;Parent=t"},
+        "gtf": {"gene": 'gene_id "g"; gene_biotype "pseudogene";',
+                "CDS": 'gene_id "g"; transcript_id "t";'},
+    }[style]  # fmt: skip
+    good = 'gene_id "h"; transcript_id "u";' if style == "gtf" else "ID=d"
+    lines = [f"chr1\tx\t{kind}\t101\t160\t.\t+\t{'.0'[kind == 'CDS']}\t{about}\n"
+             for kind, about in rows.items()]  # fmt: skip
+    lines.append(f"chr1\tx\tCDS\t301\t360\t.\t-\t0\t{good}\n")
+    (tmp_path / "a.gff").write_text("".join(lines))
     found = read_class_labels(tmp_path / "a.gff", CONTIGS, types=["CDS"])
     assert found.names == ("none", "CDS")
     assert (found.contigs["chr1"][100:160] == UNKNOWN).all()

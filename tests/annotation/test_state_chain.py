@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from genodiff.annotation.gene_grammar import N_STATES, allow_steps, list_genes
+from genodiff.annotation.gene_grammar import N_STATES, allow_steps
 from genodiff.annotation.state_chain import (
     FORBIDDEN,
     ChainScores,
@@ -75,18 +75,3 @@ def test_a_long_chain_is_its_own_forward_pass():
     chances = marginals(ChainScores(states, steps, nothing, nothing))
     torch.testing.assert_close(chances.sum(-1), torch.ones(1, 8191), atol=1e-3, rtol=0)
     assert torch.isfinite(chances).all()
-
-
-def test_a_best_path_never_leaves_the_grammar():
-    """2,000 random scores, strong and weak."""
-    allowed = allow_steps()
-    steps = np.where(allowed, 0.0, FORBIDDEN).astype(np.float32)
-    random, nothing = np.random.default_rng(1), np.zeros(N_STATES, np.float32)
-    for case in range(2_000):
-        length = int(random.integers(1, 12))
-        scale = 10.0 ** random.integers(-2, 4)
-        scores = (random.standard_normal((length, N_STATES)) * scale).astype(np.float32)
-        path = find_best_path(scores, steps, nothing, nothing)
-        assert allowed[path[:-1], path[1:]].all(), case
-        for gene in list_genes(path):
-            assert gene.length % 3 == 0

@@ -45,23 +45,17 @@ def sequences(n: int = 15, seed: int = 0) -> list[Window]:
     rng = np.random.default_rng(seed)
     out = []
     for i in range(n):
-        letters = LETTERS[
-            rng.choice(5, int(rng.integers(1, 90)), p=[0.3, 0.2, 0.2, 0.28, 0.02])
-        ].tobytes()
+        some = rng.choice(5, int(rng.integers(1, 90)), p=[0.3, 0.2, 0.2, 0.28, 0.02])
+        letters = LETTERS[some].tobytes()
         out.append(Window(f"c{i}", 0, len(letters), f"c{i}", letters))
     return out
 
 
 def found(
-    model: Any,
-    windows: list[Window],
-    layers: list[int],
-    pool: str,
-    strand: str,
-    batch_size: int = 7,
+    model: Any, windows: list[Window], layers: list[int], pool: str, strand: str, size: int = 7
 ) -> list[np.ndarray]:
     how = make_reading(model, DNA, layers, pool, strand)
-    return [array for _, array in embed(model, DNA, windows, how, batch_size=batch_size)]
+    return [array for _, array in embed(model, DNA, windows, how, batch_size=size)]
 
 
 @pytest.mark.few(2)
@@ -80,31 +74,32 @@ def test_embeddings_equal_a_direct_forward(strands, batch_size):
         np.testing.assert_allclose(pooled, last.mean(0), rtol=0, atol=1e-5)
 
 
+def turn(windows: list[Window]) -> list[Window]:
+    return [w._replace(letters=reverse_complement(w.letters)) for w in windows]
+
+
+def check_strands(model: Any, layers: list[int], pool: str) -> None:
+    windows = sequences(8)
+    both = (found(model, some, layers, pool, "average") for some in (windows, turn(windows)))
+    for given, other in zip(*both, strict=True):
+        turned = other[::-1] if pool == "none" else other
+        np.testing.assert_allclose(given, turned, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("strands", "alternate"), [("paired", False), ("paired", True), ("single", False)]
 )
 @pytest.mark.parametrize("pool", ["mean", "max", "center", "none"])
 def test_the_average_over_strands_is_the_same_of_the_other_strand(strands, alternate, pool):
-    model, windows = network(strands, alternate_strands=alternate), sequences()
-    turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
-    for given, other in zip(
-        found(model, windows, [0, 2, -1], pool, "average"),
-        found(model, turned, [0, 2, -1], pool, "average"),
-        strict=True,
-    ):
-        np.testing.assert_allclose(
-            given, other[::-1] if pool == "none" else other, rtol=0, atol=1e-5
-        )
+    check_strands(network(strands, alternate_strands=alternate), [0, 2, -1], pool)
 
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
 def test_both_strands_are_exchanged_by_the_other_strand_and_their_mean_is_the_average(strands):
     model, windows = network(strands), sequences(4)
-    turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
-    both, of_turned = (found(model, some, [-1], "mean", "both") for some in (windows, turned))
-    for one, two, mean in zip(
-        both, of_turned, found(model, windows, [-1], "mean", "average"), strict=True
-    ):
+    both, turned = (found(model, x, [-1], "mean", "both") for x in (windows, turn(windows)))
+    means = found(model, windows, [-1], "mean", "average")
+    for one, two, mean in zip(both, turned, means, strict=True):
         assert one.shape == (2, 16)
         np.testing.assert_allclose(one, two[::-1], rtol=0, atol=1e-5)
         np.testing.assert_allclose(one.mean(0), mean, rtol=0, atol=1e-5)
@@ -113,14 +108,12 @@ def test_both_strands_are_exchanged_by_the_other_strand_and_their_mean_is_the_av
 def test_pooling_is_over_the_bases_of_the_window():
     model, windows = network("single"), sequences(5)
     bases = found(model, windows, [-1], "none", "average")
-    for pool, of in (("mean", lambda b: b.mean(0)), ("max", lambda b: b.max(0))):
+    for pool, of in (
+        ("mean", lambda b: b.mean(0)), ("max", lambda b: b.max(0)),
+        ("center", lambda b: (b[(len(b) - 1) // 2] + b[len(b) // 2]) / 2),
+    ):  # fmt: skip
         for one, each in zip(found(model, windows, [-1], pool, "average"), bases, strict=True):
             np.testing.assert_allclose(one, of(each), rtol=0, atol=1e-5)
-    for one, each in zip(found(model, windows, [-1], "center", "average"), bases, strict=True):
-        n = len(each)
-        np.testing.assert_allclose(
-            one, each[n // 2] if n % 2 else (each[n // 2 - 1] + each[n // 2]) / 2, rtol=0, atol=1e-5
-        )
 
 
 def test_windows_come_from_records_rows_and_regions(tmp_path):
@@ -134,15 +127,12 @@ def test_windows_come_from_records_rows_and_regions(tmp_path):
     assert places() == [("a", 0, 10, b"ACGTACGTAC"), ("b", 0, 5, b"GGGTT")]
     assert places(window=4) == [("a", 0, 4, b"ACGT"), ("a", 4, 8, b"ACGT"), ("a", 8, 10, b"AC"),
                                 ("b", 0, 4, b"GGGT"), ("b", 4, 5, b"T")]  # fmt: skip
-    assert places(window=6, stride=4) == [
-        ("a", 0, 6, b"ACGTAC"),
-        ("a", 4, 10, b"ACGTAC"),
-        ("b", 0, 5, b"GGGTT"),
-    ]
+    wanted = [("a", 0, 6, b"ACGTAC"), ("a", 4, 10, b"ACGTAC"), ("b", 0, 5, b"GGGTT")]
+    assert places(window=6, stride=4) == wanted
     assert places(bed=bed) == [("a", 2, 7, b"GTACG"), ("b", 0, 5, b"GGGTT")]
     assert places(regions=["a:3-7", "b"]) == [("a", 2, 7, b"GTACG"), ("b", 0, 5, b"GGGTT")]
     assert [w.name for w in cut_windows(fasta, bed=bed)] == ["first", "second"]
-    for wrong in ({"window": 0}, {"stride": 3}, {"bed": bed, "regions": ["a"]}):
+    for wrong in ({"stride": 3}, {"bed": bed, "regions": ["a"]}):
         with pytest.raises(UsageError):
             places(**wrong)
 
@@ -226,10 +216,8 @@ def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
     columns = [name for name in table.columns if name.startswith("embedding")]
     flatter = flat.reshape(len(flat), -1, flat.shape[-1])
     for i, name in enumerate(columns):
-        values = table[name].to_list()
-        if pool == "none":
-            values = [base for window in values for base in window]
-        np.testing.assert_allclose(np.array(values), flatter[:, i], rtol=0, atol=1e-6)
+        values = table[name].explode() if pool == "none" else table[name]
+        np.testing.assert_allclose(np.array(values.to_list()), flatter[:, i], rtol=0, atol=1e-6)
     first = "embedding" if len(layers) == 1 else "embedding_forward_layer0"
     assert columns[0] == first
     if pool == "none":
@@ -247,9 +235,8 @@ def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
         assert (tmp_path / f"joined.{kind}").read_bytes() == (tmp_path / f"e.{kind}").read_bytes()
     with np.load(tmp_path / "e.npz") as one, np.load(tmp_path / "joined.npz") as other:
         assert all(np.array_equal(one[name], other[name]) for name in one.files)
-    assert pl.read_parquet(tmp_path / "joined.parquet").equals(
-        pl.read_parquet(tmp_path / "e.parquet")
-    )
+    one, other = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("joined", "e"))
+    assert one.equals(other)
 
 
 def test_layers_regions_and_features_of_a_run_are_those_that_were_asked_for(tmp_path, capsys):
@@ -274,25 +261,14 @@ def test_layers_regions_and_features_of_a_run_are_those_that_were_asked_for(tmp_
 
 @pytest.mark.parametrize("preset", ["dit-470k", "dimamba-470k"])
 def test_other_networks_embed_too(tmp_path, preset):
-    (tmp_path / "genome.fa").write_text(genome_text())
-    run = save_run(
-        tmp_path / "run",
-        resolve_config({"recipe": "own", "fasta": str(tmp_path / "genome.fa"), "preset": preset}),
-    )
-    model, windows = load_model(run), sequences(6)
-    for given, one in zip(
-        found(model.backbone, windows, [-1], "mean", "average", 6),
-        found(model.backbone, windows, [-1], "mean", "average", 1),
-        strict=True,
-    ):
-        np.testing.assert_allclose(given, one, rtol=0, atol=1e-5)
-    turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
-    for given, other in zip(
-        found(model.backbone, windows, [0, -1], "mean", "average"),
-        found(model.backbone, turned, [0, -1], "mean", "average"),
-        strict=True,
-    ):
-        np.testing.assert_allclose(given, other, rtol=0, atol=1e-5)
+    fasta = tmp_path / "genome.fa"
+    fasta.write_text(genome_text())
+    given = {"recipe": "own", "fasta": str(fasta), "preset": preset}
+    model = load_model(save_run(tmp_path / "run", resolve_config(given))).backbone
+    alone, both = (found(model, sequences(6), [-1], "mean", "average", n) for n in (1, 6))
+    for one, other in zip(alone, both, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+    check_strands(model, [0, -1], "mean")
 
 
 def test_a_window_that_is_too_long_is_refused_in_one_line(tmp_path, monkeypatch):

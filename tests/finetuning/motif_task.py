@@ -6,6 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from genodiff.alphabet import reverse_complement
+from genodiff.finetuning.batches import EncodedPart
+from genodiff.finetuning.fit import SequenceLesson
+from genodiff.finetuning.fit_loop import FitLoop
+from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.protocol import FitSettings
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData
@@ -81,3 +86,18 @@ def task_data(
     return TaskData(
         task, examples(n, 1, lengths, kind), examples(n_test, 2, lengths, kind), "official"
     )
+
+
+def fit(
+    classifier: Classifier,
+    parts: tuple[EncodedPart, EncodedPart],
+    settings: FitSettings,
+    seed: int = 1,
+    kind: str = "binary",
+    metric: str = "accuracy",
+    **how: object,
+) -> FitLoop:
+    """The loop of a fit, after it; `how` is of `FitLoop.run`."""
+    loop = FitLoop(SequenceLesson(classifier, parts, kind, metric, settings, seed))
+    list(loop.run(**how))  # type: ignore[arg-type]
+    return loop

@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+import torch
 
 from genodiff.alphabet import DNA
 from genodiff.annotation.base_labels import read_class_labels, read_value_labels
 from genodiff.annotation.gene_grammar import UNKNOWN
 from genodiff.errors import DataError
+from genodiff.finetuning.base_labeller import BaseLabeller
+from genodiff.finetuning.base_lesson import score_cores
 from genodiff.finetuning.base_windows import BaseWindows
 from genodiff.io.faidx import Genome
+from tests.tiny_networks import network
 
 CONTIGS = {"chr1": 157, "chr2": 31, "chr3": 20}
 MIRROR = {"A": "T", "C": "G", "G": "C", "T": "A", "N": "N"}
@@ -73,15 +77,23 @@ def test_a_window_is_the_genome_around_its_core_and_n_beyond_the_ends(genome, la
         assert DNA.decode(other[row]) == "".join(MIRROR[c] for c in reversed(wanted))
 
 
+class Echo(BaseLabeller):
+    """A network whose scores are the letters themselves, in passes of five windows."""
+
+    def split(self, lengths: np.ndarray) -> list[slice]:
+        return [slice(i, i + 5) for i in range(0, len(lengths), 5)]
+
+    def predict(self, x0: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return x0[:, :, None]
+
+
 def test_the_scores_of_cores_stand_at_their_bases(genome, labels):
     """The letters themselves as scores: put together they are the intervals' letters."""
     windows = BaseWindows(genome, labels, INTERVALS, core=13, context=4)
     found = {name: np.full(n, -1) for name, n in CONTIGS.items()}
-    for numbers in np.array_split(np.arange(len(windows)), 3):
-        scores = windows.collate(numbers).ids[:, :, None]
-        for (contig, start, end), some in windows.stitch(numbers, scores):
-            assert (found[contig][start:end] == -1).all()
-            found[contig][start:end] = some[:, 0]
+    for (contig, start, end), some in score_cores(Echo(network(), [0], complement=None), windows):
+        assert (found[contig][start:end] == -1).all()
+        found[contig][start:end] = some[:, 0]
     for contig, start, end in INTERVALS[:3]:
         letters = genome.fetch(contig, start, end)
         assert (found[contig][start:end] == DNA.encode(letters)).all()

@@ -14,6 +14,7 @@ from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.baselines import fit_baseline, list_allowed_baselines
 from genodiff.finetuning.cnn import Cnn, encode_letters, fit_cnn
+from genodiff.finetuning.fit import Predict
 from genodiff.finetuning.kmer_regression import kmer_features
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.model_words import list_baselines
@@ -21,7 +22,6 @@ from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import run_unit
 from genodiff.finetuning.unit import Unit
 from genodiff.tasks.examples import Coordinates, Examples
-from genodiff.tasks.metrics import Floats
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData
 from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup
@@ -54,20 +54,22 @@ def motif_examples(n: int, kind: str = "binary", seed: int = 1) -> tuple[Task, E
     return task, Examples(sequences, labels, [str(i) for i in range(n)])
 
 
-def fit_predict(
-    name: str, task: Task, train: Examples, valid: Examples, test: Examples, seed: int
-) -> Floats:
-    """Predictions of a baseline for `test`."""
-    return fit_baseline(name, task, train, valid, seed)(test)
+@pytest.fixture(autouse=True)
+def one_epoch(monkeypatch):
+    monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
+
+
+def fit_on(name: str, task: Task, data: Examples, n: int, seed: int = 1) -> Predict:
+    """Fitted on the first `n` examples, with the others for validation."""
+    rows = np.arange(data.n)
+    return fit_baseline(name, task, data.take(rows[:n]), data.take(rows[n:]), seed)
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("name", ["majority", "length-tree", "kmer-lr", "cnn"])
-def test_every_baseline_answers_every_kind_of_task_in_its_shape(name, kind, monkeypatch):
-    monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
+def test_every_baseline_answers_every_kind_of_task_in_its_shape(name, kind):
     task, data = motif_examples(40, kind)
-    half = np.arange(40) < 30
-    found = fit_predict(name, task, data.take(half), data.take(~half), data.take(~half), 1)
+    found = fit_on(name, task, data, 30)(data.take(np.arange(30, 40)))
     assert found.shape == ((10,) if kind == "regression" else (10, len(task.classes)))
     assert found.dtype == np.float64
     assert np.isfinite(found).all()
@@ -81,35 +83,26 @@ def test_every_baseline_answers_every_kind_of_task_in_its_shape(name, kind, monk
 @pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
 def test_what_reads_the_sequence_finds_the_motif(name, monkeypatch):
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 5)
-    task, data = motif_examples(500)
-    _, test = motif_examples(200, seed=5)
-    rows = np.arange(500)
-    predict = fit_baseline(name, task, data.take(rows[:440]), data.take(rows[440:]), 1)
+    test = motif_examples(200, seed=5)[1]
+    predict = fit_on(name, *motif_examples(500), 440)
     assert accuracy(predict(test), test.labels) > 0.9
 
 
 @pytest.mark.parametrize("name", ["majority", "length-tree", "kmer-lr", "cnn"])
-def test_predictions_depend_neither_on_the_company_nor_on_the_order_nor_on_test_labels(
-    name, monkeypatch
-):
-    monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
-    task, data = motif_examples(60)
-    rows = np.arange(60)
-    predict = fit_baseline(name, task, data.take(rows[:40]), data.take(rows[40:]), 3)
+def test_predictions_depend_neither_on_the_company_nor_on_the_order_nor_on_test_labels(name):
+    predict = fit_on(name, *motif_examples(60), 40, seed=3)
     test = motif_examples(30, seed=7)[1]
     whole = predict(test)
     assert np.allclose(predict(test.take(np.arange(30)[::-1]))[::-1], whole, atol=1e-6)
-    assert np.allclose(
-        np.concatenate([predict(test.take(np.array([i]))) for i in range(30)]), whole, atol=1e-6
-    )
+    alone = [predict(test.take(np.array([i]))) for i in range(30)]
+    assert np.allclose(np.concatenate(alone), whole, atol=1e-6)
     assert np.array_equal(predict(test._replace(labels=1 - test.labels)), whole)
 
 
 @pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
-def test_the_same_seed_gives_the_same_bits(name, monkeypatch):
-    monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
+def test_the_same_seed_gives_the_same_bits(name):
     task, data = motif_examples(60)
-    found = [fit_predict(name, task, data, data, data, seed) for seed in (4, 4, 5)]
+    found = [fit_baseline(name, task, data, data, seed)(data) for seed in (4, 4, 5)]
     assert np.array_equal(found[0], found[1])
     assert name == "kmer-lr" or not np.array_equal(found[0], found[2])
 
@@ -127,9 +120,8 @@ def test_kmer_features_are_the_roots_of_the_shares_of_kmers():
             counts = Counter(words)
             expected = np.zeros(4**k)
             for word, n in counts.items():
-                expected[int("".join("0123"[b"ACGT".index(c)] for c in word), 4)] = (
-                    n / len(words)
-                ) ** 0.5
+                number = int("".join(str(b"ACGT".index(c)) for c in word), 4)
+                expected[number] = (n / len(words)) ** 0.5
             assert np.allclose(found[at : at + 4**k], expected)
             at += 4**k
 
@@ -148,9 +140,8 @@ def test_equal_lengths_under_a_weight_grow_the_same_tree_as_single_rows():
     lengths, labels = rng.integers(50, 90, 500), rng.integers(0, 3, 500)
     tree = DecisionTreeClassifier(random_state=0).fit(lengths[:, None], labels)
     test = np.arange(40, 100)
-    assert np.allclose(
-        predict_by_length(lengths, labels, test, 3), tree.predict_proba(test[:, None])
-    )
+    found = predict_by_length(lengths, labels, test, 3)
+    assert np.allclose(found, tree.predict_proba(test[:, None]))
 
 
 def places_of(rows: list[tuple[int, int]]) -> Coordinates:
@@ -159,31 +150,24 @@ def places_of(rows: list[tuple[int, int]]) -> Coordinates:
 
 
 def test_a_lookup_answers_with_the_class_found_there_or_else_the_class_that_is_never_found():
-    train = Examples(
-        [], np.array([1, 1, 0, 0]), list("abcd"), places_of([(0, 9), (0, 9), (50, 59), (70, 79)])
-    )
+    places = places_of([(0, 9), (0, 9), (50, 59), (70, 79)])
+    train = Examples([], np.array([1, 1, 0, 0]), list("abcd"), places)
     test = places_of([(0, 9), (5, 12), (200, 209), (52, 53)])
     assert predict_by_lookup(train, test, 2, exact=True).argmax(axis=1).tolist() == [1, 0, 0, 0]
     assert predict_by_lookup(train, test, 2, exact=False).argmax(axis=1).tolist() == [1, 1, 0, 0]
     task = Task(suite="own", name="t", max_length=9)
     assert list_allowed_baselines(task, train) == list_baselines("dna")
-    found = fit_predict(
-        "lookup-overlap", task, train, train, Examples([], np.zeros(4), list("abcd"), test), 1
-    )
+    predict = fit_baseline("lookup-overlap", task, train, train, 1)
+    found = predict(Examples([], np.zeros(4), list("abcd"), test))
     assert np.array_equal(found, predict_by_lookup(train, test, 2, exact=False))
 
 
 def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone():
-    train = Examples(
-        [],
-        np.array([1, 1, 1, 0, 0]),
-        list("abcde"),
-        places_of([(0, 9), (0, 9), (0, 9), (50, 59), (70, 79)]),
-    )
+    places = places_of([(0, 9), (0, 9), (0, 9), (50, 59), (70, 79)])
+    train, far = Examples([], np.array([1, 1, 1, 0, 0]), list("abcde"), places), [(200, 209)]
     for exact in (True, False):
-        assert predict_by_lookup(train, places_of([(200, 209)]), 2, exact=exact).tolist() == [
-            [1.0, 0.0]
-        ]
+        found = predict_by_lookup(train, places_of(far), 2, exact=exact)
+        assert found.tolist() == [[1.0, 0.0]]
 
 
 def test_kmers_are_counted_by_strand_where_the_validation_part_says_that_strands_matter():
@@ -200,11 +184,9 @@ def test_kmers_are_counted_by_strand_where_the_validation_part_says_that_strands
 
 
 @pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
-def test_what_stands_beyond_max_length_is_not_read(name, monkeypatch):
-    monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
+def test_what_stands_beyond_max_length_is_not_read(name):
     task, data = motif_examples(40)
-    task = task.model_copy(update={"max_length": 45})
-    predict = fit_baseline(name, task, data.take(np.arange(30)), data.take(np.arange(30, 40)), 1)
+    predict = fit_on(name, task.model_copy(update={"max_length": 45}), data, 30)
     longer = data._replace(sequences=[s[:45] + b"ACGTT" * 9 for s in data.sequences])
     assert np.array_equal(predict(longer), predict(data))
 
@@ -218,7 +200,6 @@ def test_the_network_of_the_best_epoch_is_kept(monkeypatch):
         return float(len(seen))
 
     arguments = ("binary", 2, 60, data, data.take(np.arange(10)), 1)
-    monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
     first = fit_cnn(*arguments, loss=worse_and_worse)(data)
     seen.clear()
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 3)

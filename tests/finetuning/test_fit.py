@@ -6,22 +6,16 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.errors import GenodiffError
+from genodiff.finetuning.adapters.adapter import adapted_weights
 from genodiff.finetuning.batches import EncodedPart, draw_hidden, encode, shuffle_batches
-from genodiff.finetuning.fit import (
-    FitOptions,
-    FitResult,
-    Tick,
-    count_outputs,
-    fit,
-    probabilities,
-    raw_scores,
-)
+from genodiff.finetuning.fit import count_outputs, probabilities, raw_scores
+from genodiff.finetuning.fit_loop import FitLoop, Tick
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.runs.model import collect_tensors
 from genodiff.tasks.metrics import measure
-from tests.finetuning.motif_task import task_data
+from tests.finetuning.motif_task import fit, task_data
 
 NETWORK = {"d_model": 16, "n_layer": 1, "d_state": 4}
 
@@ -40,31 +34,27 @@ def parts(
     return encode(data.train, DNA, 200), encode(data.test, DNA, 200)
 
 
-def weights(fitted: FitResult) -> dict[str, bytes]:
-    return {k: v.numpy().tobytes() for k, v in collect_tensors(fitted.classifier).items()}
+def weights(fitted: FitLoop) -> dict[str, bytes]:
+    return {k: v.numpy().tobytes() for k, v in collect_tensors(fitted.lesson.network).items()}
 
 
 def test_a_fit_learns_a_planted_motif():
-    train, valid = parts(n=600)
     settings = FitSettings(epochs=8, batch_size=32, lr=2e-2, weight_decay=0.0)
-    found = fit(network(), train, valid, FitOptions("binary", "accuracy", settings, 1))
-    assert found.valid >= 0.85
-    assert found.history[-1].train_loss < 0.5 * found.history[0].train_loss
-    predicted = probabilities("binary", raw_scores(found.classifier, valid))
-    assert measure("accuracy", "binary", valid.labels, predicted) == found.valid
+    found = fit(network(), (both := parts(n=600)), settings)
     best = found.history[found.best_epoch].valid
-    assert found.valid == best == max(e.valid for e in found.history)
+    assert best == max(e.valid for e in found.history) >= 0.85
+    assert found.history[-1].train_loss < 0.5 * found.history[0].train_loss
+    predicted = probabilities("binary", raw_scores(found.lesson.network, both[1]))
+    assert measure("accuracy", "binary", both[1].labels, predicted) == best
 
 
 @pytest.mark.parametrize("kind", ["multiclass", "multilabel", "regression"])
 def test_every_kind_of_task_can_be_fitted(kind):
-    data = task_data(48, 24, (30, 50), kind)
-    train, valid = encode(data.train, DNA, 200), encode(data.test, DNA, 200)
-    n_out = count_outputs(kind, data.task.classes)
-    metric = data.task.metrics[0]
+    task = task_data(kind=kind).task
+    n_out, both = count_outputs(kind, task.classes), parts(kind, 48, (30, 50))
     settings = FitSettings(epochs=2, batch_size=16, lr=1e-2)
-    found = fit(network(n_out), train, valid, FitOptions(kind, metric, settings, 1))
-    predicted = probabilities(kind, raw_scores(found.classifier, valid), found.scale)
+    lesson = fit(network(n_out), both, settings, kind=kind, metric=task.metrics[0]).lesson
+    predicted = probabilities(kind, raw_scores(lesson.network, both[1]), lesson.scale)
     assert predicted.shape == ((24,) if kind == "regression" else (24, n_out))
     if kind == "regression":
         assert 9 < predicted.mean() < 14  # in the values' own unit
@@ -72,68 +62,63 @@ def test_every_kind_of_task_can_be_fitted(kind):
         assert ((predicted >= 0) & (predicted <= 1)).all()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("ema", [0.0, 0.9])
+@pytest.mark.parametrize("adapter", [None, "lora:r=2"])
 @pytest.mark.parametrize("stop_at", [1, 4, 7, 9])
 def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
-    strands, ema, stop_at, tmp_path, monkeypatch
+    strands, ema, adapter, stop_at, tmp_path, monkeypatch
 ):
-    train, valid = parts(n=60, lengths=(20, 60))
     settings = FitSettings(
         epochs=3, batch_size=16, lr=1e-2, dropout=0.2, ema=ema, mask_share=ema / 9
     )
-    options = FitOptions("binary", "accuracy", settings, 7)
-    calm = fit(network(strands=strands, dropout=0.2), train, valid, options)
-    monkeypatch.setattr("genodiff.finetuning.fit_loop.SAVE_SECONDS", -1.0)  # after every step
-    state = tmp_path / "state.safetensors"
+    both, steps = parts(n=60, lengths=(20, 60)), list[int]()
 
     class Killed(Exception):
         pass
 
-    def watch(tick: Tick) -> None:
-        if tick.step == stop_at:
-            raise Killed
+    def run(stop_at: int | None = None, **how: object) -> FitLoop:
+        def watch(tick: Tick) -> None:
+            steps.append(tick.step)
+            if tick.step == stop_at:
+                raise Killed
 
+        classifier = network(strands=strands, dropout=0.2)
+        with adapted_weights(classifier.backbone, adapter, 7):
+            return fit(classifier, both, settings, 7, watch=watch, **how)
+
+    calm = run()
+    full = sum(p.numel() for p in calm.lesson.network.parameters())
+    assert calm.trained == full if adapter is None else calm.trained < full / 3
+    monkeypatch.setattr("genodiff.finetuning.fit_loop.SAVE_SECONDS", -1.0)  # after every step
+    state = {"state": tmp_path / "state.safetensors", "identity": "a"}
     with pytest.raises(Killed):
-        fit(network(strands=strands, dropout=0.2), train, valid, options, state=state, identity="a",
-            watch=watch)  # fmt: skip
-    steps: list[int] = []
-    found = fit(
-        network(strands=strands, dropout=0.2),
-        train,
-        valid,
-        options,
-        state=state,
-        identity="a",
-        watch=lambda t: steps.append(t.step),
-    )
+        run(stop_at, **state)
+    steps.clear()
+    found = run(**state)
     assert steps[0] == stop_at + 1
     assert weights(found) == weights(calm)
     assert found.history == calm.history
 
 
-def test_a_foreign_or_damaged_state_is_refused(tmp_path):
-    train, valid = parts(n=20)
-    options = FitOptions("binary", "accuracy", FitSettings(epochs=1, batch_size=16), 7)
+def test_a_foreign_or_damaged_state_is_told_and_not_used(tmp_path, caplog):
+    both, settings = parts(n=20), FitSettings(epochs=1, batch_size=16)
     state = tmp_path / "state.safetensors"
-    fit(network(), train, valid, options, state=state, identity="a")
-    with pytest.raises(CheckpointError, match="another fit"):
-        fit(network(), train, valid, options, state=state, identity="b")
+    calm = fit(network(), both, settings, state=state, identity="a")
     raw = state.read_bytes()
-    for damaged in (
-        raw[:-8],
-        raw[: len(raw) // 2] + bytes([raw[len(raw) // 2] ^ 1]) + raw[len(raw) // 2 + 1 :],
-        b"",
-        b"x" * 99,
-    ):
-        state.write_bytes(damaged)
-        with pytest.raises(CheckpointError):
-            fit(network(), train, valid, options, state=state, identity="a")
+    half = len(raw) // 2
+    flipped = raw[:half] + bytes([raw[half] ^ 1]) + raw[half + 1 :]
+    for identity, given in (("b", raw), *(("a", x) for x in (raw[:-8], flipped, b"", b"x" * 99))):
+        state.write_bytes(given)
+        caplog.clear()
+        again = fit(network(), both, settings, state=state, identity=identity)
+        assert "starting again" in caplog.text
+        assert (again.step, weights(again)) == (calm.step, weights(calm))
 
 
 def test_an_average_of_the_weights_is_judged_and_kept():
-    train, valid = parts(n=100)
+    both = parts(n=100)
     plain = FitSettings(epochs=1, batch_size=16, lr=1e-2)
     learner = network()
     mean = {name: tensor.double() for name, tensor in collect_tensors(learner).items()}
@@ -143,10 +128,9 @@ def test_an_average_of_the_weights_is_judged_and_kept():
         for name, tensor in collect_tensors(learner).items():
             mean[name] = decay * mean[name] + (1 - decay) * tensor.double()
 
-    last = fit(learner, train, valid, FitOptions("binary", "accuracy", plain, 1), watch=watch)
-    asked = FitOptions("binary", "accuracy", plain.model_copy(update={"ema": 0.3}), 1)
-    averaged = fit(network(), train, valid, asked)
-    for name, tensor in collect_tensors(averaged.classifier).items():
+    last = fit(learner, both, plain, watch=watch)
+    averaged = fit(network(), both, plain.model_copy(update={"ema": 0.3}))
+    for name, tensor in collect_tensors(averaged.lesson.network).items():
         assert torch.allclose(tensor.double(), mean[name], atol=1e-6), name
     assert weights(averaged) != weights(last)
     assert averaged.history[0].train_loss == last.history[0].train_loss
@@ -165,7 +149,7 @@ def test_training_hides_bases_anew_in_each_epoch_and_validation_none():
     classifier = network()
     classifier.register_forward_pre_hook(lambda me, given: shown[me.training].append(given[0]))
     settings = FitSettings(epochs=2, batch_size=64, lr=1e-3, mask_share=0.3)
-    fit(classifier, train, valid, FitOptions("binary", "accuracy", settings, 5))
+    fit(classifier, (train, valid), settings, 5)
     assert not any((x == DNA.mask_id).any() for x in shown[False])
     masks = []
     for epoch, x in enumerate(shown[True]):
@@ -184,27 +168,23 @@ def test_training_hides_bases_anew_in_each_epoch_and_validation_none():
 
 
 def test_patience_ends_a_fit_and_the_best_epoch_is_kept():
-    train, valid = parts(n=40)
     nothing = FitSettings(epochs=50, batch_size=16, lr=1e-9, warmup_lr=0, patience=3)
-    found = fit(network(), train, valid, FitOptions("binary", "accuracy", nothing, 1))
+    found = fit(network(), parts(n=40), nothing)
     assert len(found.history) == 4
     assert found.best_epoch == 0
 
 
 def test_steps_can_be_limited_in_place_of_epochs():
-    train, valid = parts(n=40)
-    settings = FitSettings(max_steps=5, batch_size=16)
-    found = fit(network(), train, valid, FitOptions("binary", "accuracy", settings, 1))
+    found = fit(network(), parts(n=40), FitSettings(max_steps=5, batch_size=16))
     assert [e.step for e in found.history] == [3, 5]
 
 
 def test_a_loss_that_is_not_finite_ends_the_fit_in_one_line():
-    train, valid = parts(n=20)
     broken = network()
     with torch.no_grad():
         broken.weight[0, 0] = float("nan")
     with pytest.raises(GenodiffError, match="not finite"):
-        fit(broken, train, valid, FitOptions("binary", "accuracy", FitSettings(epochs=1), 1))
+        fit(broken, parts(n=20), FitSettings(epochs=1))
 
 
 def test_the_learning_rate_warms_up_and_falls_to_its_share():

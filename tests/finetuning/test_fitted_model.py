@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.finetuning.cnn import Cnn, CnnPredictor, CnnShape
 from genodiff.finetuning.fitted_model import FittedModel, load_fitted, predict_queries
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import list_baselines
@@ -20,12 +19,7 @@ from genodiff.finetuning.pooling.conv import ConvPooling
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import read_predictions, run_unit
 from genodiff.finetuning.unit import FITTED, MODEL, PREDICTOR, README, RESULT, UNITS, Unit
-from genodiff.finetuning.unit_selection import (
-    UnitChoice,
-    _find_missing,
-    _list_units,
-    find_units,
-)
+from genodiff.finetuning.unit_selection import UnitChoice, _find_missing, _list_units, find_units
 from genodiff.io.fasta import Record
 from genodiff.tasks.task import TaskData
 from genodiff.tasks.unlabelled import Query
@@ -51,9 +45,8 @@ def unit_of(home: Path, word: str, *, seed: int = 1, **settings: object) -> Unit
     else:
         rc = "conjoin" if model.shape()[0].paired else "average"
         own = FitSettings.parse({"epochs": 1, "batch_size": 16, "lr": 1e-2, "rc": rc} | settings)
-    return Unit(
-        suite="own", task="motif", split="official", data="x", model=model, settings=own, seed=seed
-    )
+    about = {"suite": "own", "task": "motif", "split": "official", "data": "x"}
+    return Unit(**about, model=model, settings=own, seed=seed)
 
 
 def fitted(home: Path, out: Path, data: TaskData, word: str, **more: object) -> FittedModel:
@@ -143,16 +136,17 @@ def test_a_unit_is_complete_by_itself_and_says_what_it_is(home, tmp_path):
     assert str(home) not in (moved / PREDICTOR).read_text() + card
 
 
+def replace(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
         (lambda f: (f / MODEL).write_bytes((f / MODEL).read_bytes()[:-8]), "truncated|hash"),
         (lambda f: (f / MODEL).unlink(), "not found"),
         (lambda f: (f / PREDICTOR).write_text("{"), "truncated or corrupt"),
-        (
-            lambda f: (f / PREDICTOR).write_text((f / PREDICTOR).read_text().replace("with", "w")),
-            "changed after it was written",
-        ),
+        (lambda f: replace(f / PREDICTOR, "with", "w"), "changed after it was written"),
         (lambda f: (f / "head.pkl").write_bytes(b"x"), "pickle"),
     ],
 )
@@ -164,25 +158,22 @@ def test_a_damaged_folder_is_one_line(home, tmp_path, damage, said):
     assert str(model.folder) in str(fault.value)
 
 
-def test_a_cnn_without_one_of_its_tensors_is_refused():
-    saved = CnnPredictor(Cnn(64, 2, 1), CnnShape("binary", 2, 64, 64))
-    tensors = saved.tensors()
-    CnnPredictor.of(saved.about(), tensors)
-    del tensors["hidden.weight"]
-    with pytest.raises(RuntimeError, match=r"Missing key.*hidden.weight"):
-        CnnPredictor.of(saved.about(), tensors)
+def test_a_metric_that_is_not_defined_is_none_in_the_row(home, tmp_path):
+    data = task_data(30, 8, kind="regression")
+    data = data._replace(test=data.test._replace(labels=np.full(8, 3.0)))
+    row = run_unit(unit_of(home, "kmer-lr"), data, tmp_path)
+    assert (row["metric"], row["value"]) == ("pearson", None)
+    json.dumps(row, allow_nan=False)  # as `results.jsonl` wants it
 
 
 def test_what_was_not_kept_says_how_to_keep_it(home, tmp_path):
     data, unit = task_data(20, 4), unit_of(home, "run")
     row = run_unit(unit, data, tmp_path, keep="none")
-    assert sorted(p.name for p in unit.folder(tmp_path).iterdir()) == [
-        FITTED, RESULT, "test.safetensors",
-    ]  # fmt: skip
-    with pytest.raises(CheckpointError, match="--keep-weights"):
-        load_fitted(unit.folder(tmp_path))
-    with pytest.raises(CheckpointError, match="--keep-weights"):
-        load_fitted(tmp_path)
+    files = sorted(p.name for p in unit.folder(tmp_path).iterdir())
+    assert files == [FITTED, RESULT, "test.safetensors"]
+    for folder in (unit.folder(tmp_path), tmp_path):
+        with pytest.raises(CheckpointError, match="--keep-weights"):
+            load_fitted(folder)
     (tmp_path / UNITS / "begun").mkdir()
     with pytest.raises(CheckpointError, match="interrupted: 1 fit begun") as fault:
         load_fitted(tmp_path)
@@ -234,13 +225,10 @@ def test_a_kept_head_is_read_with_the_settings_that_it_had(home, tmp_path, monke
 
 
 def test_a_unit_of_before_heads_had_names_keeps_its_key(home):
-    for settings in ({}, {"parts": 3}):
-        settings = {"epochs": 3} | settings
+    for named, settings in (("mean", {"epochs": 3}), ("parts", {"epochs": 3, "parts": 3})):
         unit = unit_of(home, "scratch:caduceus-ph-tiny", **settings)
-        named = "parts" if "parts" in settings else "mean"
         assert unit.settings.head == named
-        assert unit.key == unit_of(
-            home, "scratch:caduceus-ph-tiny", head=named, **settings
-        ).key  # fmt: skip
+        again = unit_of(home, "scratch:caduceus-ph-tiny", head=named, **settings)
+        assert unit.key == again.key
     keys = {unit_of(home, "run", head=head).key for head in ("mean", "attention", "conv")}
     assert len(keys) == 3

@@ -112,11 +112,11 @@ def test_a_chain_begins_with_the_shares_of_steps_on_both_strands():
     model.begin(counts)
     steps, mirror = model.steps().detach(), np.array(MIRROR)
     assert torch.allclose(steps, steps.T[MIRROR][:, MIRROR])
-    share = wanted + allow_steps() + (wanted + allow_steps()).T[np.ix_(mirror, mirror)]
-    share = np.log(
-        share / share.sum(1, keepdims=True), where=allow_steps(), out=np.zeros(share.shape)
-    )
-    both = (share + share.T[np.ix_(mirror, mirror)]) / 2
+    allowed, turned = allow_steps(), np.ix_(mirror, mirror)
+    share = (wanted + allowed) + (wanted + allowed).T[turned]
+    share = share / share.sum(1, keepdims=True)
+    share = np.log(share, where=allowed, out=np.zeros(share.shape))
+    both = (share + share.T[turned]) / 2
     assert np.allclose(steps.numpy()[allow_steps()], both[allow_steps()], atol=1e-5)
     assert steps[0, 0] > steps[0, 1] + 2
 
@@ -124,9 +124,8 @@ def test_a_chain_begins_with_the_shares_of_steps_on_both_strands():
 def test_training_makes_steps_that_occur_likely():
     """Scores of states say nothing: introns of 40 bases and none of one are learnt from steps."""
     model = GeneChain()
-    path, left_out = label_genes(
-        [CodingGene(1, ((a, a + 9), (a + 49, a + 58))) for a in range(3, 240, 80)], 260
-    )
+    genes = [CodingGene(1, ((a, a + 9), (a + 49, a + 58))) for a in range(3, 240, 80)]
+    path, left_out = label_genes(genes, 260)
     assert not left_out
     labels, scores = torch.from_numpy(path)[None], torch.zeros(1, 260, N_STATES)
     best = torch.optim.Adam(model.parameters(), lr=0.1)

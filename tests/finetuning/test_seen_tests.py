@@ -12,7 +12,7 @@ from genodiff.reports.benchmark import write_benchmark
 from genodiff.reports.sweep_results import format_summary, group_rows, read_sweep
 from genodiff.studies.sweep_request import SweepRequest
 from tests.commands import command, exit_code, succeed
-from tests.finetuning.motif_task import examples
+from tests.finetuning.motif_task import write_tables
 from tests.tiny_run import genome_text, write_run
 
 
@@ -24,16 +24,12 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("seen")
     write_run(folder)
     contig = genome_text().split("\n")[1].upper()
-    for part, n, seed in (("train", 40, 1), ("test", 20, 2)):
-        some = examples(n, seed, (60, 61))
-        rows = [[s.decode(), "with" if y else "without"] for s, y in zip(*some[:2], strict=True)]
-        if part == "test":
-            for i in range(6):
-                rows[i][0] = contig[700 + 60 * i : 760 + 60 * i]
-            for i in (6, 7):
-                rows[i][0] = rows[i][0][:27] + contig[1600:1633]
-        text = "seq,label\n" + "".join(",".join(row) + "\n" for row in rows)
-        (folder / f"{part}.csv").write_text(text)
+    write_tables(folder, 40, 20, (60, 61), ("without", "with"))
+    rows = [row.split(",") for row in (folder / "test.csv").read_text().splitlines()]
+    for i, row in enumerate(rows[1:9]):
+        copy = contig[700 + 60 * i : 760 + 60 * i]
+        row[1] = copy if i < 6 else row[1][:27] + contig[1600:1633]
+    (folder / "test.csv").write_text("".join(",".join(row) + "\n" for row in rows))
     return folder
 
 
@@ -52,29 +48,19 @@ SAW = (
 )
 
 
-def test_terminal_results_and_page_say_what_pretraining_saw(home):
+def test_terminal_results_pages_and_cards_say_what_pretraining_saw(home):
     rows = fit(home, "told")
     seen = {row["model"]: row.get("pretraining") for row in rows}
-    assert seen == {
-        "ours": {"some": 8, "half": 6, "all": 6, "of": 20},
-        "scratch": None,
-        "kmer-lr": None,
-    }
+    ours = {"some": 8, "half": 6, "all": 6, "of": 20}
+    assert seen == {"ours": ours, "scratch": None, "kmer-lr": None}
     assert f"  {SAW}" in format_summary(rows)
     write_benchmark(home / "told")
     for page in ("RESULTS.md", "report.html"):
         assert SAW in (home / "told" / page).read_text()
-
-
-def test_the_cards_of_kept_fits_say_what_pretraining_saw(home):
-    rows = fit(home, "told")
-    cards = {
-        row["model"]: (home / "told" / "units" / str(row["key"]) / "README.md").read_text()
-        for row in rows
-    }
-    said = SAW[0].upper() + SAW[1:] + "."
-    assert said in cards["ours"]
-    assert all("pretraining" not in cards[name].lower() for name in ("scratch", "kmer-lr"))
+    for row in rows:
+        card = (home / "told" / "units" / str(row["key"]) / "README.md").read_text()
+        assert (f"{SAW[0].upper()}{SAW[1:]}." in card) == (row["model"] == "ours")
+        assert ("pretraining" in card.lower()) == (row["model"] == "ours")
 
 
 def test_rows_of_older_sessions_are_told_too_and_until_then_the_table_says_so(home):
@@ -120,11 +106,7 @@ def test_what_cannot_be_left_out_is_refused(home):
     assert not (home / "refused").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "level"),
-    [("", None), ("--exclude-overlap", "half"), ("--exclude-overlap all", "all")],
-)
-def test_the_flag_and_its_word_are_asked_for(home, words, level, monkeypatch):
+def test_the_flag_and_its_word_are_asked_for(home, capsys, monkeypatch):
     asked = []
 
     def see(one: SweepRequest, _: object) -> dict[str, list[object]]:
@@ -132,14 +114,11 @@ def test_the_flag_and_its_word_are_asked_for(home, words, level, monkeypatch):
         return {"rows": [], "comparisons": [], "ensembles": []}
 
     monkeypatch.setattr("genodiff.studies.sweeping.finetune", see)
-    given = f"finetune table --train {home}/train.csv --test {home}/test.csv {words}"
-    assert exit_code(*given.split()) == 0
-    assert asked == [level]
-
-
-def test_the_flag_takes_one_word(home, capsys):
-    given = f"finetune table --train {home}/train.csv --exclude-overlap all half"
-    code, _, err = command(capsys, *given.split())
+    given = f"finetune table --train {home}/train.csv --test {home}/test.csv"
+    for words in ("", "--exclude-overlap", "--exclude-overlap all"):
+        assert exit_code(*given.split(), *words.split()) == 0
+    assert asked == [None, "half", "all"]
+    code, _, err = command(capsys, *given.split(), "--exclude-overlap", "all", "half")
     assert (code, "takes one word" in err) == (2, True), err
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from genodiff.finetuning import choosing, scored_unit
+from genodiff.finetuning import choosing, scored_unit, workers
 from genodiff.finetuning import sweep as sweeping
-from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.results import read_results
 from genodiff.finetuning.sweep import SweepPlan, sweep
@@ -86,6 +85,7 @@ def readers(monkeypatch):
         (sweeping, "summarise_task", "summary"),
         (sweeping, "measure_seen_tests", "summary"),
         (scored_unit, "fit_unit", "fitting"),
+        (workers, "fit_unit", "fitting"),
         (scored_unit, "score_unit", "scoring"),
     ):
         monkeypatch.setattr(place, name, found.wrap(what, getattr(place, name)))
@@ -96,14 +96,7 @@ def readers(monkeypatch):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reads")
-    write_tables(folder, 40, 20, (30, 40), ("without", "with"))
-    return folder
-
-
-def make_plan(home: Path, words: list[str], **more: object) -> SweepPlan:
-    models = parse_models(words, list_baselines("dna"))
-    return plan_of(home, ["majority"], **more)._replace(models=models)
+    return write_tables(tmp_path_factory.mktemp("reads"), 40, 20, (30, 40), ("without", "with"))
 
 
 def check_sweep(plan: SweepPlan, out: Path, readers: Readers) -> list[dict[str, Any]]:
@@ -118,7 +111,7 @@ OVER = {"epochs": 1, "batch_size": 16, "lr": 1e-2}
 
 
 def test_networks_are_chosen_without_the_test_part(home, readers):
-    plan = make_plan(home, [SCRATCH], over=OVER)._replace(choose_head=True)
+    plan = plan_of(home, [SCRATCH], over=OVER, choose_head=True)
     rows = check_sweep(plan, home / "networks", readers)
     assert len(rows) == 2
     assert all(row["choices"][0]["trials"] for row in rows)
@@ -127,14 +120,14 @@ def test_networks_are_chosen_without_the_test_part(home, readers):
 @pytest.mark.slow
 def test_baselines_are_fitted_without_the_test_part(home, readers):
     words = [name for name in list_baselines("dna") if not name.startswith("lookup")]
-    rows = check_sweep(make_plan(home, words), home / "baselines", readers)
+    rows = check_sweep(plan_of(home, words), home / "baselines", readers)
     assert {row["model"] for row in rows} == set(words)
 
 
 @pytest.mark.slow
 def test_a_sweep_that_goes_on_does_not_read_the_test_part_again(home, readers, monkeypatch):
     words = [SCRATCH, "kmer-lr", "majority"]
-    plan = make_plan(home, words, over=OVER)._replace(choose_head=True)
+    plan = plan_of(home, words, over=OVER, choose_head=True)
     score = scored_unit.score_unit
 
     def stop_after_three(*given: Any, **more: Any) -> Any:
@@ -152,7 +145,7 @@ def test_a_sweep_that_goes_on_does_not_read_the_test_part_again(home, readers, m
 
 
 def test_a_read_out_of_turn_is_noticed(home, readers):
-    data = make_plan(home, ["majority"]).request.load("motif")
+    data = plan_of(home, ["majority"]).request.load("motif")
     with pytest.raises(AssertionError, match="was read while choosing"):
         data.test.labels.sum()
     assert scored_unit.remove_test(data).test.n == 0

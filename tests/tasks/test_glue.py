@@ -4,7 +4,9 @@ text, and text runs in a sweep.
 
 import gzip
 import json
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,20 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genodiff.backbones.dit import DiTSettings
-from genodiff.cli import main
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import DataError
+from genodiff.finetuning.baselines import fit_baseline
 from genodiff.finetuning.batches import SentenceEncoder, encode, shorten
 from genodiff.finetuning.fit import raw_scores
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.protocol import FitSettings
-from genodiff.finetuning.text_baselines import fit_text
 from genodiff.runs.resolve import resolve_config
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import load_cached
-from genodiff.tasks.examples import Examples
-from genodiff.tasks.layouts.glue import read_glue
-from genodiff.tasks.suite import Task
+from genodiff.tasks.examples import Examples, Parts
+from genodiff.tasks.layouts import glue
+from genodiff.tasks.suite import Task, TaskFiles, find_task, load_suite
 from genodiff.tasks.task import TaskData, load_task, subsample_train
 from genodiff.training.run import train
 from genodiff.vocabulary import BYTES, Vocabulary
@@ -37,6 +38,10 @@ from tests.tiny_run import write_run
 
 END = BYTES.end_id
 GOOD, BAD = ("warm", "bright", "moving", "tender"), ("dull", "cold", "tired", "flat")
+
+
+def read_glue(folder: Path, name: str) -> Parts:
+    return glue.read_glue(TaskFiles(load_suite("glue"), find_task("glue", name), folder))
 
 
 def reviews(n: int, seed: int) -> list[tuple[str, int]]:
@@ -61,10 +66,8 @@ def write_sst2(root: Path, n: int = 60, n_dev: int = 20) -> Path:
 
 
 def write_wnli(root: Path) -> Path:
-    rows = "".join(
-        f"{i}\tThe cup {i} is hot.\tIt is {'hot' if i % 2 else 'cold'}.\t{i % 2}\n"
-        for i in range(20)
-    )
+    said = [f"The cup {i} is hot.\tIt is {'hot' if i % 2 else 'cold'}." for i in range(20)]
+    rows = "".join(f"{i}\t{text}\t{i % 2}\n" for i, text in enumerate(said))
     for part in ("train", "dev"):
         write(root / f"WNLI/{part}.tsv.gz", f"index\tsentence1\tsentence2\tlabel\n{rows}")
     return root
@@ -79,21 +82,17 @@ def test_the_dev_part_tests_and_the_unlabelled_test_part_is_left_alone(tmp_path)
 
 
 def test_a_cut_train_part_is_put_together_again(tmp_path):
-    write_sst2(tmp_path)
-    (tmp_path / "SST-2/dev.tsv").rename(tmp_path / "held")
-    (tmp_path / "SST-2/train.tsv").rename(tmp_path / "SST-2/dev.tsv")
-    write(tmp_path / "SST-2/train.tsv", "sentence\tlabel\none more\t1\n")
-    (tmp_path / "held").rename(
-        tmp_path / "SST-2/test.tsv"
-    )  # the official dev part under the name of test
+    folder = write_sst2(tmp_path) / "SST-2"
+    (folder / "dev.tsv").rename(folder / "test.tsv")  # the official dev part, called test
+    (folder / "train.tsv").rename(folder / "dev.tsv")
+    write(folder / "train.tsv", "sentence\tlabel\none more\t1\n")
     parts = read_glue(tmp_path, "sst2")
     assert (parts.train.n, parts.test.n) == (61, 20)
-    write(
-        tmp_path / "CoLA/train.tsv.gz", 'gj04\t1\t\tShe said "yes.\ngj04\t0\t*\tput \ba picture.\n'
-    )
-    write(tmp_path / "CoLA/val.tsv.gz", "gj04\t0\t*\tCar the honked.\n")
-    write(tmp_path / "CoLA/dev.tsv.gz", "gj04\t1\t\tIt rains.")
-    parts = read_glue(tmp_path / "CoLA", "cola")
+    cola = tmp_path / "CoLA"
+    write(cola / "train.tsv.gz", 'gj04\t1\t\tShe said "yes.\ngj04\t0\t*\tput \ba picture.\n')
+    write(cola / "val.tsv.gz", "gj04\t0\t*\tCar the honked.\n")
+    write(cola / "dev.tsv.gz", "gj04\t1\t\tIt rains.")
+    parts = read_glue(cola, "cola")
     assert parts.train.sequences == [b'She said "yes.', b"put \x08a picture.", b"Car the honked."]
     assert (parts.train.labels.tolist(), parts.test.labels.tolist()) == ([1, 0, 0], [1])
 
@@ -101,11 +100,9 @@ def test_a_cut_train_part_is_put_together_again(tmp_path):
 def test_two_sentences_stand_with_a_tab_between_and_words_are_labels(tmp_path):
     parts = read_glue(write_wnli(tmp_path), "wnli")
     assert parts.train.sequences[1] == b"The cup 1 is hot.\tIt is hot."
+    rows = "3\tRain falls.\tIt is wet.\tentailment\n4\tSun.\tRain.\tnot_entailment\n"
     for part in ("train", "dev"):
-        write(
-            tmp_path / f"rte/{part}.tsv",
-            "3\tRain falls.\tIt is wet.\tentailment\n4\tSun.\tRain.\tnot_entailment\n",
-        )
+        write(tmp_path / f"rte/{part}.tsv", rows)
     assert read_glue(tmp_path, "rte").train.labels.tolist() == [0, 1]
 
 
@@ -115,10 +112,7 @@ def test_two_sentences_stand_with_a_tab_between_and_words_are_labels(tmp_path):
         ("sentence\tlabel\nfine\t1\t2\n", "line 2: 3 fields, not 2"),
         ("sentence\tlabel\nfine\t2\n", "line 2: unknown label '2': sst2 has 0 and 1"),
         ("sentence\tlabel\n \t1\n", "line 2: empty sentence"),
-        (
-            "sentence\tlabl\nfine\t1\n",
-            "line 1: no column 'label', which sst2 has; did you mean 'labl'",
-        ),
+        ("sentence\tlabl\nfine\t1\n", "line 1: no column 'label', .* did you mean 'labl'"),
         ("sentence1\tsentence2\tlabel\na\tb\t1\n", "line 1: no column 'sentence'"),
         ("gj04\t1\t\tfine\n", "line 1: no file of sst2: its first line has 4 fields, not 2"),
         ("sentence\tlabel\n", "has no rows"),
@@ -128,9 +122,8 @@ def test_two_sentences_stand_with_a_tab_between_and_words_are_labels(tmp_path):
 def test_what_is_no_part_of_the_task_is_named(tmp_path, text, said):
     write_sst2(tmp_path)
     write(tmp_path / "SST-2/train.tsv", text)
-    with pytest.raises(DataError) as fault:
+    with pytest.raises(DataError, match=said):
         read_glue(tmp_path, "sst2")
-    assert said in str(fault.value)
 
 
 def test_what_is_missing_is_named(tmp_path):
@@ -184,29 +177,29 @@ def test_what_is_too_long_is_cut_from_the_longer_sentence(sizes, most):
 
 
 def texts(pairs: list[tuple[str, int]]) -> Examples:
-    return Examples(
-        [s.encode() for s, _ in pairs],
-        np.array([y for _, y in pairs]),
-        [str(i) for i in range(len(pairs))],
-    )
+    sentences, labels = zip(*pairs, strict=True)
+    names = [str(i) for i in range(len(pairs))]
+    return Examples([s.encode() for s in sentences], np.array(labels), names)
+
+
+TASK = Task(suite="glue", name="t", max_length=9, domain="text")
+
+
+def task_of(train: Examples, test: Examples) -> TaskData:
+    return TaskData(TASK, train, test, "official")
 
 
 def test_padding_is_neither_seen_nor_pooled():
-    backbone = DiTSettings(d_model=16, n_layer=2, n_head=2, adaln=False).build(
-        BYTES.padded_size, seed=1
-    )
+    shape = DiTSettings(d_model=16, n_layer=2, n_head=2, adaln=False)
+    backbone = shape.build(BYTES.padded_size, seed=1)
     for block in backbone.blocks:
         torch.nn.init.normal_(block.attention.out.weight)
     classifier = Classifier(backbone, 2, FitSettings(), None, seed=1)
     assert classifier.strands == "none"
-    part = encode(
-        texts([("short", 0), ("somewhat longer than that", 1), ("a\tb", 0)]),
-        SentenceEncoder(ByteTokenizer()),
-        20,
-    )
+    some = texts([("short", 0), ("somewhat longer than that", 1), ("a\tb", 0)])
+    part = encode(some, SentenceEncoder(ByteTokenizer()), 20)
     alone, padded = (
-        raw_scores(classifier, part, batch_size=1),
-        raw_scores(classifier, part, batch_size=3, extra=7),
+        raw_scores(classifier, part, batch_size=size, extra=more) for size, more in ((1, 0), (3, 7))
     )
     assert np.abs(alone - padded).max() < 1e-5
     assert np.ptp(alone[:, 0]) > 1e-3
@@ -215,7 +208,7 @@ def test_padding_is_neither_seen_nor_pooled():
 
 @pytest.mark.parametrize("name", ["bow-lr", "char-lr"])
 def test_a_regression_on_words_or_characters_learns_what_they_say(name):
-    predict = fit_text(name, texts(reviews(80, 1)), texts(reviews(20, 2)), 2, "accuracy", "binary")
+    predict = fit_baseline(name, TASK, texts(reviews(80, 1)), texts(reviews(20, 2)), 1)
     test = texts(reviews(40, 3))
     found = predict(test)
     assert np.allclose(found.sum(1), 1)
@@ -232,21 +225,19 @@ def test_what_two_sentences_share_is_seen():
         return " ".join(first) + "\t" + " ".join(second), same
 
     train, valid, test = (texts([pair(i % 2) for i in range(n)]) for n in (200, 50, 100))
-    predict = fit_text("bow-lr", train, valid, 2, "accuracy", "binary")
+    predict = fit_baseline("bow-lr", TASK, train, valid, 1)
     assert (predict(test).argmax(1) == test.labels).mean() > 0.9
 
 
 def test_a_train_part_of_one_class_is_predicted_without_a_fit():
     some = texts([("a", 1), ("b", 1)])
-    predict = fit_text("bow-lr", some, some, 2, "accuracy", "binary")
+    predict = fit_baseline("bow-lr", TASK, some, some, 1)
     assert predict(some).tolist() == [[0.0, 1.0]] * 2
 
 
 def test_fewer_train_examples_are_the_same_ones_for_all_and_leave_the_rest_alone():
     whole = texts([(f"s{i}", i % 2) for i in range(50)])
-    data = TaskData(
-        Task(suite="glue", name="t", max_length=9, domain="text"), whole, whole, "official"
-    )
+    data = task_of(whole, whole)
     some = subsample_train(data, 20)
     assert (some.train.n, some.test.n) == (20, 50)
     again = subsample_train(data, 20).train.names
@@ -261,14 +252,7 @@ def test_fewer_train_examples_are_the_same_ones_for_all_and_leave_the_rest_alone
 
 def test_the_audit_of_text_compares_sentences_and_turns_nothing_around():
     train = texts([("A  good film", 1), ("bad", 0), ("a good film", 0)])
-    found = audit(
-        TaskData(
-            Task(suite="glue", name="t", max_length=9, domain="text"),
-            train,
-            texts([("a Good film", 1), ("new", 0)]),
-            "o",
-        )
-    )
+    found = audit(task_of(train, texts([("a Good film", 1), ("new", 0)])))
     assert found["leaks"] == {"same": {"all": [1, 2], "negative": [0, 1], "positive": [1, 1]}}
     assert (found["repeats"], found["conflicts"]) == ({"train": 1, "test": 0}, 1)
 
@@ -284,9 +268,7 @@ def home(tmp_path_factory):
     return folder
 
 
-def finetuned(
-    home: Path, *more: object, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, str, str]:
+def finetuned(home: Path, *more: object, capsys: Any) -> tuple[int, str, str]:
     load_cached.cache_clear()  # what a test before let pass is not known here
     task = [] if "--task" in more else ["--task", "sst2"]
     words = ["finetune", "glue", "--data", home / "data", *task, "--threads", 1, "--offline", *more]
@@ -295,19 +277,16 @@ def finetuned(
 
 def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(home, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("genodiff.tasks.task._check_counts", lambda *_: None)
-    words: list[object] = ["--model", f"mine={home / 'text'}", "--model", "scratch", "--model",
-                           "baselines", "--seeds", 2]  # fmt: skip
-    words += ["--epochs", 8, "--lr", 3e-3, "--max-train", 50, "--out", tmp_path / "out", "--json"]
+    words = ("--model", f"mine={home / 'text'}", "--model", "scratch", "--model", "baselines",
+             "--seeds", 2, "--epochs", 8, "--lr", 3e-3, "--max-train", 50,
+             "--out", tmp_path / "out", "--json")  # fmt: skip
     code, out, err = finetuned(home, *words, capsys=capsys)
     assert code == 0, err
     told = [json.loads(line) for line in out.splitlines()]
     rows = [row for row in told if not row.get("ensemble")]
     assert sorted(r["model"] for r in told if r.get("ensemble")) == ["mine", "scratch"]
-    assert [(r["model"], r["seed"]) for r in rows] == [
-        (name, seed)
-        for name in ("bow-lr", "char-lr", "length-tree", "majority", "mine", "scratch")
-        for seed in (1, 2)
-    ]
+    names = ("bow-lr", "char-lr", "length-tree", "majority", "mine", "scratch")
+    assert [(r["model"], r["seed"]) for r in rows] == [*product(names, (1, 2))]
     by_name = {(r["model"], r["seed"]): r for r in rows}
     mine = by_name["mine", 1]
     assert mine["settings"]["rc"] == "none"
@@ -343,35 +322,22 @@ def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(home, tmp_path, m
     ],
 )
 def test_what_cannot_be_meant_of_text_is_one_line(
-    home, tmp_path, monkeypatch, capsys,
-    more, code, said,
-):  # fmt: skip
+    home, tmp_path, monkeypatch, capsys, more, code, said
+):
     if code == 2:
         monkeypatch.setattr("genodiff.tasks.task._check_counts", lambda *_: None)
     places = {"RUN": home / "run", "TEXT": home / "text"}
-    found, out, err = finetuned(
-        home, *(places.get(str(w), w) for w in more), "--out", tmp_path / "out", capsys=capsys
-    )
+    words = (places.get(str(w), w) for w in more)
+    found, out, err = finetuned(home, *words, "--out", tmp_path / "out", capsys=capsys)
     lines = [line for line in err.splitlines() if line.startswith("genodiff: error:")]
     assert (found, out, len(lines)) == (code, "", 1)
     assert said in lines[0]
 
 
-def test_a_text_run_is_refused_by_tasks_of_dna(home, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(
-            ["finetune", "gue", "--task", "mouse/2", "--model", str(home / "text"), "--data",
-             str(home), "--threads", "1"]
-        )  # fmt: skip
-    assert end.value.code == 4
-    assert "is a text model; these tasks are of DNA" in capsys.readouterr().err
-
-
 def test_a_plan_counts_the_tokens_of_the_networks_own_tokenizer(home, monkeypatch, capsys):
     monkeypatch.setattr("genodiff.tasks.task._check_counts", lambda *_: None)
-    code, out, _ = finetuned(
-        home, "--model", home / "text", "--model", "majority", "--plan", "--json", capsys=capsys
-    )
+    models = ("--model", home / "text", "--model", "majority")
+    code, out, _ = finetuned(home, *models, "--plan", "--json", capsys=capsys)
     assert code == 0
     network, baseline = json.loads(out)["rows"]
     assert network["length"] == baseline["length"] + 1  # bytes, and the end

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks import homology
 from genodiff.tasks.examples import Coordinates, Examples, Parts
-from genodiff.tasks.homology import find_clusters
+from genodiff.tasks.homology import find_clusters, list_test_clusters, number_clusters
 from genodiff.tasks.own_data import load_own_data
 from genodiff.tasks.resplit import FITTED, chrom_holdout, split_by_homology
 from genodiff.tasks.suite import Task
@@ -80,9 +81,13 @@ def test_clusters_of_large_sets_hold_only_alike_pairs_and_nearly_all_of_them(see
     assert len(as_groups(found)) <= len(groups) + 0.25 * len(sequences)
 
 
-def make_parts(sequences: list[bytes], n_test: int) -> Parts:
+def make_examples(sequences: list[bytes]) -> Examples:
     labels = np.arange(len(sequences)) % 2
-    whole = Examples(sequences, labels, [str(i) for i in range(len(sequences))])
+    return Examples(sequences, labels, [str(i) for i in range(len(sequences))])
+
+
+def make_parts(sequences: list[bytes], n_test: int) -> Parts:
+    whole = make_examples(sequences)
     rows = np.arange(len(sequences))
     return Parts(whole.take(rows[n_test:]), whole.take(rows[:n_test]))
 
@@ -92,11 +97,15 @@ def as_task(parts: Parts) -> TaskData:
     return TaskData(task, parts.train, parts.test, "homology", groups=parts.groups)
 
 
-@pytest.mark.parametrize("hard", [False, True], ids=["all pairs", "large"])
-def test_no_test_or_validation_row_shares_half_of_its_kmers_with_what_is_fitted(hard, monkeypatch):
-    if hard:  # hardly a pair is found: the tied clusters must do it alone
+@pytest.fixture(params=[False, True], ids=["all pairs", "large"])
+def size(request, monkeypatch):
+    """Of a large set hardly a pair is found: the tied clusters must do it alone."""
+    if request.param:
         monkeypatch.setattr(homology, "_LARGE", 10)
         monkeypatch.setattr(homology, "_MANY", 2)
+
+
+def test_no_test_or_validation_row_shares_half_of_its_kmers_with_what_is_fitted(size):
     sequences = draw_families(3, families=60)
     before = make_parts(sequences, 40)
     assert find_nearest(before.test.sequences, before.train.sequences) >= 0.5
@@ -162,25 +171,12 @@ def test_chrom_holdout_validates_on_chromosomes_that_are_not_fitted():
     assert FITTED not in parts.groups
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_the_split_does_not_depend_on_the_order_of_the_sequences(large, monkeypatch):
-    if large:
-        monkeypatch.setattr(homology, "_LARGE", 10)
-        monkeypatch.setattr(homology, "_MANY", 2)
-    sequences = draw_families(7, families=40, copies=8)
-    whole = make_parts(sequences, 60)
-    order = np.random.default_rng(0).permutation(len(sequences))
-    pooled = [*whole.train.sequences, *whole.test.sequences]
-    labels = np.arange(len(pooled)) % 2
-    moved_all = Examples([pooled[i] for i in order], labels, [str(i) for i in order])
-    rows = np.arange(len(pooled))
-    moved = Parts(moved_all.take(rows[60:]), moved_all.take(rows[:60]))
-    first, second = split_by_homology(whole), split_by_homology(moved)
-    assert sorted(first.test.sequences) == sorted(second.test.sequences)
-    held = []
-    for parts in (first, second):
+def test_the_split_does_not_depend_on_the_order_of_the_sequences(size):
+    sequences, held = draw_families(7, families=40, copies=8), []
+    for order in (np.arange(len(sequences)), np.random.default_rng(0).permutation(len(sequences))):
+        parts = split_by_homology(make_parts([sequences[i] for i in order], 60))
         _, valid = seed_split(as_task(parts), 1)
-        held.append(sorted(parts.train.take(valid).sequences))
+        held.append([sorted(x.sequences) for x in (parts.test, parts.train.take(valid))])
     assert held[0] == held[1]
 
 
@@ -201,14 +197,26 @@ def test_a_lower_threshold_holds_more_apart_and_is_part_of_the_split_s_name(tmp_
             assert find_nearest(held, fitted) < (similarity or 0.5)
 
 
-@pytest.mark.parametrize(
-    ("split", "similarity", "said"),
-    [
-        ("dedup", 0.5, "is for --split homology"),
-        ("homology", 0.0, "not in"),
+def test_a_threshold_that_cannot_be_is_refused():
+    for split, similarity, said in (
+        ("dedup", 0.5, "is for --split homology"), ("homology", 0.0, "not in"),
         ("homology", 1.5, "not in"),
-    ],
-)
-def test_a_threshold_that_cannot_be_is_refused(split, similarity, said):
-    with pytest.raises(UsageError, match=said):
-        load_own_data("train.csv", "test.csv", split=split, similarity=similarity)
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=said):
+            load_own_data("train.csv", "test.csv", split=split, similarity=similarity)
+
+
+def test_sequences_of_either_strand_and_those_that_share_half_are_clusters():
+    rng = np.random.default_rng(1)
+    a, b, c = ("".join(rng.choice(list("ACGT"), 200)) for _ in range(3))
+    shifted = a[60:] + "".join(rng.choice(list("ACGT"), 60))
+    texts = [a, b, reverse_complement(a), c, shifted, b]
+    found = list_test_clusters(make_examples([str(t).encode() for t in texts]), "dna")
+    assert found == [[0, 2, 4], [1, 5]]
+    assert number_clusters(found, 6).tolist() == [0, 1, 0, 3, 0, 1]
+
+
+def test_sentences_of_the_same_words_are_one_and_without_sequences_nothing_is_known():
+    texts = [b"A  cat\tsat", b"a cat\tsat", b"a dog\tsat"]
+    assert list_test_clusters(make_examples(texts), "text") == [[0, 1]]
+    assert list_test_clusters(make_examples([]), "dna") is None

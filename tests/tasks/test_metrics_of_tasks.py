@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 from sklearn import metrics as sk
 
 from genodiff.errors import DataError
@@ -15,66 +16,53 @@ def draw(n: int, classes: int, seed: int, skill: float = 0.4) -> tuple[np.ndarra
     return truth, scores / scores.sum(1, keepdims=True)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_metrics_of_decisions_are_those_of_scikit_learn(classes):
-    truth, predicted = draw(301, classes, 3)
-    said, kind = predicted.argmax(1), "binary" if classes == 2 else "multiclass"
-    average = "binary" if classes == 2 else "macro"
-    wanted = {
-        "accuracy": sk.accuracy_score(truth, said), "mcc": sk.matthews_corrcoef(truth, said),
-        "f1": sk.f1_score(truth, said, average=average), "f1_macro": sk.f1_score(truth, said,
-        average="macro"),
-    }  # fmt: skip
-    for name, value in wanted.items():
-        assert metrics.measure(name, kind, truth, predicted) == pytest.approx(value, abs=1e-12)
+def draw_answers() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, (50, 3)).astype(np.uint8)
+    return truth, np.clip(truth * 0.5 + rng.random((50, 3)) * 0.6, 0, 1)
 
 
-def test_rankings_are_those_of_scikit_learn():
-    truth, predicted = draw(200, 2, 4)
-    assert metrics.measure("auroc", "binary", truth, predicted) == pytest.approx(
-        sk.roc_auc_score(truth, predicted[:, 1])
-    )
-    assert metrics.measure("auprc", "binary", truth, predicted) == pytest.approx(
-        sk.average_precision_score(truth, predicted[:, 1])
-    )
-    truth, predicted = draw(200, 3, 5)
-    found = metrics.measure("auroc", "multiclass", truth, predicted)
-    assert found == pytest.approx(sk.roc_auc_score(truth, predicted, multi_class="ovr"))
+TWO, THREE, ANSWERS = draw(301, 2, 3), draw(301, 3, 3), draw_answers()
+DRAWN = np.random.default_rng(1).normal(size=(2, 40))
+VALUES = DRAWN[0], DRAWN.sum(0)
+
+
+def decided(call, given, **how):
+    return call(given[0], given[1].argmax(1), **how)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "given", "wanted"),
+    [
+        *(
+            (name, kind, given, decided(call, given, **how))
+            for kind, given, average in (("binary", TWO, "binary"), ("multiclass", THREE, "macro"))
+            for name, call, how in (
+                ("accuracy", sk.accuracy_score, {}), ("mcc", sk.matthews_corrcoef, {}),
+                ("f1", sk.f1_score, {"average": average}),
+                ("f1_macro", sk.f1_score, {"average": "macro"}),
+            )
+        ),
+        ("auroc", "binary", TWO, sk.roc_auc_score(TWO[0], TWO[1][:, 1])),
+        ("auprc", "binary", TWO, sk.average_precision_score(TWO[0], TWO[1][:, 1])),
+        ("auroc", "multiclass", THREE, sk.roc_auc_score(*THREE, multi_class="ovr")),
+        ("f1", "multilabel", ANSWERS, sk.f1_score(ANSWERS[0], ANSWERS[1] >= 0.5, average="macro")),
+        ("accuracy", "multilabel", ANSWERS, (ANSWERS[0] == (ANSWERS[1] >= 0.5)).mean()),
+        ("r2", "regression", VALUES, sk.r2_score(*VALUES)),
+        ("pearson", "regression", VALUES, np.corrcoef(*VALUES)[0, 1]),
+        ("spearman", "regression", (VALUES[0], VALUES[1] ** 3), spearmanr(*VALUES).statistic),
+    ],
+)  # fmt: skip
+def test_metrics_are_those_of_scikit_learn_and_scipy(name, kind, given, wanted):
+    assert metrics.measure(name, kind, *given) == pytest.approx(wanted, abs=1e-12)
 
 
 def test_a_class_that_never_occurs_keeps_its_place():
     truth, predicted = np.array([0, 2, 2, 0]), np.eye(3)[[0, 2, 0, 0]]
-    assert metrics.count_confusions(truth, predicted.argmax(1), 3).tolist() == [
-        [2, 0, 0],
-        [0, 0, 0],
-        [1, 0, 1],
-    ]
+    table = metrics.count_confusions(truth, predicted.argmax(1), 3).tolist()
+    assert table == [[2, 0, 0], [0, 0, 0], [1, 0, 1]]
     assert metrics.measure("f1_macro", "multiclass", truth, predicted) == pytest.approx(
         sk.f1_score(truth, predicted.argmax(1), average="macro")
-    )
-
-
-def test_metrics_of_several_answers_and_of_values():
-    rng = np.random.default_rng(1)
-    truth = rng.integers(0, 2, (50, 3)).astype(np.uint8)
-    predicted = np.clip(truth * 0.5 + rng.random((50, 3)) * 0.6, 0, 1)
-    said = predicted >= 0.5
-    assert metrics.measure("f1", "multilabel", truth, predicted) == pytest.approx(
-        sk.f1_score(truth, said, average="macro")
-    )
-    assert metrics.measure("accuracy", "multilabel", truth, predicted) == pytest.approx(
-        (truth == said).mean()
-    )
-    values = rng.normal(size=40)
-    near = values + rng.normal(size=40)
-    assert metrics.measure("r2", "regression", values, near) == pytest.approx(
-        sk.r2_score(values, near)
-    )
-    assert metrics.measure("pearson", "regression", values, near) == pytest.approx(
-        np.corrcoef(values, near)[0, 1]
-    )
-    assert metrics.measure("spearman", "regression", values, near**3) == pytest.approx(
-        metrics.measure("spearman", "regression", values, near)
     )
 
 
@@ -94,18 +82,14 @@ def test_the_interval_of_counts_is_that_of_resampled_examples(metric):
     seeds = [first, draw(150, 2, 7)[1]]
     found = metrics.measure_spread(metric, "binary", truth, seeds, resamples=4000)
     rng = np.random.default_rng(0)
+    draws = (rng.integers(150, size=150) for _ in range(600))
     slow = [
-        np.mean([metrics.measure(metric, "binary", truth[i], p[i]) for p in seeds])
-        for i in (rng.integers(150, size=150) for _ in range(600))
-    ]  # fmt: skip
+        np.mean([metrics.measure(metric, "binary", truth[i], p[i]) for p in seeds]) for i in draws
+    ]
     assert found.ci95 is not None
     np.testing.assert_allclose(found.ci95, np.quantile(slow, [0.025, 0.975]), atol=0.02)
-    assert found.mean == pytest.approx(
-        np.mean([metrics.measure(metric, "binary", truth, p) for p in seeds])
-    )
-    assert found.range == pytest.approx(
-        abs(np.diff([metrics.measure(metric, "binary", truth, p) for p in seeds])[0])
-    )
+    each = [metrics.measure(metric, "binary", truth, p) for p in seeds]
+    assert (found.mean, found.range) == pytest.approx((np.mean(each), np.ptp(each)))
 
 
 def test_the_interval_of_a_ranking_holds_its_value():
@@ -119,14 +103,8 @@ def test_calibration_counts_every_example_once():
     truth, predicted = draw(500, 2, 9)
     found = metrics.measure_calibration(truth, predicted)
     assert sum(found["count"]) == 500
-    weighted = (
-        sum(
-            n * abs(a - c)
-            for n, a, c in zip(found["count"], found["accuracy"], found["confidence"], strict=True)
-        )
-        / 500
-    )
-    assert found["ece"] == pytest.approx(weighted)
+    gaps = np.abs(np.subtract(found["accuracy"], found["confidence"]))
+    assert found["ece"] == pytest.approx(gaps @ found["count"] / 500)
     sure = metrics.measure_calibration(
         np.array([0, 0, 1, 1]), np.array([[1, 0], [0, 1], [0, 1], [1, 0.0]])
     )

@@ -101,34 +101,26 @@ def test_one_seed_one_example_and_one_class_have_no_interval():
     assert in_one.estimate("b").why_none == "too few test units"
 
 
-class SimulatedTask:
-    """A binary task whose models' true accuracies are known.
+def draw_world(
+    rng: np.random.Generator, accuracies: list[float], seeds: int, seed_sd: float, cluster: int
+) -> tuple[NDArray[np.int64], dict[str, ModelPredictions], NDArray[np.int64]]:
+    """(truth, predictions of each model, clusters) of 400 examples, `cluster` copies of each.
 
     A model with seed s is right about example i where skill + seed + difficulty + taste + noise >
-    0, all normal. Examples of one cluster are copies.
+    0, all normal, so that its true accuracy is known.
     """
-
-    def __init__(self, seed_sd: float, cluster: int, examples: int = 400) -> None:
-        self.seed_sd, self.cluster, self.n = seed_sd, cluster, examples
-        self.sd = (seed_sd**2 + 0.8**2 + 0.3**2 + 0.5**2) ** 0.5
-
-    def draw(
-        self, rng: np.random.Generator, accuracies: list[float], seeds: int
-    ) -> tuple[NDArray[np.int64], dict[str, ModelPredictions], NDArray[np.int64]]:
-        """(truth, predictions of each model, clusters)."""
-        groups = self.n // self.cluster
-        of = np.repeat(np.arange(groups), self.cluster)
-        truth = rng.integers(0, 2, groups)[of]
-        difficulty = rng.normal(0, 0.8, groups)
-        models = {}
-        for name, accuracy in zip("abcdefgh", accuracies, strict=False):
-            base = ndtri(accuracy) * self.sd + difficulty + rng.normal(0, 0.3, groups)
-            of_seeds = rng.normal(0, self.seed_sd, (seeds, 1))
-            right = (base + of_seeds + rng.normal(0, 0.5, (seeds, groups)) > 0)[:, of]
-            said = np.where(right, truth, 1 - truth)
-            numbers = tuple(range(1, seeds + 1))
-            models[name] = ModelPredictions(numbers, [np.eye(2)[s] for s in said])
-        return truth, models, of
+    groups, sd = 400 // cluster, (seed_sd**2 + 0.8**2 + 0.3**2 + 0.5**2) ** 0.5
+    of = np.repeat(np.arange(groups), cluster)
+    truth = rng.integers(0, 2, groups)[of]
+    difficulty = rng.normal(0, 0.8, groups)
+    models = {}
+    for name, accuracy in zip("abcdefgh", accuracies, strict=False):
+        base = ndtri(accuracy) * sd + difficulty + rng.normal(0, 0.3, groups)
+        of_seeds = rng.normal(0, seed_sd, (seeds, 1))
+        right = (base + of_seeds + rng.normal(0, 0.5, (seeds, groups)) > 0)[:, of]
+        said = np.where(right, truth, 1 - truth)
+        models[name] = ModelPredictions(tuple(range(1, seeds + 1)), [np.eye(2)[s] for s in said])
+    return truth, models, of
 
 
 WORLDS = [
@@ -141,9 +133,9 @@ WORLDS = [
 @pytest.mark.parametrize(("seeds", "seed_sd", "cluster"), WORLDS)
 def test_intervals_over_seeds_and_examples_cover(seeds, seed_sd, cluster):
     rng = np.random.default_rng([seeds, round(1000 * seed_sd), cluster])
-    task, worlds, gap, own = SimulatedTask(seed_sd, cluster), 300, 0, 0
+    worlds, gap, own = 300, 0, 0
     for _ in range(worlds):
-        truth, models, clusters = task.draw(rng, [0.82, 0.78], seeds)
+        truth, models, clusters = draw_world(rng, [0.82, 0.78], seeds, seed_sd, cluster)
         found = resample_scores("accuracy", "binary", truth, models, clusters=clusters, draws=300)
         low, high = found.compare("a", "b").ci95 or (1.0, 0.0)
         gap += low <= 0.04 <= high
@@ -157,10 +149,10 @@ def test_intervals_over_seeds_and_examples_cover(seeds, seed_sd, cluster):
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["mcc", pytest.param("auroc", marks=pytest.mark.long)])
 def test_holm_keeps_the_error_of_a_table_of_ten_comparisons(metric):
-    rng, task, worlds = np.random.default_rng(11), SimulatedTask(0.05, 2), 250
+    rng, worlds = np.random.default_rng(11), 250
     wrong = plain = 0
     for _ in range(worlds):
-        truth, models, clusters = task.draw(rng, [0.8] * 5, 4)
+        truth, models, clusters = draw_world(rng, [0.8] * 5, 4, 0.05, 2)
         found = resample_scores(metric, "binary", truth, models, clusters=clusters, draws=300)
         names = list(models)
         pairs = [(a, b, found.compare(a, b)) for i, a in enumerate(names) for b in names[:i]]

@@ -7,6 +7,7 @@ import os
 import tarfile
 import warnings
 import zipfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +19,31 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.planning import planning
 from genodiff.tasks import task as download
 from genodiff.tasks.class_folders import read_class_folders
-from genodiff.tasks.examples import Coordinates
+from genodiff.tasks.examples import Coordinates, Examples
 from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.layouts.genomic_benchmarks import read_partial
 from genodiff.tasks.own_data import load_own_data
 from genodiff.tasks.reference import ReferenceGenome, read_sequences
-from genodiff.tasks.suite import find_task, load_suite
+from genodiff.tasks.suite import load_suite
 from genodiff.tasks.task import load_task
 from tests.labelled_files import random_dna, write_folder
 
 A, C, G = random_dna(3, 40)
+ClassFolders = tuple[Examples, Examples, tuple[str, ...]]
 
 
 def write(path: Path, text: str | bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
+
+
+def check_equal(one: ClassFolders, other: ClassFolders) -> None:
+    for part in (0, 1):
+        assert one[part].sequences == other[part].sequences
+        assert one[part].names == other[part].names
+        assert np.array_equal(one[part].labels, other[part].labels)
+    assert one[2] == other[2]
 
 
 def zipped(folder: Path, path: Path, top: str = "", *, turned: bool = False) -> Path:
@@ -46,15 +56,8 @@ def zipped(folder: Path, path: Path, top: str = "", *, turned: bool = False) -> 
 @pytest.mark.parametrize("top", ["", "gb/"])
 def test_a_zip_is_read_as_its_folder(tmp_path, top):
     folder = write_folder(tmp_path / "gb")
-    one, other = (
-        read_class_folders(folder),
-        read_class_folders(zipped(folder, tmp_path / "gb.zip", top, turned=bool(top))),
-    )
-    for part in (0, 1):
-        assert one[part].sequences == other[part].sequences
-        assert one[part].names == other[part].names
-        assert np.array_equal(one[part].labels, other[part].labels)
-    assert one[2] == other[2]
+    archive = zipped(folder, tmp_path / "gb.zip", top, turned=bool(top))
+    check_equal(read_class_folders(folder), read_class_folders(archive))
 
 
 def test_hidden_files_white_space_and_lower_case_change_nothing(tmp_path):
@@ -66,41 +69,46 @@ def test_hidden_files_white_space_and_lower_case_change_nothing(tmp_path):
     assert read_class_folders(folder)[0].sequences == before[0].sequences
 
 
-FAULTS = {
-    "no test": (lambda d: os.rename(d / "test", d.parent / "gone"), "no folder 'test'"),
-    "class missing in test": (lambda d: os.rename(d / "test/positive", d.parent / "gone"),
-    r"test: the class folder 'positive'.* missing"),
-    "class unknown to train": (lambda d: write(d / "test/third/0.txt", A), "unknown class 'third'"),
-    "class empty": (lambda d: [p.unlink() for p in (d / "train/positive").iterdir()],
-    "train/positive: .*empty"),
-    "file empty": (lambda d: write(d / "train/positive/3.txt", "\n"),
-    "train/positive/3.txt: empty sequence"),
-    "protein": (lambda d: write(d / "train/positive/3.txt", "MKVLAAGE"),
-    "3.txt: position 4: .*protein"),
-    "RNA": (lambda d: write(d / "train/positive/3.txt", "ACGU"), "3.txt: position 4: .*RNA"),
-    "FASTA": (lambda d: write(d / "train/positive/3.txt", ">a\nACGT\n"), "3.txt: is FASTA"),
-    "two lines": (lambda d: write(d / "train/positive/3.txt", "ACGT\nACGT\n"),
-    "3.txt: has more than one line"),
-    "gzip": (lambda d: write(d / "train/positive/3.txt", gzip.compress(b"ACGT")),
-    "3.txt: not a sequence: this is gzip"),
-    "UTF-16": (lambda d: write(d / "train/positive/3.txt", "ACGT".encode("utf-16")),
-    "3.txt: not a sequence: this is UTF-16"),
-    "another ending": (lambda d: write(d / "train/positive/3.md", A), "3.md: is not a .txt file"),
-    "folder too deep": (lambda d: write(d / "train/positive/more/0.txt", A), "more: is a folder"),
-    "file beside classes": (lambda d: write(d / "train/readme.txt", A),
-    "readme.txt: is not a class folder"),
-    "broken link": (lambda d: os.symlink("nowhere", d / "train/positive/9.txt"),
-    "9.txt: is a broken link"),
-    "pipe": (lambda d: os.mkfifo(d / "train/positive/9.txt"), "9.txt: is not a regular file"),
-    "one class": (lambda d: [os.rename(d / p / "negative",
-    d.parent / f"gone-{p}") for p in ("train", "test")], "one class only"),
+def put(name: str, text: str | bytes) -> Callable[[Path], object]:
+    return lambda folder: write(folder / name, text)
+
+
+def take(name: str) -> Callable[[Path], object]:
+    return lambda folder: os.rename(folder / name, folder.parent / name.replace("/", "-"))
+
+
+NEW, LINK = "train/positive/3.txt", "train/positive/9.txt"
+FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no test": (take("test"), "no folder 'test'"),
+    "class missing in test": (
+        take("test/positive"), r"test: the class folder 'positive'.* missing",
+    ),
+    "class unknown to train": (put("test/third/0.txt", A), "unknown class 'third'"),
+    "class empty": (
+        lambda d: [p.unlink() for p in (d / "train/positive").iterdir()], "train/positive: .*empty",
+    ),
+    "file empty": (put(NEW, "\n"), f"{NEW}: empty sequence"),
+    "protein": (put(NEW, "MKVLAAGE"), "3.txt: position 4: .*protein"),
+    "RNA": (put(NEW, "ACGU"), "3.txt: position 4: .*RNA"),
+    "FASTA": (put(NEW, ">a\nACGT\n"), "3.txt: is FASTA"),
+    "two lines": (put(NEW, "ACGT\nACGT\n"), "3.txt: has more than one line"),
+    "gzip": (put(NEW, gzip.compress(b"ACGT")), "3.txt: not a sequence: this is gzip"),
+    "UTF-16": (put(NEW, "ACGT".encode("utf-16")), "3.txt: not a sequence: this is UTF-16"),
+    "another ending": (put("train/positive/3.md", A), "3.md: is not a .txt file"),
+    "folder too deep": (put("train/positive/more/0.txt", A), "more: is a folder"),
+    "file beside classes": (put("train/readme.txt", A), "readme.txt: is not a class folder"),
+    "broken link": (lambda d: os.symlink("nowhere", d / LINK), "9.txt: is a broken link"),
+    "pipe": (lambda d: os.mkfifo(d / LINK), "9.txt: is not a regular file"),
+    "one class": (
+        lambda d: [take(f"{part}/negative")(d) for part in ("train", "test")], "one class only",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_faulty_folder_is_refused_with_the_place_of_the_fault(tmp_path, fault):
     folder = write_folder(tmp_path / "gb")
-    FAULTS[fault][0](folder)  # type: ignore[no-untyped-call]
+    FAULTS[fault][0](folder)
     with pytest.raises(DataError, match=FAULTS[fault][1]):
         read_class_folders(folder)
 
@@ -137,23 +145,15 @@ def test_tables_in_every_format_give_the_same_examples(tmp_path):
     frame.write_csv(tmp_path / "t.csv")
     frame.write_csv(tmp_path / "t.tsv", separator="\t")
     frame.write_parquet(tmp_path / "t.parquet")
-    write(
-        tmp_path / "q.csv.gz",
-        gzip.compress(
-            f'id,sequence,label\r\na,"{A}",yes\r\nb,{C},"no"\r\n\r\nc,{G.lower()},yes\r\n'.encode()
-        ),
-    )
-    write(
-        tmp_path / "t.fa",
-        f">a label=yes\n{A}\n>b x label=no\n{C[:10]}\n{C[10:]}\n>c label=yes\n{G}\n",
-    )
+    odd = f'id,sequence,label\r\na,"{A}",yes\r\nb,{C},"no"\r\n\r\nc,{G.lower()},yes\r\n'
+    write(tmp_path / "q.csv.gz", gzip.compress(odd.encode()))
+    fasta = f">a label=yes\n{A}\n>b x label=no\n{C[:10]}\n{C[10:]}\n>c label=yes\n{G}\n"
+    write(tmp_path / "t.fa", fasta)
     write(tmp_path / "u.fna", f">a|yes\n{A}\n>b|no\n{C}\n>c|yes\n{G}\n")
     for name in ("t.csv", "t.tsv", "t.parquet", "q.csv.gz", "t.fa", "u.fna"):
         found, kind, classes = read_examples(tmp_path / name)
-        assert (found.sequences, found.names) == (
-            [A.encode(), C.encode(), G.encode()],
-            ["a", "b", "c"],
-        )
+        assert found.sequences == [s.encode() for s in (A, C, G)]
+        assert found.names == ["a", "b", "c"]
         assert (kind, classes, found.labels.tolist()) == ("binary", ("no", "yes"), [1, 0, 1])
 
 
@@ -191,103 +191,78 @@ def test_several_columns_or_lists_of_names_make_a_multilabel_task(tmp_path):
     assert told[0].endswith("multiclass task: x, x;z, z (--kind multilabel would read ; as 'and')")
 
 
+PLACED = "seq,label,contig,start,end\n"
 TABLES = {
-    "": ("is empty: no header line", DataError),
-    "seq,label\n": ("has no rows", DataError),
-    f"{A},1\n{C},0\n": ("line 1: no header line", DataError),
-    f"seq,label\n{A},1\n{C}\n": ("line 3: 1 field, but the header has 2", DataError),
-    f"seq,label\n{A},1\n{C},\n": ("line 3: no label", DataError),
-    f"seq,label\n{A},1\n,0\n": (r"line 3 \(record row2\): empty sequence", DataError),
-    f"seq,label\n{A},1\nACGZ,0\n": ("line 3 .*position 4", DataError),
-    f"seq,label\n{A},1\n{C},1\n": ("1 different label .1. do not make", DataError),
-    f"seq,value\n{A},1\n": ("has no column of labels", DataError),
-    f"sequences,label\n{A},1\n": ("has no column of sequences", DataError),
-    f"seq\tlabel\n{A}\t1\n{C}\n": ("line 3: 1 field.*separated by tabs", DataError),
-    f'seq,label\n"{A},1\n': ("line 2: not CSV", DataError),
-    f"seq,seq,label\n{A},{A},1\n": ("duplicate column name", DataError),
-    f"seq,label,contig,start,end\n{A},1,chr1,x,9\n{C},0,chr1,1,9\n": (
-        r"line 2: the start \(0-based\) 'x' is not an integer",
-        DataError,
-    ),
-    f"seq,label,contig,start,end\n{A},1,chr1,9,9\n{C},0,chr1,1,9\n": (
-        "start is not before end",
-        DataError,
-    ),
+    "": "is empty: no header line",
+    "seq,label\n": "has no rows",
+    f"{A},1\n{C},0\n": "line 1: no header line",
+    f"seq,label\n{A},1\n{C}\n": "line 3: 1 field, but the header has 2",
+    f"seq,label\n{A},1\n{C},\n": "line 3: no label",
+    f"seq,label\n{A},1\n,0\n": r"line 3 \(record row2\): empty sequence",
+    f"seq,label\n{A},1\nACGZ,0\n": "line 3 .*position 4",
+    f"seq,label\n{A},1\n{C},1\n": "1 different label .1. do not make",
+    f"seq,value\n{A},1\n": "has no column of labels",
+    f"sequences,label\n{A},1\n": "has no column of sequences",
+    f"seq\tlabel\n{A}\t1\n{C}\n": "line 3: 1 field.*separated by tabs",
+    f'seq,label\n"{A},1\n': "line 2: not CSV",
+    f"seq,seq,label\n{A},{A},1\n": "duplicate column name",
+    f"{PLACED}{A},1,chr1,x,9\n{C},0,chr1,1,9\n": r"line 2: the start .* 'x' is not an integer",
+    f"{PLACED}{A},1,chr1,9,9\n{C},0,chr1,1,9\n": "start is not before end",
 }
 
 
 @pytest.mark.parametrize("text", TABLES, ids=range(len(TABLES)))
 def test_a_faulty_table_is_refused_with_its_line(tmp_path, text):
-    message, error = TABLES[text]
-    with pytest.raises(error, match=message):
+    with pytest.raises(DataError, match=TABLES[text]):
         read_examples(write(tmp_path / "t.csv", text))
 
 
-def test_what_is_no_table_is_refused(tmp_path):
-    with pytest.raises(DataError, match="no whole parquet file"):
-        read_examples(write(tmp_path / "t.parquet", b"PAR1" + bytes(100)))
-    with pytest.raises(DataError, match=r"is no table that is known \('.xlsx'\)"):
-        read_examples(write(tmp_path / "t.xlsx", b"PK"))
-    with pytest.raises(DataError, match="the header gives no label"):
-        read_examples(write(tmp_path / "t.fa", f">a\n{A}\n"))
-    with pytest.raises(UsageError, match="did you mean 'sequence'"):
-        read_examples(
-            write(tmp_path / "t.csv", f"sequence,label\n{A},1\n"), TableColumns(sequence="sequenze")
-        )
-    with pytest.raises(DataError, match="neither 0 nor 1"):
-        read_examples(
-            write(tmp_path / "t.csv", f"seq,a,b\n{A},1,2\n"), TableColumns(labels=("a", "b"))
-        )
+@pytest.mark.parametrize(
+    ("name", "text", "how", "message"),
+    [
+        ("t.parquet", b"PAR1" + bytes(100), {}, "no whole parquet file"),
+        ("t.xlsx", b"PK", {}, r"is no table that is known \('.xlsx'\)"),
+        ("t.fa", f">a\n{A}\n", {}, "the header gives no label"),
+        ("t.csv", f"sequence,label\n{A},1\n", {"sequence": "sequenze"}, "did you mean 'sequence'"),
+        ("t.csv", f"seq,a,b\n{A},1,2\n", {"labels": ("a", "b")}, "neither 0 nor 1"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path, name, text, how, message):
+    with pytest.raises((DataError, UsageError), match=message):
+        read_examples(write(tmp_path / name, text), TableColumns(**how))
+
+
+def write_rows(path: Path, pairs: Iterable[tuple[str, str]]) -> Path:
+    return write(path, "seq,label\n" + "".join(f"{s},{label}\n" for s, label in pairs))
 
 
 def test_own_tables_share_the_train_parts_classes_and_keep_a_validation_part(tmp_path):
     rows = random_dna(9, 30)
     for part, labels, at in (("train", "abab", 0), ("dev", "ab", 4), ("test", "ba", 6)):
-        write(
-            tmp_path / f"{part}.csv",
-            "seq,label\n" + "".join(f"{rows[at + i]},{c}\n" for i, c in enumerate(labels)),
-        )
+        write_rows(tmp_path / f"{part}.csv", zip(rows[at:], labels, strict=False))
     data = load_own_data(tmp_path)
     assert (data.task.classes, data.train.n, data.test.labels.tolist()) == (("a", "b"), 6, [1, 0])
     assert data.valid_index.tolist() == [4, 5]
     other = load_own_data(tmp_path / "train.csv", tmp_path / "test.csv", max_length=10)
     assert other.valid_index is None
     assert "are cut to their first 10 bases" in other.notes[-1]
-    write(tmp_path / "test.csv", f"seq,label\n{rows[8]},c\n")
-    with pytest.raises(
-        DataError, match=r"test\.csv, line 2: the label c is none of the train part's: a, b"
-    ):
-        load_own_data(tmp_path)
     with pytest.raises(UsageError, match="which one tests"):
         load_own_data(tmp_path / "train.csv")
 
 
 def test_a_label_that_stands_once_is_taken_for_a_typing_error(tmp_path):
-    rows = random_dna(9, 30)
-    write(
-        tmp_path / "a.csv",
-        "seq,label\n" + "".join(f"{s},{c}\n" for s, c in zip(rows, "ababababx", strict=True)),
-    )
+    write_rows(tmp_path / "a.csv", zip(random_dna(9, 30), "ababababx", strict=True))
     with pytest.raises(DataError, match="the class 'x' has one example only"):
         load_own_data(tmp_path / "a.csv", tmp_path / "a.csv")
 
 
 def test_sequences_come_from_their_places_under_the_benchmarks_names_and_on_their_strand(tmp_path):
     genome = write(tmp_path / "g.fa", f">chrI\n{A}\n>chrM\n{C.lower()}\n>ENST1.4\n{G}\n")
-    worm = ReferenceGenome(
-        url="https://x.org/g.fa",
-        filename="g.fa",
-        licence="",
-        prefix="chr",
-        rename={"MtDNA": "chrM"},
-    )
-    coordinates = Coordinates(
-        np.array(["I", "MtDNA"]), np.array([3, 0]), np.array([20, 9]), np.array(["-", ""])
-    )
-    assert list(read_sequences(genome, worm, coordinates)) == [
-        reverse_complement(A[3:20].encode()),
-        C[:9].encode(),
-    ]
+    source = {"url": "https://x.org/g.fa", "filename": "g.fa", "licence": ""}
+    worm = ReferenceGenome(**source, prefix="chr", rename={"MtDNA": "chrM"})
+    places = (["I", "MtDNA"], [3, 0], [20, 9], ["-", ""])
+    first, second = read_sequences(genome, worm, Coordinates(*map(np.array, places)))
+    assert (first, second) == (reverse_complement(A[3:20].encode()), C[:9].encode())
     transcripts = worm.model_copy(update={"versioned": True})
     one = Coordinates(np.array(["ENST1"]), np.array([1]), np.array([5]), np.array(["+"]))
     assert list(read_sequences(genome, transcripts, one)) == [G[1:5].encode()]
@@ -297,48 +272,36 @@ def test_sequences_come_from_their_places_under_the_benchmarks_names_and_on_thei
 
 def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(tmp_path, monkeypatch):
     suite = load_suite("genomic-benchmarks")
-    task = find_task("genomic-benchmarks", "human_enhancers_cohn").model_copy(
-        update={"counts": {}, "lengths": None}
-    )
-    monkeypatch.setattr(
-        "genodiff.tasks.task.load_suite", lambda name: suite.model_copy(update={"tasks": (task,)})
-    )
+    task = suite.find("human_enhancers_cohn").model_copy(update={"counts": {}, "lengths": None})
+    suite = suite.model_copy(update={"tasks": (task,)})
+    monkeypatch.setattr("genodiff.tasks.task.load_suite", lambda name: suite)
     genome = write(tmp_path / "hg38.fa", f">chr1\n{A * 100}\n>chr8\n{C * 100}\n")
     asked: list[str] = []
 
     def fetch(recipe: object, *, offline: bool) -> list[Path]:
         source = recipe.sources[0]  # type: ignore[attr-defined]
         asked.append(source.url)
-        rows = "".join(
-            f"{i},{contig},{9 * i},{9 * i + 50},{'+-'[i % 2]}\n"
-            for i in range(12)
-            for contig in ("chr1", "chr8")[i % 2 :][:1]
-        )
-        return [
-            write(
-                tmp_path / source.filename,
-                gzip.compress(f"id,region,start,end,strand\n{rows}".encode()),
-            )
-        ]
+        pairs = ((i, ("chr1", "chr8")[i % 2]) for i in range(12))
+        rows = "".join(f"{i},{c},{9 * i},{9 * i + 50},{'+-'[i % 2]}\n" for i, c in pairs)
+        text = f"id,region,start,end,strand\n{rows}".encode()
+        return [write(tmp_path / source.filename, gzip.compress(text))]
 
     monkeypatch.setattr(download, "fetch", fetch)
-    data = load_task("genomic-benchmarks", task.name, references={"hg38": genome})
+    name, ours = ("genomic-benchmarks", task.name), {"references": {"hg38": genome}}
+    data = load_task(*name, **ours)
     assert len(asked) == 4
     assert asked[0].endswith("/datasets/human_enhancers_cohn/train/negative.csv.gz")
     assert data.train.names[:4] == ["0", "1", "10", "11"]
     assert data.train.sequences[0] == (A * 100)[:50].encode()
     assert data.train.sequences[1] == reverse_complement((C * 100)[9:59].encode())
-    again = load_task(
-        "genomic-benchmarks", task.name, references={"hg38": genome}, split="chrom-holdout"
-    )
+    again = load_task(*name, **ours, split="chrom-holdout")
     assert len(asked) == 4
     assert set(again.test.coordinates.contig) == {"chr8"}
     with planning():  # which opens no genome, but must find it
-        planned = load_task("genomic-benchmarks", task.name, references={"hg38": genome},
-                            sequences=False)  # fmt: skip
+        planned = load_task(*name, **ours, sequences=False)
         monkeypatch.setattr("genodiff.tasks.reference.fetch", lambda *_, **__: no_such_file())
         with pytest.raises(DataError, match="give your own copy"):
-            load_task("genomic-benchmarks", task.name, sequences=False, offline=True)
+            load_task(*name, sequences=False, offline=True)
     assert planned.train.lengths.tolist() == data.train.lengths.tolist()
     assert planned.train.sequences == []
 
@@ -348,41 +311,30 @@ def no_such_file() -> list[Path]:
 
 
 def test_data_that_no_command_can_fetch_are_asked_for(tmp_path):
-    with pytest.raises(
-        DataError, match="no command can fetch them; give the folder that holds gue with --data"
+    for suite, task, why in (
+        ("gue", "tf/0", "no command can fetch them"),
+        ("nt", "H3", "--offline forbids fetching it"),
     ):
-        load_task("gue", "tf/0", offline=True)
-    with pytest.raises(
-        DataError, match="--offline forbids fetching it; give the folder that holds nt with --data"
-    ):
-        load_task("nt", "H3", offline=True)
+        fix = f"give the folder that holds {suite} with --data"
+        with pytest.raises(DataError, match=f"{why}; {fix}"):
+            load_task(suite, task, offline=True)
 
 
 def test_true_hg38_pieces_give_the_sequences_that_stand_in_the_partial_table(shared):
     folder = shared / "data/genomic_benchmarks"
-    rows = pl.read_parquet(folder / "from_coordinates_partial.parquet").filter(
-        pl.col("source") == "hg38"
-    )
+    rows = pl.read_parquet(folder / "from_coordinates_partial.parquet")
+    rows = rows.filter(pl.col("source") == "hg38")
     suite, n = load_suite("genomic-benchmarks"), 0
     for name in sorted(rows["dataset"].unique()):
-        parts = read_partial(folder, name, find_task("genomic-benchmarks", name).classes)
+        parts = read_partial(folder, name, suite.find(name).classes)
         for split, examples in (("train", parts.train), ("test", parts.test)):
             chosen = rows.filter((pl.col("dataset") == name) & (pl.col("split") == split))
             true = set(zip(chosen["label"], chosen["id"].cast(pl.String), strict=True))
-            part = examples.take(
-                np.array(
-                    [
-                        key in true
-                        for key in zip(examples.labels.tolist(), examples.names, strict=True)
-                    ]
-                )
-            )
+            keys = zip(examples.labels.tolist(), examples.names, strict=True)
+            part = examples.take(np.array([key in true for key in keys]))
             assert part.coordinates is not None
-            found = read_sequences(
-                shared / "data/genomes/hg38_sparse.fa.gz",
-                suite.references["hg38"],
-                part.coordinates,
-            )
+            genome = shared / "data/genomes/hg38_sparse.fa.gz"
+            found = read_sequences(genome, suite.references["hg38"], part.coordinates)
             assert list(found) == part.sequences
             n += part.n
     assert n == rows.height

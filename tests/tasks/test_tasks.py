@@ -8,7 +8,7 @@ import pytest
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks.class_folders import read_class_folders
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.suite import Task, find_task, list_suite_names, list_task_names, load_suite
+from genodiff.tasks.suite import Task, list_suite_names, list_task_names, load_suite
 from genodiff.tasks.task import TaskData, load_task, seed_split
 from tests.labelled_files import write_folder
 
@@ -31,20 +31,17 @@ def test_every_suite_is_read_and_its_rows_agree_with_one_another(suite):
 
 
 def test_the_published_sets_are_complete():
-    sizes = {
-        suite: len(list_task_names(suite))
-        for suite in ("genomic-benchmarks", "gue", "nt", "nt-revised", "idna-ms")
-    }
-    assert sizes == {"genomic-benchmarks": 9, "gue": 28, "nt": 18, "nt-revised": 18, "idna-ms": 16}
+    sizes = {"genomic-benchmarks": 9, "gue": 28, "nt": 18, "nt-revised": 18, "idna-ms": 16}
+    assert {suite: len(list_task_names(suite)) for suite in sizes} == sizes
 
 
 def test_unknown_names_are_answered_with_the_nearest():
-    with pytest.raises(UsageError, match="did you mean 'gue'"):
-        load_suite("gui")
-    with pytest.raises(UsageError, match="did you mean 'human_enhancers_cohn'"):
-        find_task("genomic-benchmarks", "human_enhancer_cohn")
-    with pytest.raises(UsageError, match="did you mean 'dedup'"):
-        load_task("gue", "tf/0", split="dedupe")
+    for suite, task, split, near in (
+        ("gui", "tf/0", "official", "gue"), ("gue", "tf/0", "dedupe", "dedup"),
+        ("genomic-benchmarks", "human_enhancer_cohn", "official", "human_enhancers_cohn"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=f"did you mean '{near}'"):
+            load_task(suite, task, split=split)
 
 
 def test_a_seeds_split_is_nine_to_one_disjoint_and_depends_on_the_seed_alone():
@@ -52,10 +49,7 @@ def test_a_seeds_split_is_nine_to_one_disjoint_and_depends_on_the_seed_alone():
     train, valid = seed_split(data, 1)
     assert (len(train), len(valid)) == (95, 10)
     assert sorted([*train, *valid]) == list(range(105))
-    assert all(
-        np.array_equal(a, b)
-        for a, b in zip(seed_split(data, 1), seed_split(data_of(105), 1), strict=True)
-    )
+    np.testing.assert_equal(seed_split(data_of(105), 1), (train, valid))
     assert set(seed_split(data, 2)[1]) != set(valid)
 
 
@@ -106,43 +100,27 @@ def test_labels_and_splits_do_not_depend_on_the_order_in_which_folders_list_thei
 
 
 def test_a_task_takes_only_as_many_classes_as_its_kind_has():
-    for values in (
-        {"classes": ("a",)},
-        {"kind": "multiclass"},
-        {"kind": "regression"},
-        {"classes": ("a", "a")},
-    ):
+    two = {"classes": ("a", "a")}
+    for values in ({"classes": ("a",)}, {"kind": "multiclass"}, {"kind": "regression"}, two):
         with pytest.raises(ValueError):
             Task(suite="s", name="t", max_length=4, **values)
 
 
 def test_data_that_are_not_the_published_ones_are_refused(shared, tmp_path):
-    home = tmp_path / "human_enhancers_cohn"
-    write_folder(home, length=500)
-    with pytest.raises(DataError, match="the published data 10,422 / 10,421"):
-        load_task("genomic-benchmarks", "human_enhancers_cohn", source=tmp_path)
-    with pytest.raises(DataError, match="use --split local"):
-        load_task(
-            "genomic-benchmarks",
-            "human_enhancers_cohn",
-            source=shared / "data/genomic_benchmarks/human_enhancers_cohn",
-        )
-    with pytest.raises(DataError, match="give your own copy with --reference hg38=FILE"):
-        load_task(
-            "genomic-benchmarks",
-            "human_enhancers_cohn",
-            source=shared / "data/genomic_benchmarks",
-            offline=True,
-        )
+    write_folder(tmp_path / "human_enhancers_cohn", length=500)
+    folder = shared / "data/genomic_benchmarks"
+    for source, message in (
+        (tmp_path, "the published data 10,422 / 10,421"),
+        (folder / "human_enhancers_cohn", "use --split local"),
+        (folder, "give your own copy with --reference hg38=FILE"),
+    ):
+        with pytest.raises(DataError, match=message):
+            load_task("genomic-benchmarks", "human_enhancers_cohn", source=source, offline=True)
 
 
 def test_the_local_split_is_named_and_disjoint(shared):
-    data = load_task(
-        "genomic-benchmarks",
-        "human_nontata_promoters",
-        source=shared / "data/genomic_benchmarks",
-        split="local",
-    )
+    source = shared / "data/genomic_benchmarks"
+    data = load_task("genomic-benchmarks", "human_nontata_promoters", source=source, split="local")
     assert (data.split, data.train.n, data.test.n) == ("local", 6344 + 898, 1792)
     assert "not comparable" in data.notes[0]
     assert not set(data.train.sequences) & set(data.test.sequences)

@@ -38,22 +38,19 @@ _COLUMNS = ["id", "region", "start", "end", "strand"]
 
 @LAYOUTS.register("genomic-benchmarks")
 def read_benchmark(files: TaskFiles) -> Parts:
-    """The parts of a task: the official ones, or those of the split "local" or "partial"."""
+    """The parts of a task: the official ones, or those of the split "local" or "partial".
+
+    Raises `DataError`.
+    """
+    folder, home, name, classes = files.folder, files.home, files.task.name, files.task.classes
     if files.split == "local":
         return read_local(files)
     if files.split == "partial":
-        return read_partial(files.folder, files.task.name, files.task.classes)
-    return read_official(files)
-
-
-def read_official(files: TaskFiles) -> Parts:
-    """The official parts of a task from whichever layout its folder has. Raises `DataError`."""
-    folder, home, name, classes = files.folder, files.home, files.task.name, files.task.classes
-    archive = next((p for p in (folder, folder / f"{name}.zip") if p.is_file()), None)
-    if archive is not None and archive.suffix.lower() == ".zip":
-        return Parts(*read_class_folders(archive, classes)[:2])
-    if home.is_dir() and is_class_folders(home):
-        return Parts(*read_class_folders(home, classes)[:2])
+        return read_partial(folder, name, classes)
+    files_here = [p for p in (folder, folder / f"{name}.zip") if p.is_file()]
+    for place in (*files_here[:1], home):
+        if is_class_folders(place):
+            return Parts(*read_class_folders(place, classes)[:2])
     table = read_coordinates(files)
     if table is not None:
         train, test = table
@@ -62,18 +59,16 @@ def read_official(files: TaskFiles) -> Parts:
         for reference in files.task.references.values() if is_planning() else ():
             files.find_genome(reference)
         return Parts(train, test)
-    paths = [find_part(home, part) for part in PARTS]
-    if paths[0] is None and paths[1] is not None:
+    paths = [path for part in PARTS if (path := find_part(home, part)) is not None]
+    if len(paths) == 2:
+        return Parts(*(read_examples(path, classes=classes)[0] for path in paths))
+    if find_part(home, "test") is not None:
         local = "use --split local, which re-splits the test part"
         fix = local if (home / LOCAL).is_file() else "give both parts"
         what = f"the official train part of {name} is not here, only its test part"
         raise DataError(what, file=home, fix=fix)
-    if paths[0] is None or paths[1] is None:
-        what = f"holds no data of {name}"
-        fix = "give the folder that holds the task, or its coordinates"
-        raise DataError(what, file=folder, fix=fix)
-    train, test = (read_examples(path, classes=classes)[0] for path in paths if path is not None)
-    return Parts(train, test)
+    fix = "give the folder that holds the task, or its coordinates"
+    raise DataError(f"holds no data of {name}", file=folder, fix=fix)
 
 
 def read_local(files: TaskFiles) -> Parts:
@@ -103,16 +98,12 @@ def read_local(files: TaskFiles) -> Parts:
 def read_partial(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
     """The few examples that pieces of a genome allow, from `from_coordinates_partial.parquet`."""
     rows = _rows_of(folder / PARTIAL, name)
-    parts = []
-    for part in PARTS:
-        chosen = rows.filter(pl.col("split") == part)
-        sequences = [s.encode() for s in _sorted(chosen, classes)["seq"]]
-        parts.append(_examples(chosen, classes)._replace(sequences=sequences))
+    train, test = (_examples(rows.filter(pl.col("split") == part), classes) for part in PARTS)
     note = (
-        f"partial: {parts[0].n:,} train and {parts[1].n:,} test examples, not comparable "
+        f"partial: {train.n:,} train and {test.n:,} test examples, not comparable "
         f"with published numbers"
     )
-    return Parts(parts[0], parts[1], (note,))
+    return Parts(train, test, (note,))
 
 
 def read_coordinates(files: TaskFiles) -> list[Examples] | None:
@@ -145,33 +136,29 @@ def add_sequences(examples: Examples, files: TaskFiles) -> Examples:
     return examples._replace(sequences=sequences)
 
 
-def _sorted(rows: pl.DataFrame, classes: tuple[str, ...]) -> pl.DataFrame:
-    order = pl.col("class").replace_strict(
-        list(classes), list(range(len(classes))), return_dtype=pl.Int64
-    )
-    return rows.with_columns(_label=order, _id=pl.col("id").cast(pl.String)).sort(
-        "_label", "_id", maintain_order=True
-    )
-
-
 def _examples(rows: pl.DataFrame, classes: tuple[str, ...]) -> Examples:
+    """Examples in the order of class and id, with their sequences if there is a column `seq`."""
     strange = set(rows["class"].unique()) - set(classes)
     if strange:
         what = f"unknown class '{min(strange)}'; the task has {', '.join(classes)}"
         raise DataError(what, fix="restore the coordinates")
-    rows = _sorted(rows, classes)
-    start, end = rows["start"].to_numpy().astype(np.int64), rows["end"].to_numpy().astype(np.int64)
+    number = {name: i for i, name in enumerate(classes)}
+    rows = rows.with_columns(
+        _label=pl.col("class").replace_strict(number, return_dtype=pl.Int64),
+        _id=pl.col("id").cast(pl.String),
+    ).sort("_label", "_id", maintain_order=True)
+    start, end = (rows[column].to_numpy().astype(np.int64) for column in ("start", "end"))
     contig, strand = (
         rows[column].fill_null("").to_numpy().astype(np.str_) for column in ("region", "strand")
     )
+    sequences = [s.encode() for s in rows["seq"]] if "seq" in rows.columns else []
     places = Coordinates(contig, start, end, strand)
-    return Examples([], rows["_label"].to_numpy(), rows["_id"].to_list(), places)
+    return Examples(sequences, rows["_label"].to_numpy(), rows["_id"].to_list(), places)
 
 
 def _upstream(folder: Path, name: str) -> pl.DataFrame:
-    path = next(
-        (p for ending in (".csv.gz", ".csv") if (p := folder / f"{name}{ending}").is_file()), None
-    )
+    both = (folder / f"{name}.csv.gz", folder / f"{name}.csv")
+    path = next((one for one in both if one.is_file()), None)
     if path is None:
         fix = "restore its .csv.gz"
         raise DataError(f"the class '{name}' is missing here", file=folder, fix=fix)

@@ -31,57 +31,57 @@ from genodiff.tasks.suite import LAYOUTS, TaskFiles
 
 TAB = b"\t"
 _ENDINGS = (".tsv",)
-_TEXTS = ("sentence", "sentence1", "sentence2")
 _FIX = "give the task's official files, unchanged"
 
 
 class GlueColumns(NamedTuple):
-    """Where a file without a header has its sentences and labels, and how many fields it has.
+    """The folder of a task, the columns of a file without a header, and the words of labels 0, 1.
 
-    `words` are the labels of class 0, 1, ... as the files write them.
+    A file with a header needs the label and the columns of sentences, in any order.
     """
 
     folder: str
-    texts: tuple[int, ...]
-    label: int
-    fields: int
-    words: tuple[str, str]
-    header: bool = True
+    names: tuple[str, ...]
+    words: tuple[str, str] = ("0", "1")
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns of sentences."""
+        return [name for name in self.names if name.startswith("sentence")]
 
 
+_PAIR = ("index", "sentence1", "sentence2", "label")
 COLUMNS = {
-    "sst2": GlueColumns("SST-2", (0,), 1, 2, ("0", "1")),
-    "cola": GlueColumns("CoLA", (3,), 1, 4, ("0", "1"), header=False),
-    "rte": GlueColumns("RTE", (1, 2), 3, 4, ("entailment", "not_entailment")),
-    "wnli": GlueColumns("WNLI", (1, 2), 3, 4, ("0", "1")),
+    "sst2": GlueColumns("SST-2", ("sentence", "label")),
+    "cola": GlueColumns("CoLA", ("source", "label", "mark", "sentence")),
+    "rte": GlueColumns("RTE", _PAIR, ("entailment", "not_entailment")),
+    "wnli": GlueColumns("WNLI", _PAIR),
 }
 
 
 @LAYOUTS.register("glue")
-def read_glue_task(files: TaskFiles) -> Parts:
-    """The parts of a task of GLUE; see `read_glue`."""
-    return read_glue(files.folder, files.task.name)
-
-
-def read_glue(folder: Path, name: str) -> Parts:
+def read_glue(task_files: TaskFiles) -> Parts:
     """The official train part and, as test, the official dev part.
 
     Raises `DataError` for files that are missing, broken or not GLUE's.
     """
-    home = _home(folder, name)
+    name = task_files.task.name
+    home = _home(task_files.folder, name)
     files = {part: find_part(home, part, _ENDINGS) for part in ("train", "val", "dev", "test")}
     if files["train"] is None:
         what = f"holds no train.tsv of {name}"
         fix = f"give the folder that holds {COLUMNS[name].folder}, with --data"
         raise DataError(what, file=home, fix=fix)
     test = "test" if files["test"] is not None and has_labels(files["test"], name) else "dev"
-    if files[test] is None:
+    read = ("train", "val", "dev", test)
+    kept = {part: path for part, path in files.items() if path is not None and part in read}
+    if test not in kept:
         what = (
             f"holds no labelled part of {name} to test on: no dev.tsv, and test.tsv has no labels"
         )
         raise DataError(what, file=home, fix=_FIX)
-    pieces = [part for part in ("train", "val", "dev") if files[part] is not None and part != test]
-    found = {part: read_part(files[part], name) for part in (*pieces, test)}  # type: ignore[arg-type]
+    found = {part: read_part(path, name) for part, path in kept.items()}
+    pieces = [part for part in found if part != test]
     train = found["train"]
     for part in pieces[1:]:
         train = concatenate(train, found[part])
@@ -96,77 +96,66 @@ def read_glue(folder: Path, name: str) -> Parts:
 
 def read_part(path: Path, name: str) -> Examples:
     """The labelled examples of one file. Raises `DataError` naming the line."""
-    columns, sentences, labels, names = COLUMNS[name], [], [], []
-    where: tuple[tuple[int, ...], int, int] | None = None
-    for number, line in _lines(path):
-        if not line.strip():
-            continue
-        fields = line.split("\t")
-        if where is None:
-            where = _layout(path, number, fields, name)
-            if _is_header(fields):
+    glue, sentences, labels, names = COLUMNS[name], [], [], []
+    columns: list[str] = []
+    for number, fields in _rows(path):
+        if not columns:
+            columns = _name_columns(path, number, fields, name)
+            if columns == _lower(fields):
                 continue
-        texts, label, width = where
-        if len(fields) != width:
-            what = f"{len(fields)} fields, not {width}: no line of {name}"
+        if len(fields) != len(columns):
+            what = f"{len(fields)} fields, not {len(columns)}: no line of {name}"
             raise DataError(what, file=path, line=number, fix=_FIX)
-        words = [fields[i].strip() for i in texts]
-        if not all(words):
+        row = {column: field.strip() for column, field in zip(columns, fields, strict=True)}
+        texts, answer = [row[column] for column in glue.texts], row["label"]
+        if not all(texts):
             fix = "remove the row, or give its sentence"
             raise DataError("empty sentence", file=path, line=number, fix=fix)
-        answer = fields[label].strip()
-        if answer not in columns.words:
-            what = f"unknown label '{answer[:40]}': {name} has {' and '.join(columns.words)}"
+        if answer not in glue.words:
+            what = f"unknown label '{answer[:40]}': {name} has {' and '.join(glue.words)}"
             raise DataError(what, file=path, line=number, fix=_FIX)
-        sentences.append(TAB.join(w.encode() for w in words))
-        labels.append(columns.words.index(answer))
+        sentences.append(TAB.join(text.encode() for text in texts))
+        labels.append(glue.words.index(answer))
         names.append(f"{path.name.partition('.')[0]}{len(labels)}")
     if not labels:
         raise DataError("has no rows", file=path, fix=_FIX)
     return Examples(sentences, np.array(labels, np.int64), names)
 
 
-def has_labels(path: Path | None, name: str) -> bool:
+def has_labels(path: Path, name: str) -> bool:
     """Whether a part has the labels of its task: GLUE's own test parts have none."""
-    assert path is not None
-    for _, line in _lines(path):
-        if line.strip():
-            fields = line.split("\t")
-            if _is_header(fields):
-                return "label" in _lower(fields)
-            columns = COLUMNS[name]
-            return len(fields) == columns.fields and fields[columns.label].strip() in columns.words
-    return False
+    _, fields = next(_rows(path), (0, list[str]()))
+    if _is_header(fields):
+        return "label" in _lower(fields)
+    row = dict(zip(COLUMNS[name].names, fields, strict=False))
+    return len(fields) == len(COLUMNS[name].names) and row["label"].strip() in COLUMNS[name].words
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Number and text of every line. Control characters stay: CoLA's own file has one."""
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line. Control characters stay: CoLA's own file has one."""
     for number, line in enumerate("".join(read_text_pieces(path)).split("\n"), 1):
-        yield number, line.removesuffix("\r")
+        if line.strip():
+            yield number, line.removesuffix("\r").split("\t")
 
 
-def _layout(
-    path: Path, number: int, fields: list[str], name: str
-) -> tuple[tuple[int, ...], int, int]:
-    """Numbers of the sentence fields and the label field, and how many fields a line has."""
-    columns = COLUMNS[name]
+def _name_columns(path: Path, number: int, fields: list[str], name: str) -> list[str]:
+    """The columns of a file by its first line: those of a header, or those that the task has."""
+    glue, have = COLUMNS[name], _lower(fields)
     if not _is_header(fields):
-        if len(fields) != columns.fields:
+        if len(fields) != len(glue.names):
             n = format_count(len(fields), "field")
-            what = f"no file of {name}: its first line has {n}, not {columns.fields}"
+            what = f"no file of {name}: its first line has {n}, not {len(glue.names)}"
             raise DataError(what, file=path, line=number, fix=_FIX)
-        return columns.texts, columns.label, columns.fields
-    wanted = ("sentence",) if len(columns.texts) == 1 else ("sentence1", "sentence2")
-    have = _lower(fields)
-    for word in (*wanted, "label"):
+        return list(glue.names)
+    for word in (*glue.texts, "label"):
         if word not in have:
             what = f"no column '{word}', which {name} has; {did_you_mean(word, have)}"
             raise DataError(what, file=path, line=number, fix=_FIX)
-    return tuple(have.index(word) for word in wanted), have.index("label"), len(have)
+    return have
 
 
 def _is_header(fields: Sequence[str]) -> bool:
-    return bool({*_TEXTS, "index", "label"} & set(_lower(fields)))
+    return not {"sentence", *_PAIR}.isdisjoint(_lower(fields))
 
 
 def _lower(fields: Sequence[str]) -> list[str]:
@@ -176,14 +165,13 @@ def _lower(fields: Sequence[str]) -> list[str]:
 def _home(folder: Path, name: str) -> Path:
     """The task's folder, whether `folder` is it or holds it, however its name is written."""
     wanted = name.replace("-", "").lower()
-    if folder.is_dir() and find_part(folder, "train", _ENDINGS) is None:
-        for inside in sorted(folder.iterdir()):
-            if inside.is_dir() and inside.name.replace("-", "").lower() == wanted:
-                return inside
-        what = f"holds no data of {name}: no folder {COLUMNS[name].folder}"
-        fix = "give the folder that holds CoLA, SST-2, RTE and WNLI"
-        raise DataError(what, file=folder, fix=fix)
     if not folder.is_dir():
         fix = f"give the folder that holds {COLUMNS[name].folder}"
         raise DataError("is no folder", file=folder, fix=fix)
-    return folder
+    if find_part(folder, "train", _ENDINGS) is not None:
+        return folder
+    for inside in sorted(folder.iterdir()):
+        if inside.is_dir() and inside.name.replace("-", "").lower() == wanted:
+            return inside
+    what = f"holds no data of {name}: no folder {COLUMNS[name].folder}"
+    raise DataError(what, file=folder, fix="give the folder that holds CoLA, SST-2, RTE and WNLI")

@@ -67,6 +67,7 @@ def read_selection(files: TaskFiles) -> Parts:
     found = []
     for rows in (suite.train, suite.test):
         path = find_suite_file(folder, rows.file)
-        columns = TableColumns(where=rows.where_task(task.name))
+        where = ((column, v.replace("{task}", task.name)) for column, v in rows.where.items())
+        columns = TableColumns(where=tuple(where))
         found.append(read_examples(path, columns, kind=task.kind, classes=task.classes)[0])
     return Parts(found[0], found[1])

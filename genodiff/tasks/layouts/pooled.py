@@ -63,7 +63,14 @@ def read_pooled(files: TaskFiles) -> Parts:
 def _read(path: Path, pool: Pool) -> list[tuple[int, str, str]]:
     """(line, sequence, value) of every row."""
     if not pool.header:
-        return _read_headless(path, ENDINGS[find_ending(path)])
+        separator, found = ENDINGS[find_ending(path)], []
+        for line, text in read_text_lines(path, "a table"):
+            fields = text.split(separator)
+            if text.strip() and len(fields) != 2:
+                what = f"{len(fields)} fields, not a sequence and a value"
+                raise DataError(what, file=path, line=line, fix="give the named file")
+            found += [(line, fields[0], fields[1])] if text.strip() else []
+        return found
     table = open_table(path)
     header, rows = table.names, table.rows
     for column in (pool.sequence, pool.value):
@@ -71,14 +78,3 @@ def _read(path: Path, pool: Pool) -> list[tuple[int, str, str]]:
             raise DataError(f"no column '{column}'", file=path, line=1, fix="give the named file")
     at, of = header.index(pool.sequence), header.index(pool.value)
     return [(line, fields[at], fields[of]) for line, fields in rows]
-
-
-def _read_headless(path: Path, separator: str) -> list[tuple[int, str, str]]:
-    found = []
-    for line, text in read_text_lines(path, "a table"):
-        fields = text.split(separator)
-        if text.strip() and len(fields) != 2:
-            what = f"{len(fields)} fields, not a sequence and a value"
-            raise DataError(what, file=path, line=line, fix="give the named file")
-        found += [(line, fields[0], fields[1])] if text.strip() else []
-    return found
