@@ -247,8 +247,7 @@ class MemoryFitRequest(Request[dict[str, Any]]):
         here = locate(self.run)
         device = choose_device(self.device)
         from genodiff.hub.source import is_published
-        from genodiff.runs.fitted_numbers import FILE, is_fitted
-        from genodiff.runs.memory_fit import fit_memory
+        from genodiff.runs.memory_fit import FILE, fit_memory, is_fitted
         from genodiff.runs.model import load_model
 
         if is_published(here):

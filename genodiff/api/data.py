@@ -280,8 +280,7 @@ def check_documents(
     own = Path(source).exists() if text is None else Path(text) == Path(source)
     recipe = make_text_recipe(source) if own else load_text_recipe(source)
     given = source if own else text
-    from genodiff.data.document_counts import count_documents
-    from genodiff.data.text_build import list_sources
+    from genodiff.data.text_build import count_documents, list_sources
 
     files, notes = list_sources(recipe, given, offline=True)
     rows = list(count_documents(recipe, files))

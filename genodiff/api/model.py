@@ -144,7 +144,7 @@ class Model:
     @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of a model of text. Raises `CheckpointError` for DNA."""
-        from genodiff.runs.tokenizer_files import open_model_tokenizer
+        from genodiff.runs.feed import open_model_tokenizer
 
         if self._tokenizer is None:
             self._tokenizer = open_model_tokenizer(self.path, self.alphabet)

@@ -104,7 +104,7 @@ class DnaWindows(TiledWindows):
 class HeldSequences:
     """The part of a `Store` that windows need, for sequences in memory: concatenated ids."""
 
-    find_contigs = Store.find_contigs
+    find_contigs, bytes_of = Store.find_contigs, Store.bytes_of
 
     def __init__(self, records: Sequence[Record]) -> None:
         """Raises `DataError` for a letter that is not DNA."""
@@ -138,10 +138,6 @@ class SequenceWindows(Windows):
         kept = np.array([[0, first[-1]]], np.int64)
         self._tiling = IntervalTiling(first, start, length, kept, seq_len)
         self.dropped = {}
-
-    def tiling(self, phase: int) -> IntervalTiling:
-        """Return the same tiling at every phase."""
-        return self._tiling
 
     def summary(self) -> str:
         return f"{len(self):,} windows of at most {self.seq_len} bases"

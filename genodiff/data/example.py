@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from Bio.Data.CodonTable import standard_dna_table
 from numpy.typing import NDArray
 
 from genodiff.io import atomic
@@ -28,13 +29,8 @@ _STEP = 0.01
 _SLOW, _UTR = 0.1, 0.6
 _SITES, _SAMPLES = 900, 6
 _LETTERS = np.array(list("ACGT"))
-_STOPS = ("TAA", "TAG", "TGA")
-_ORDER = "TCAG"
-_ACIDS = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
-_ACID_OF = {
-    a + b + c: _ACIDS[16 * i + 4 * j + k]
-    for i, a in enumerate(_ORDER) for j, b in enumerate(_ORDER) for k, c in enumerate(_ORDER)
-}  # fmt: skip
+_STOPS = tuple(standard_dna_table.stop_codons)
+_ACID_OF = standard_dna_table.forward_table
 
 Bases = NDArray[np.int64]
 
@@ -117,7 +113,7 @@ def _lay_out(length: int, rng: np.random.Generator) -> _Layout:
 def _put_gene(made: _Layout, at: int, rng: np.random.Generator) -> int:
     """A gene from `at` on; where it ends."""
     strand, n = (1 if rng.random() < 0.5 else -1), int(rng.integers(120, 450))
-    codons = [c for c in _ACID_OF if c not in _STOPS]
+    codons = list(_ACID_OF)
     weights = np.array([np.prod([_SHARE["ACGT".index(b)] for b in c]) for c in codons])
     drawn = rng.choice(len(codons), n, p=weights / weights.sum())
     text = "ATG" + "".join(codons[i] for i in drawn) + _STOPS[int(rng.integers(3))]
@@ -181,10 +177,10 @@ def _keep(root: _Layout, bases: Bases, site: int, new: int) -> float:
         return float(root.keep[site])
     way = codon[1] > codon[0] or codon[2] > codon[1]
     letters = ["ACGT"[b if way else 3 - b] for b in bases[codon].tolist()]
-    before = _ACID_OF["".join(letters)]
+    before = _ACID_OF.get("".join(letters))
     letters[codon.tolist().index(site)] = "ACGT"[new if way else 3 - new]
-    after = _ACID_OF["".join(letters)]
-    return 1.0 if after == before else 0.0 if after == "*" else _SLOW
+    after = _ACID_OF.get("".join(letters))
+    return 1.0 if after == before else 0.0 if after is None else _SLOW
 
 
 def _shift(root: _Layout, bases: Bases, far: float, rng: np.random.Generator) -> Bases:

@@ -14,6 +14,8 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -93,7 +95,15 @@ def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) 
             log.warning("%s: changed since it was fetched; downloading again", path)
         if offline:
             raise _missing(owner, flag, source, "--offline forbids fetching it")
-        _download(owner, flag, source, path)
+        for killed in path.parent.glob(".fetch-*"):  # the lock is ours: nobody is writing there
+            shutil.rmtree(killed, ignore_errors=True)
+        log.info("fetching %s", source.url)
+        try:
+            found = bring(partial(copy_https, source.url), path, source.sha256)
+        except DataError as fault:
+            raise _missing(owner, flag, source, f"it {fault.what}") from None
+        told = {"url": source.url, "bytes": path.stat().st_size, "sha256": found}
+        atomic.write_json(_record_path(path), told)
     return path
 
 
@@ -122,36 +132,32 @@ def copy_https(url: str, path: Path) -> str | None:
     return found
 
 
-def _download(owner: str, flag: str, source: Source, path: Path) -> None:
+def bring(copy: Callable[[Path], str | None], path: Path, sha256: str | None) -> str:
+    """Let `copy` write a file, which appears at `path` when it is whole; its sha256.
+
+    It is tried three times. Raises `DataError` with the reason of the last, where its sha256 is not
+    the one that is wanted, and at once where another try gives the same.
+    """
     reason = ""
-    for killed in path.parent.glob(".fetch-*"):  # the lock is ours, so nobody else is writing there
-        shutil.rmtree(killed, ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     for attempt in range(TRIES):
         if attempt:
             time.sleep(PAUSE * 2 ** (attempt - 1))
-        log.info("fetching %s", source.url)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
-            part = Path(folder) / source.filename
+            part = Path(folder) / path.name
             try:
-                found = copy_https(source.url, part) or sha256_file(part)
-            except (requests.RequestException, OSError, ValueError) as fault:
+                found = copy(part) or sha256_file(part)
+                if sha256 in (None, found):
+                    with open(part, "rb") as file:
+                        os.fsync(file.fileno())
+                    os.replace(part, path)
+                    return found
+                reason = f"its sha256 is {found}, not {sha256}"
+            except (OSError, ValueError, ImportError) as fault:  # requests' faults are OSErrors
                 reason = _why(fault)
-                continue
-            if source.sha256 not in (None, found):
-                reason = f"its sha256 is {found}, not {source.sha256}"
-                continue
-            record = {"url": source.url, "bytes": part.stat().st_size, "sha256": found}
-            move_synced(part, path)
-            atomic.write_json(_record_path(path), record)
-            return
-    raise _missing(owner, flag, source, f"it could not be fetched ({reason})")
-
-
-def move_synced(part: Path, path: Path) -> None:
-    """Bring a file to the disk, then to its place."""
-    with open(part, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(part, path)
+                if isinstance(fault, ImportError | FileNotFoundError):
+                    break
+    raise DataError(f"could not be fetched ({reason})")
 
 
 def _check(answer: requests.Response) -> None:
@@ -176,7 +182,7 @@ def _why(fault: Exception) -> str:
         return "no answer in time"
     if isinstance(fault, requests.ConnectionError):
         return "no connection"
-    return str(fault) or type(fault).__name__
+    return (str(fault) or type(fault).__name__).splitlines()[0][:200]
 
 
 def _record_path(path: Path) -> Path:

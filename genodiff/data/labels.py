@@ -95,7 +95,9 @@ def read_labels(
     """
     stripped = ((n, text.rstrip(" \t")) for n, text in read_text_lines(path, "a table of labels"))
     split = split_rows([(n, line) for n, line in stripped if not is_bed_comment(line)], str(path))
-    is_bed = sum(_is_bed(fields) for _, fields in split) > len(split) / 3
+    # START and END, however these are written.
+    placed = (len(f) > 3 and all(map(_POSITION.fullmatch, f[1:3])) for _, f in split)
+    is_bed = sum(placed) > len(split) / 3
     names_line = None
     if split and _is_header([fields for _, fields in split], column, is_bed, quantiles is not None):
         names_line, split = split[0][0], split[1:]
@@ -186,11 +188,6 @@ def _tell_absent(table: LabelTable, numbers: Ints) -> None:
             "line %d, %s)",
             table.path, len(absent), len(numbers), table.lines[first], table.contigs[first],
         )  # fmt: skip
-
-
-def _is_bed(fields: list[str]) -> bool:
-    """Whether a row has START and END, however these are written."""
-    return len(fields) > 3 and all(_POSITION.fullmatch(field) for field in fields[1:3])
 
 
 def _refuse_positions(path: str | Path, split: list[tuple[int, list[str]]]) -> None:

@@ -11,7 +11,7 @@ can change what is seen: progress is one integer.
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.data.labels import NONE, WindowLabels
 from genodiff.data.windows import PHASES, Ints, Windows
 from genodiff.errors import UsageError
+
+if TYPE_CHECKING:
+    from genodiff.data.genomes.mixing import GenomeMix
 
 SHARED = 1
 """`sub_index` of the draws that a whole step or evaluation shares; a sample's own have 0."""
@@ -78,14 +81,6 @@ class Batch(NamedTuple):
         return told
 
 
-class SampleOrder(Protocol):
-    """Which window each training sample is, in the place of one epoch after another."""
-
-    def place(self, index: Ints) -> tuple[Ints, Ints]:
-        """Flat start and length of the windows of these samples: a function of their numbers."""
-        ...
-
-
 class TrainBatches:
     """Micro-batches of a training split; `batch_size` is the global number of windows of an
     optimizer step.
@@ -102,7 +97,7 @@ class TrainBatches:
         rc_augment: bool = False,
         labels: WindowLabels | None = None,
         label_dropout: float = 0.0,
-        order: SampleOrder | None = None,
+        order: "GenomeMix | None" = None,
     ) -> None:
         """Raises `UsageError` unless `batch_size` divides into `accumulate` micro-batches on
         `world_size` ranks.
@@ -134,7 +129,11 @@ class TrainBatches:
         shared = float(uniforms(self.seed, Purpose.TIME, step, 1, SHARED)[0])
         drawn = _Draws(self.seed, Purpose.MASK, Purpose.TIME, shared)
         batch = drawn.make_batch(self.windows, data, lengths, index, slot, self.batch_size)
-        return batch._replace(labels=self._draw_labels(index, starts, lengths))
+        if self.labels is None:
+            return batch
+        hidden = uniform_rows(self.seed, Purpose.LABEL, index, 1)[:, 0] < self.label_dropout
+        labels = np.where(hidden, NONE, self.labels.of(starts, lengths))
+        return batch._replace(labels=torch.from_numpy(labels))
 
     def turned(self, index: Ints) -> NDArray[np.bool_]:
         """Which of these samples are read on the other strand."""
@@ -159,13 +158,6 @@ class TrainBatches:
         `first` + 1, …
         """
         return BatchStream(self, first, stop)
-
-    def _draw_labels(self, index: Ints, starts: Ints, lengths: Ints) -> Tensor | None:
-        """The windows' classes; a share of `label_dropout` of the samples shows none."""
-        if self.labels is None:
-            return None
-        dropped = uniform_rows(self.seed, Purpose.LABEL, index, 1)[:, 0] < self.label_dropout
-        return torch.from_numpy(np.where(dropped, NONE, self.labels.of(starts, lengths)))
 
 
 class BatchStream(IterableDataset[Batch]):

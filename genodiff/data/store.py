@@ -101,6 +101,10 @@ class Store(ABC):
         """The number of the contig, in `names`, that each flat position is on."""
         return np.asarray(np.searchsorted(self.offsets, position, "right") - 1)
 
+    def bytes_of(self, start: Any, length: Any) -> NDArray[np.float64] | None:
+        """Bytes of text in the `length` tokens from each flat `start`; None of DNA."""
+        return None
+
     @property
     def n_runs(self) -> NDArray[np.int64]:
         """(runs, 2): start and end of every run of N in `flat`, sorted; empty for text."""

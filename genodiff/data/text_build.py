@@ -26,9 +26,10 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genodiff.data.documents import Piece, read_pieces
 from genodiff.data.fetch import fetch
@@ -72,11 +73,6 @@ def list_sources(
         paths += unpack(path, source.members) if source.members is not None else [path]
     named = [(bucket, path) for path in paths if (bucket := recipe.bucket(path)) is not None]
     return sorted(named, key=lambda item: (BUCKETS.index(item[0]), item[1])), []
-
-
-def choose_split(digest: int) -> str:
-    """The split of a document by the hash of its text: 1/20 valid, 1/20 test."""
-    return {0: "valid", 1: "test"}.get(digest % 20, "train")
 
 
 class _Part:
@@ -158,18 +154,17 @@ def build(
         if not made:
             what = "is empty or holds only white space: no text"
             raise DataError(what, file=source.path, fix="give a file with text")
-        _join(temporary, made)
+        with open(temporary / f"{made[0].name}.ids", "ab") as out:
+            for part in made[1:]:
+                with open(temporary / f"{part.name}.ids", "rb") as more:
+                    shutil.copyfileobj(more, out, 1 << 24)
+                (temporary / f"{part.name}.ids").unlink()
+        (temporary / f"{made[0].name}.ids").rename(temporary / "tokens.ids")
         lengths = np.concatenate([np.array(p.lengths[:-1], np.int64) for p in made])
         np.save(temporary / "starts.npy", np.concatenate(([0], np.cumsum(lengths))))
-        sizes = np.concatenate([np.array(p.bytes[:-1], np.int64) for p in made])
-        np.save(temporary / "bytes.npy", sizes)
-        hashes = np.concatenate([np.array(p.hashes, np.uint64) for p in made])
-        np.save(temporary / "hashes.npy", hashes)
-        parts = [
-            {"name": p.name, "tokens": p.tokens, "documents": len(p.hashes)}
-            | {"bytes": sum(p.bytes)}
-            for p in made
-        ]
+        for name, kind in (("bytes", np.int64), ("hashes", np.uint64)):
+            parts = [np.array(getattr(p, name)[: len(p.hashes)], kind) for p in made]
+            np.save(temporary / f"{name}.npy", np.concatenate(parts))
         manifest = {
             "format": FORMAT,
             "key": key,
@@ -179,22 +174,17 @@ def build(
             "ids_sha256": sha256_file(temporary / "tokens.ids"),
             "tokens": int(lengths.sum()),
             "documents": len(lengths),
-            "parts": parts,
+            "parts": [
+                {"name": p.name, "tokens": p.tokens, "documents": len(p.hashes)}
+                | {"bytes": sum(p.bytes)}
+                for p in made
+            ],
             "source": source.describe(),
             "files": [[bucket, path.name] for bucket, path in files],
         }
         (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     said = f"{len(lengths)} document{'s' * (len(lengths) != 1)}, {lengths.sum()} tokens"
     log.info("built the store of %s: %s (%s)", source.path, said, vocabulary.name)
-
-
-def _join(folder: Path, parts: list[_Part]) -> None:
-    with open(folder / f"{parts[0].name}.ids", "ab") as out:
-        for part in parts[1:]:
-            with open(folder / f"{part.name}.ids", "rb") as more:
-                shutil.copyfileobj(more, out, 1 << 24)
-            (folder / f"{part.name}.ids").unlink()
-    (folder / f"{parts[0].name}.ids").rename(folder / "tokens.ids")
 
 
 def deal_texts(
@@ -230,7 +220,7 @@ def _texts(
             text = ""
         if piece.last:
             number = int.from_bytes(digest.digest(), "little")
-            part = choose_split(number) if by_hash else bucket
+            part = {0: "valid", 1: "test"}.get(number % 20, "train") if by_hash else bucket
             yield "".join(held) + text, part, number, path
             digest, held = hashlib.blake2b(digest_size=8), []
         elif not by_hash:
@@ -308,3 +298,55 @@ def _members(archive: Path, pattern: str) -> Iterator[tuple[str, IO[bytes]]]:
                 if taken is not None:
                     with taken:
                         yield member.name, taken
+
+
+Documents = tuple[NDArray[np.uint64], NDArray[np.int64]]
+"""The hash and the size in bytes of each document."""
+
+
+def count_documents(recipe: TextRecipe, files: list[tuple[str, Path]]) -> Iterator[dict[str, Any]]:
+    """A row per split: name, documents, length in bytes, and duplicates.
+
+    `repeated` counts documents that repeat an earlier one of the split, `in_train` those that stand
+    in the train split too.
+    """
+    parts: dict[str, tuple[array[int], array[int]]] = {}
+    held = 0
+    for text, part, digest, _ in deal_texts(recipe, files, cut_anywhere=True):
+        held += len(text.encode())
+        if digest is not None:
+            hashes, sizes = parts.setdefault(part, (array("Q"), array("q")))
+            hashes.append(digest)
+            sizes.append(held)
+            held = 0
+    found: dict[str, Documents] = {}
+    for part, (hashes, sizes) in parts.items():
+        found[part] = np.array(hashes, np.uint64), np.array(sizes, np.int64)
+    if "all" in found:
+        found |= _cut_stream(recipe, *found.pop("all"))
+    train = np.unique(found["train"][0]) if "train" in found else np.zeros(0, np.uint64)
+    for split in ("train", "valid", "test"):
+        if split in found:
+            digests, size = found[split]
+            row = {"name": split, "documents": len(digests), "length": int(size.sum())}
+            row["repeated"] = len(digests) - len(np.unique(digests))
+            yield row | {"in_train": 0 if split == "train" else int(np.isin(digests, train).sum())}
+
+
+def _cut_stream(
+    recipe: TextRecipe, digests: NDArray[np.uint64], size: NDArray[np.int64]
+) -> dict[str, Documents]:
+    """One stream of documents cut by position, as the store cuts it where a token is a byte."""
+    total, end = int(size.sum()), len(size)
+    found: dict[str, Documents] = {}
+    before = np.cumsum(size) - size
+    limit = total
+    for split in ("test", "valid"):
+        part = recipe.cut.get(split, 0.05)
+        limit -= int(part * total) if part < 1 else int(part)
+        first = int(np.searchsorted(before, max(limit, 0), "right")) - 1 if len(size) >= 40 else end
+        found[split], end = (digests[first:end], size[first:end]), min(first, end)
+    return {
+        "train": (digests[:end], size[:end]),
+        **{split: part for split, part in found.items() if len(part[0])},
+    }

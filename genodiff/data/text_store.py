@@ -64,21 +64,12 @@ class TextStore(Store):
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Where each document begins in `flat`, and the end of the last."""
-        return self._map("starts")
-
-    @cached_property
-    def document_bytes(self) -> NDArray[np.int64]:
-        """Bytes of each document's text."""
-        return self._map("bytes")
+        return _map(self.path, "starts")
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
         """A hash of each document's text."""
-        return self._map("hashes")
-
-    def _map(self, name: str) -> NDArray[Any]:
-        found: NDArray[Any] = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        return found
+        return _map(self.path, "hashes")
 
     def identity(self) -> dict[str, Any]:
         """As `Store.identity`, with the tokenizer."""
@@ -113,7 +104,7 @@ class TextStore(Store):
         return {s: int(np.isin(of[s], of["train"]).sum()) for s in ("valid", "test")}
 
     def bytes_of(self, start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Bytes of text in the `length` tokens from each flat `start`.
+        """See `Store.bytes_of`.
 
         Exact for tokenizers that lose nothing; for others a document's bytes are shared out evenly
         over its tokens.
@@ -123,7 +114,7 @@ class TextStore(Store):
             pieces = (self.flat[a : a + n] for a, n in zip(start, length, strict=True))
             return np.array([int(table[piece].sum()) for piece in pieces], np.float64)
         starts = np.asarray(self.starts)
-        before = np.concatenate(([0], np.cumsum(np.asarray(self.document_bytes))))
+        before = np.concatenate(([0], np.cumsum(_map(self.path, "bytes"))))
 
         def until(position: NDArray[np.int64]) -> NDArray[np.float64]:
             i = np.minimum(np.searchsorted(starts, position, "right") - 1, len(starts) - 2)
@@ -229,14 +220,16 @@ def build_text_store(
     return store
 
 
+def _map(folder: Path, name: str) -> NDArray[Any]:
+    found: NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    return found
+
+
 def _read_text_manifest(folder: Path) -> dict[str, Any]:
     def fits(manifest: dict[str, Any]) -> bool:
         n = manifest["documents"]
         size = (folder / "tokens.ids").stat().st_size
-        rows = {
-            name: len(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-            for name in ("starts", "bytes", "hashes")
-        }
+        rows = {name: len(_map(folder, name)) for name in ("starts", "bytes", "hashes")}
         whole = size == manifest["tokens"] * np.dtype(manifest["dtype"]).itemsize
         right = rows == {"starts": n + 1, "bytes": n, "hashes": n}
         return bool(whole and manifest["format"] == FORMAT and right)

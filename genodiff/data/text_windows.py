@@ -8,7 +8,6 @@ tokens and padding never are.
 """
 
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.text_store import TextStore
-from genodiff.data.windows import Ints, TiledWindows, Tokens, Windows
+from genodiff.data.windows import IntervalTiling, Ints, TiledWindows, Tokens, Windows
 from genodiff.errors import DataError, UsageError
 
 log = logging.getLogger("genodiff")
@@ -60,10 +59,6 @@ class PackedWindows(TiledWindows):
         maskable, soft = self._is_target[data] & inside, np.zeros(data.shape, np.bool_)
         return Tokens(data.astype(np.int64), maskable, soft, segments)
 
-    def bytes(self) -> NDArray[np.float64]:
-        """Bytes of text in each window."""
-        return self.store.bytes_of(self.flat_start, self.length)
-
     def summary(self) -> str:
         left = self.dropped["tail_bases"]
         said = f"{len(self):,} packed windows of {self.seq_len} tokens"
@@ -94,15 +89,12 @@ class PaddedWindows(Windows):
         begin, size = starts[documents], starts[documents + 1] - starts[documents]
         begin, size = begin[size > 0], size[size > 0]
         length = np.minimum(size, seq_len - self.lead)
-        self._tiling = DocumentTiling(begin, length)
+        n = len(begin)
+        self._tiling = IntervalTiling(np.arange(n + 1), begin, length, np.array([[0, n]]), 0)
         self.dropped = {"tokens_beyond_window": int((size - length).sum())}
         self.intervals = store.splits.intervals[split]
         refuse_short(store, split, int(size.sum()), 1, seq_len)
         log.info("%s: %s", split, self.summary())
-
-    def tiling(self, phase: int) -> "DocumentTiling":
-        """The same at every phase."""
-        return self._tiling
 
     def gather(self, flat_start: Ints, length: Ints, pad: int) -> Ids:
         """(B, seq_len) ids, right-padded with `pad`."""
@@ -123,29 +115,10 @@ class PaddedWindows(Windows):
         """What of a row is no padding."""
         return length + self.lead
 
-    def bytes(self) -> NDArray[np.float64]:
-        """Bytes of text in each window."""
-        return self.store.bytes_of(self.flat_start, self.length)
-
     def summary(self) -> str:
         cut = self.dropped["tokens_beyond_window"]
         said = f"{len(self):,} padded windows of at most {self.seq_len} tokens, one for each"
         return f"{said} document" + (f"; left out: {cut:,} tokens beyond the window" if cut else "")
-
-
-@dataclass(frozen=True, eq=False)
-class DocumentTiling:
-    """A tiling whose windows are documents."""
-
-    start: Ints
-    length: Ints
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def at(self, rank: Ints) -> tuple[Ints, Ints]:
-        """Flat start and length of the windows of these ranks."""
-        return self.start[rank], self.length[rank]
 
 
 def open_text_windows(

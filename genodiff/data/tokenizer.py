@@ -1,23 +1,32 @@
 """Tokenizers: text to ids and back.
 
-UTF-8 bytes and the letters of text8 are built in. Tokenizers that are read from files are in
-file_tokenizer.py. Strings such as "[MASK]" or "<|endoftext|>" in a text are ordinary characters,
-never special tokens.
+UTF-8 bytes and the letters of text8 are built in. Others are made from files: tokenizer.json, or
+vocab.json with merges.txt (byte-level BPE as GPT-2's), or vocab.txt (WordPiece as BERT's), by the
+package `tokenizers`. Where one of them lacks a token that diffusion needs (GPT-2 has no mask), a
+new id stands after the last. Strings such as "[MASK]" or "<|endoftext|>" in a text are ordinary
+characters, never special tokens.
 """
 
+import hashlib
+import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.errors import DataError
+from genodiff.errors import DataError, MachineError, UsageError
+from genodiff.io.identity import sha256_json
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
 
 Ids = NDArray[Any]
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz "
+_ID_OF_LETTER = np.full(256, 255, np.uint8)
+_ID_OF_LETTER[list(_LETTERS)] = range(len(_LETTERS))
 
 
 class Tokenizer(ABC):
@@ -57,9 +66,7 @@ class ByteTokenizer(Tokenizer):
     """UTF-8 bytes as ids 0 to 255."""
 
     vocabulary = BYTES
-
-    def __init__(self) -> None:
-        self.files = {}
+    files: ClassVar[dict[str, bytes]] = {}
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         return [np.frombuffer(text.encode(), np.uint8) for text in texts]
@@ -76,26 +83,159 @@ class LetterTokenizer(Tokenizer):
     """The 27 characters of text8: a to z and the space. Any other raises `DataError`."""
 
     vocabulary = TEXT8
-
-    def __init__(self) -> None:
-        self.files = {}
-        self._id_of = np.full(256, 255, np.uint8)
-        self._id_of[list(_LETTERS)] = range(len(_LETTERS))
-        self._letters = np.frombuffer(_LETTERS, np.uint8)
+    files: ClassVar[dict[str, bytes]] = {}
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        return [self._encode_text(text) for text in texts]
-
-    def _encode_text(self, text: str) -> Ids:
-        ids = self._id_of[np.frombuffer(text.encode("latin-1", "replace"), np.uint8)]
-        if (ids == 255).any():
-            what = f"{text[int(np.argmax(ids == 255))]!r} is not a letter of text8"
-            raise DataError(what, fix="give text of a to z and spaces, or use --tokenizer bytes")
-        return ids
+        encoded = []
+        for text in texts:
+            ids = _ID_OF_LETTER[np.frombuffer(text.encode("latin-1", "replace"), np.uint8)]
+            if (ids == 255).any():
+                what = f"{text[int(np.argmax(ids == 255))]!r} is not a letter of text8"
+                fix = "give text of a to z and spaces, or use --tokenizer bytes"
+                raise DataError(what, fix=fix)
+            encoded.append(ids)
+        return encoded
 
     def decode(self, ids: Ids) -> bytes:
         ids = np.asarray(ids)
-        return self._letters[ids[ids < len(_LETTERS)]].tobytes()
+        return np.frombuffer(_LETTERS, np.uint8)[ids[ids < len(_LETTERS)]].tobytes()
 
     def token_bytes(self) -> NDArray[np.uint16]:
         return (np.arange(TEXT8.padded_size) < len(_LETTERS)).astype(np.uint16)
+
+
+JSON, VOCAB, MERGES, WORDS = "tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"
+
+_MASKS = ("[MASK]", "<mask>", "<|mask|>")
+_PADS = ("[PAD]", "<pad>", "<|pad|>")
+_ENDS = ("<|endoftext|>", "[SEP]", "</s>", "<eos>", "[EOS]")
+_STARTS = ("[CLS]", "<s>", "<bos>", "[BOS]")
+_UNKNOWN = ("[UNK]", "<unk>", "<|unk|>")
+
+
+class FileTokenizer(Tokenizer):
+    """A tokenizer of the package `tokenizers`, made from its files.
+
+    Raises `UsageError` where they make none.
+    """
+
+    def __init__(self, files: dict[str, bytes], name: str, origin: str | Path) -> None:
+        self.files = files
+        tokenizers = _import_package(name)
+        try:
+            self._inner, self.lossless = _assemble(tokenizers, files)
+            tokens: dict[str, int] = self._inner.get_vocab(with_added_tokens=True)
+        except Exception as fault:  # the package raises bare Exceptions
+            what = f"is no tokenizer ({type(fault).__name__}: {str(fault)[:120]})"
+            raise UsageError(what, file=origin, fix="give its own files, unchanged") from None
+        self.vocabulary = make_vocabulary(name, tokens, hash_tokenizer(files))
+        own = self.vocabulary
+        self._special = {own.mask_id, own.pad_id, own.end_id, own.start_id}
+        self._tokens = tokens
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        kind = np.uint16 if self.vocabulary.padded_size <= 1 << 16 else np.uint32
+        encoded = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        return [np.array(e.ids, kind) for e in encoded]
+
+    def decode(self, ids: Ids) -> bytes:
+        known = (int(i) for i in ids if i < self.vocabulary.n_tokens)
+        kept = [i for i in known if i not in self._special]
+        if not self.lossless:
+            text: str = self._inner.decode(kept, skip_special_tokens=False)
+            return text.encode()
+        letters = "".join(self._inner.id_to_token(i) or "" for i in kept)
+        return bytes(_BYTE_OF.get(c, 0x3F) for c in letters)
+
+    def token_bytes(self) -> NDArray[np.uint16] | None:
+        if not self.lossless:
+            return None
+        size = np.zeros(self.vocabulary.padded_size, np.uint16)
+        for token, i in self._tokens.items():
+            if i not in self._special:
+                size[i] = len(token)
+        return size
+
+
+def hash_tokenizer(files: dict[str, bytes]) -> str:
+    """sha256 (hex) of the names and contents of a tokenizer's files."""
+    return sha256_json(
+        {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    )
+
+
+def _import_package(name: str) -> Any:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns in every forked worker
+    try:
+        import tokenizers
+    except ImportError:
+        what = f"the tokenizer {name} needs the package 'tokenizers', which is not installed"
+        fix = "pip install 'genodiff[text]', or use --tokenizer bytes"
+        raise MachineError(what, fix=fix) from None
+    return tokenizers
+
+
+def _assemble(tokenizers: Any, files: dict[str, bytes]) -> tuple[Any, bool]:
+    """The package's tokenizer, and whether it keeps every byte (byte-level, nothing normalised)."""
+    if JSON in files:
+        inner = tokenizers.Tokenizer.from_str(files[JSON].decode())
+        inner.encode_special_tokens = True  # the text "[MASK]" is six letters
+        inner.no_truncation()
+        inner.no_padding()
+        parts = json.loads(files[JSON])
+        return inner, parts.get("normalizer") is None and _is_byte_level(parts.get("pre_tokenizer"))
+    if VOCAB in files:
+        merges = [
+            tuple(line.split(" "))
+            for line in files[MERGES].decode().split("\n")
+            if line and not line.startswith("#version")
+        ]
+        inner = tokenizers.Tokenizer(tokenizers.models.BPE(json.loads(files[VOCAB]), merges))
+        inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        inner.decoder = tokenizers.decoders.ByteLevel()
+        return inner, True
+    words = files[WORDS].decode().removesuffix("\n").split("\n")
+    cased = any(w != w.lower() for w in words if not w.startswith("["))
+    ids = {word.removesuffix("\r"): i for i, word in enumerate(words)}
+    inner = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
+    )
+    inner.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=not cased)
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    inner.decoder = tokenizers.decoders.WordPiece()
+    return inner, False
+
+
+def _is_byte_level(part: Any) -> bool:
+    if not isinstance(part, dict):
+        return False
+    if part.get("type") == "Sequence":
+        return any(_is_byte_level(p) for p in part.get("pretokenizers", []))
+    return part.get("type") == "ByteLevel" and not part.get("add_prefix_space", False)
+
+
+def make_vocabulary(
+    name: str, tokens: dict[str, int], sha256: str, n: int | None = None
+) -> Vocabulary:
+    """The vocabulary of a tokenizer's `tokens`, with new ids for a mask and an end it lacks."""
+    n = 1 + max(tokens.values()) if n is None else n
+
+    def found(names: tuple[str, ...]) -> int | None:
+        return next((tokens[t] for t in names if t in tokens), None)
+
+    mask, end, pad = found(_MASKS), found(_ENDS), found(_PADS)
+    if mask is None:
+        mask, n = n, n + 1
+    if end is None:
+        end, n = n, n + 1
+    start, unk = found(_STARTS), found(_UNKNOWN)
+    return Vocabulary.of(
+        name, n, mask_id=mask, pad_id=end if pad is None else pad, end_id=end, start_id=start,
+        unk_id=-1 if unk is None else unk, tokenizer_sha256=sha256,
+    )  # fmt: skip
+
+
+_PLAIN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_OTHERS = [b for b in range(256) if b not in _PLAIN]
+_BYTE_OF = {chr(b): b for b in _PLAIN} | {chr(0x100 + i): b for i, b in enumerate(_OTHERS)}
+"""The byte of each letter of byte-level BPE; unprintable bytes have letters from U+0100 on."""

@@ -5,21 +5,22 @@ file that holds it. The files of the two published names are fetched once and kn
 A run carries the files that it was trained with.
 """
 
-import hashlib
 from pathlib import Path
 
 from genodiff.data.fetch import fetch_file
-from genodiff.data.file_tokenizer import (
+from genodiff.data.recipe import Source
+from genodiff.data.tokenizer import (
     JSON,
     MERGES,
     VOCAB,
     WORDS,
+    ByteTokenizer,
     FileTokenizer,
+    LetterTokenizer,
+    Tokenizer,
     hash_tokenizer,
     make_vocabulary,
 )
-from genodiff.data.recipe import Source
-from genodiff.data.tokenizer import ByteTokenizer, LetterTokenizer, Tokenizer
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.identity import sha256_json
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
@@ -50,6 +51,7 @@ PUBLISHED: dict[str, tuple[Source, ...]] = {
         ),
     ),
 }
+_BUILT_IN: dict[str, type[Tokenizer]] = {BYTES.name: ByteTokenizer, TEXT8.name: LetterTokenizer}
 
 
 def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
@@ -57,15 +59,13 @@ def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
 
     Raises `UsageError`, `DataError` or `MachineError`.
     """
-    if name == BYTES.name:
-        return ByteTokenizer()
-    if name == TEXT8.name:
-        return LetterTokenizer()
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]()
     path = Path(name)
     if name in PUBLISHED and not path.exists():
         return FileTokenizer(_fetch_published(name, offline), name, name)
     if not path.exists():
-        near = did_you_mean(name, [BYTES.name, TEXT8.name, *PUBLISHED])
+        near = did_you_mean(name, [*_BUILT_IN, *PUBLISHED])
         fix = "give a folder with tokenizer.json"
         raise UsageError(f"no tokenizer '{name}', and no such folder; {near}", fix=fix)
     files = _read_files(path)
@@ -74,8 +74,9 @@ def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
 
 def name_tokenizer(files: dict[str, bytes]) -> str:
     """The published name of a tokenizer's files, or one made from their hash."""
-    known = next((n for n, sources in PUBLISHED.items() if _has_hashes(files, sources)), None)
-    return known or f"tokenizer-{hash_tokenizer(files)[:8]}"
+    found = hash_tokenizer(files)
+    known = (name for name in PUBLISHED if _hash_published(name) == found)
+    return next(known, f"tokenizer-{found[:8]}")
 
 
 def rebuild_tokenizer(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path) -> Tokenizer:
@@ -83,10 +84,8 @@ def rebuild_tokenizer(files: dict[str, bytes], vocabulary: Vocabulary, origin: P
 
     Raises `UsageError` where they are others.
     """
-    if vocabulary == BYTES:
-        return ByteTokenizer()
-    if vocabulary == TEXT8:
-        return LetterTokenizer()
+    if vocabulary in (BYTES, TEXT8):
+        return _BUILT_IN[vocabulary.name]()
     if not files:
         what = f"holds no tokenizer for the vocabulary '{vocabulary.name}'"
         raise UsageError(what, file=origin, fix="restore the run's files")
@@ -101,7 +100,7 @@ def rebuild_tokenizer(files: dict[str, bytes], vocabulary: Vocabulary, origin: P
 def read_vocabulary(name: str, *, offline: bool = True) -> Vocabulary:
     """The vocabulary of a tokenizer; of the published ones without their files. For plans."""
     if name in PUBLISHED and not Path(name).exists():
-        sha = sha256_json({s.filename: str(s.sha256) for s in PUBLISHED[name]})
+        sha = _hash_published(name)
         if name == "gpt2":
             tokens = {"<|endoftext|>": 50256}
         else:
@@ -146,6 +145,6 @@ def _read_files(path: Path) -> dict[str, bytes]:
         raise UsageError(what, file=fault.filename, fix="give a tokenizer's files") from None
 
 
-def _has_hashes(files: dict[str, bytes], sources: tuple[Source, ...]) -> bool:
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    return hashes == {s.filename: s.sha256 for s in sources}
+def _hash_published(name: str) -> str:
+    """`hash_tokenizer` of the files of a published name."""
+    return sha256_json({s.filename: str(s.sha256) for s in PUBLISHED[name]})

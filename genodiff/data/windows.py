@@ -19,7 +19,7 @@ import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +48,43 @@ class Tokens(NamedTuple):
     """The document of each position, where a window holds several that do not see one another."""
 
 
-class Tiling(Protocol):
-    """The windows of a split at one phase, by rank."""
+@dataclass(frozen=True)
+class IntervalTiling:
+    """The windows at one phase, as ranges of their numbers before any was dropped."""
 
-    def __len__(self) -> int: ...
+    first: Ints  # number of each interval's first window, ascending; one more entry at the end
+    start: Ints  # flat start of each interval's first window
+    length: Ints  # window length, by interval
+    kept: Ints  # (ranges, 2): kept numbers, half-open, ascending
+    stride: int
+
+    @cached_property
+    def _before(self) -> Ints:
+        return np.concatenate(([0], np.cumsum(self.kept[:, 1] - self.kept[:, 0])))
+
+    def __len__(self) -> int:
+        return int(self._before[-1])
+
+    @property
+    def dropped(self) -> int:
+        """Windows left out because of their N."""
+        return int(self.first[-1]) - len(self)
+
+    def count_before(self, number: Ints) -> Ints:
+        """How many kept windows have a smaller number, which is a rank."""
+        if not len(self.kept):
+            return np.zeros_like(number)
+        at = np.maximum(np.searchsorted(self.kept[:, 0], number, "right") - 1, 0)
+        inside = np.clip(number - self.kept[at, 0], 0, self.kept[at, 1] - self.kept[at, 0])
+        return self._before[at] + inside
 
     def at(self, rank: Ints) -> tuple[Ints, Ints]:
-        """Flat start and length of the windows of these ranks (0 .. len − 1)."""
-        ...
+        """Flat start and length of the kept windows of these ranks (0 .. len − 1)."""
+        at_range = np.searchsorted(self._before, rank, "right") - 1
+        number = self.kept[at_range, 0] + rank - self._before[at_range]
+        interval = np.searchsorted(self.first, number, "right") - 1
+        start = self.start[interval] + (number - self.first[interval]) * self.stride
+        return start, self.length[interval]
 
 
 class Windows(ABC):
@@ -65,6 +94,7 @@ class Windows(ABC):
     """
 
     pad_id: int
+    _tiling: IntervalTiling
     intervals: Intervals
     """What of the store belongs to the split."""
     dropped: dict[str, int]
@@ -78,9 +108,9 @@ class Windows(ABC):
         self._subset: Ints | None = None
         self._pieces: tuple[Ints, Ints] | None = None
 
-    @abstractmethod
-    def tiling(self, phase: int) -> Tiling:
-        """The windows at a phase 0 .. PHASES − 1."""
+    def tiling(self, phase: int) -> IntervalTiling:
+        """The windows at a phase 0 .. PHASES − 1; here the same at every one."""
+        return self._tiling
 
     @abstractmethod
     def tokens(self, data: NDArray[Any], length: Ints) -> Tokens:
@@ -169,7 +199,7 @@ class Windows(ABC):
 
     def bytes(self) -> NDArray[np.float64] | None:
         """Bytes of text in each window. None of DNA, whose bits are counted per base."""
-        return None
+        return self.store.bytes_of(self.flat_start, self.length)
 
     def gather(self, flat_start: Ints, length: Ints, pad: int) -> NDArray[Any]:
         """(B, seq_len) of what the store holds of windows, right-padded with `pad`."""
@@ -188,45 +218,6 @@ class Windows(ABC):
 
 _ROOMY = 32
 """Intervals of at least so many windows may give one up for a freely moving offset."""
-
-
-@dataclass(frozen=True)
-class IntervalTiling:
-    """The windows at one phase, as ranges of their numbers before any was dropped."""
-
-    first: Ints  # number of each interval's first window, ascending; one more entry at the end
-    start: Ints  # flat start of each interval's first window
-    length: Ints  # window length, by interval
-    kept: Ints  # (ranges, 2): kept numbers, half-open, ascending
-    stride: int
-
-    @cached_property
-    def _before(self) -> Ints:
-        return np.concatenate(([0], np.cumsum(self.kept[:, 1] - self.kept[:, 0])))
-
-    def __len__(self) -> int:
-        return int(self._before[-1])
-
-    @property
-    def dropped(self) -> int:
-        """Windows left out because of their N."""
-        return int(self.first[-1]) - len(self)
-
-    def count_before(self, number: Ints) -> Ints:
-        """How many kept windows have a smaller number, which is a rank."""
-        if not len(self.kept):
-            return np.zeros_like(number)
-        at = np.maximum(np.searchsorted(self.kept[:, 0], number, "right") - 1, 0)
-        inside = np.clip(number - self.kept[at, 0], 0, self.kept[at, 1] - self.kept[at, 0])
-        return self._before[at] + inside
-
-    def at(self, rank: Ints) -> tuple[Ints, Ints]:
-        """Flat start and length of the kept windows of these ranks (0 .. len − 1)."""
-        at_range = np.searchsorted(self._before, rank, "right") - 1
-        number = self.kept[at_range, 0] + rank - self._before[at_range]
-        interval = np.searchsorted(self.first, number, "right") - 1
-        start = self.start[interval] + (number - self.first[interval]) * self.stride
-        return start, self.length[interval]
 
 
 class TiledWindows(Windows):
@@ -269,7 +260,7 @@ class TiledWindows(Windows):
         """Raises `DataError` where the split has less than one window."""
 
     def tiling(self, phase: int) -> IntervalTiling:
-        """The windows at a phase 0 .. PHASES − 1."""
+        """See `Windows.tiling`."""
         if phase not in self._tilings:
             self._tilings[phase] = self._tile(phase)
         return self._tilings[phase]

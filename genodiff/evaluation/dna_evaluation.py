@@ -37,7 +37,7 @@ The object in `RUN/eval.json` has:
     baselines_from              what the baselines are counted on, or null: {"source": file or null,
                                 "own": whether it is the data that is scored, "split", "bases"}
     seen_in_training            what the model was trained on of the scored bases (see
-                                runs/seen_bases.py): {"bases": scored, "in_train": of contigs that
+                                runs/trained_on.py): {"bases": scored, "in_train": of contigs that
                                 the training data have too, "other_bases": of other contigs,
                                 "in_kmers": of those, in 24-mers of its train split, "k": 24,
                                 "note": a sentence, empty for the run's own data unseen}, or
@@ -160,8 +160,8 @@ from genodiff.evaluation.lines import markov_lines, measure_train_cover, source_
 from genodiff.evaluation.summary import summarise
 from genodiff.evaluation.window_memory import open_window_memory
 from genodiff.io.progress import ProgressDisplay
-from genodiff.runs.seen_bases import describe_seen_bases
 from genodiff.runs.trained_model import TrainedModel
+from genodiff.runs.trained_on import describe_seen_bases
 
 _OF_INTERVALS = 3  # `sub_index` of these draws: 0 to 2 are those of windows and of `contigs`
 

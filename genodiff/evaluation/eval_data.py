@@ -20,8 +20,8 @@ from genodiff.io.identity import sha256_file, stamp_time
 from genodiff.io.planning import GENOME_BYTES, is_planning
 from genodiff.runs import feed
 from genodiff.runs.config import OWN, RunConfig
-from genodiff.runs.seen_bases import have_same_contigs
 from genodiff.runs.trained_model import TrainedModel
+from genodiff.runs.trained_on import have_same_contigs
 
 log = logging.getLogger("genodiff")
 

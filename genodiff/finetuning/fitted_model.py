@@ -35,9 +35,9 @@ from genodiff.finetuning.predictor_files import PredictorCard, read_predictor, r
 from genodiff.finetuning.unit import MODEL
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io.sequences import Sequences
+from genodiff.runs.feed import open_model_tokenizer
 from genodiff.runs.model import fill_module
 from genodiff.runs.sealed_files import AGAIN, read_tensors
-from genodiff.runs.tokenizer_files import open_model_tokenizer
 from genodiff.tasks.metrics import Floats
 from genodiff.tasks.unlabelled import Query, QuerySource, read_queries
 

@@ -30,6 +30,7 @@ from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.unit import MODEL, PREDICTOR, README, Unit
 from genodiff.io import atomic
+from genodiff.runs.feed import write_tokenizer
 from genodiff.runs.sealed_files import (
     AGAIN,
     FORMAT_VERSION,
@@ -38,7 +39,6 @@ from genodiff.runs.sealed_files import (
     seal,
     to_utf8,
 )
-from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.settings import OneOf, Settings
 from genodiff.tasks.contamination import describe_contamination, describe_left_out
 from genodiff.tasks.labels import Kind

@@ -28,9 +28,9 @@ from genodiff.io.faidx import Genome
 from genodiff.io.regions import say_linear, says_circular
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import Published, open_any, refuse_fitted
+from genodiff.runs.feed import open_model_tokenizer
 from genodiff.runs.related_model import relate_model
 from genodiff.runs.relatives_plan import describe_waiting
-from genodiff.runs.tokenizer_files import open_model_tokenizer
 from genodiff.runs.trained_model import TrainedModel
 
 _log = logging.getLogger("genodiff")

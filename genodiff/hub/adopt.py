@@ -23,12 +23,11 @@ from genodiff.io import atomic
 from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
-from genodiff.runs.feed import OWN
+from genodiff.runs.feed import OWN, write_tokenizer
 from genodiff.runs.folder import describe_session, write_provenance
 from genodiff.runs.model import TrainedModel, build_backbone, fill_module, load_model
 from genodiff.runs.resolve import CONFIG, resolve_config
 from genodiff.runs.sealed_files import encode_tensors
-from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.settings import to_yaml
 
 _log = logging.getLogger("genodiff")

@@ -16,7 +16,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from genodiff.errors import UsageError
 from genodiff.io.atomic import write_error
@@ -47,8 +47,9 @@ class Journal:
         """The request whose entries a file holds; None where it is no journal."""
         try:
             with open(path, "rb") as file:
-                head = _parse_line(file.readline(4096))
-        except OSError:
+                line = file.readline(4096)
+            head = json.loads(line) if line.endswith(b"\n") else None  # a whole line
+        except (OSError, ValueError):
             return None
         if not isinstance(head, dict) or head.get("holds") != HOLDS:
             return None
@@ -163,13 +164,3 @@ class Journal:
                     return
                 end += len(head) + size
                 yield block, is_part, end
-
-
-def _parse_line(line: bytes) -> Any:
-    """The JSON of a whole line; None for a cut or damaged one."""
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None

@@ -9,18 +9,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
 from genodiff.io.process import count_default_threads, count_usable_cores, limit_threads
 
-
-class _MachineOptions(NamedTuple):
-    threads: int | None
-    scan: str | None
-
-
-_pending: list[_MachineOptions] = []
+_pending: list[tuple[int | None, str | None]] = []  # threads, scan
 _DEVICE = re.compile(r"auto|cpu|cuda(:(0|[1-9][0-9]*))?")
 _TIMING = 1.0  # seconds
 PROBE = 1 << 15
@@ -36,7 +29,7 @@ def prepare_machine(threads: int | None = None, scan: str | None = None) -> None
     """
     if threads is not None and threads < 1:
         raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
-    _pending[:] = [_MachineOptions(threads, scan)]
+    _pending[:] = [(threads, scan)]
 
 
 def choose_device(device: str = "auto", *, needs_torch: bool = True) -> str:
@@ -74,7 +67,7 @@ def count_jobs() -> int:
 
 def find_wanted_threads() -> int | None:
     """Return the requested threads until they are passed to torch; None if there are none."""
-    return _pending[-1].threads if _pending else None
+    return _pending[-1][0] if _pending else None
 
 
 def use_cpu() -> str:

@@ -14,7 +14,7 @@ from genodiff.errors import UsageError
 from genodiff.io.progress import format_duration
 from genodiff.io.target import check_target, format_size, is_own_file, is_stream
 from genodiff.jobs.journal import SUFFIX, Journal
-from genodiff.jobs.request import Option, Request, find_named, list_fields
+from genodiff.jobs.request import Option, Request, list_fields
 from genodiff.runs.run_paths import locate
 
 Device = Annotated[
@@ -139,7 +139,6 @@ OptionalRun = Annotated[
     str | Path | None, Option(ONLY_RUN, RUN_NAMES, is_word=True, is_opened=True)
 ]
 OUT = ("--out", "-o")
-_TEXT = "genodiff.jobs.options"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,15 +225,16 @@ class FileRequest(Request[dict[str, Any]]):
         if "lines" in answer:
             print("\n".join(answer["lines"]))
             if self.plan:
-                find_named(f"{_TEXT}:print_relatives")(answer)
+                print_relatives(answer)
         elif self.plan:
-            find_named(f"{_TEXT}:print_plan")(answer)
+            print_plan(answer)
 
     def conclude(self, answer: Any) -> str:
         """Where the output is, and what it holds."""
         if self.plan:
             return ""
-        said: str = find_named(f"{_TEXT}:describe_end")(answer, self.out, self.summarise(answer))
+        took = f", in {format_duration(answer['seconds'])}" if "seconds" in answer else ""
+        said = f"{answer.get('out', self.out)}: {self.summarise(answer)}{took}"
         if getattr(self, "shard", None):
             after = "genodiff merge, with all shards"
         else:
@@ -309,12 +309,6 @@ def print_relatives(told: Mapping[str, Any]) -> None:
 def _print_rows(rows: Mapping[str, str]) -> None:
     wide = max(map(len, rows))
     print("\n".join(f"{key:<{wide}} {value}" for key, value in rows.items()))
-
-
-def describe_end(told: Mapping[str, Any], out: object, summary: str) -> str:
-    """Where an output is, its summary, and how long it took."""
-    took = f", in {format_duration(told['seconds'])}" if "seconds" in told else ""
-    return f"{told.get('out', out)}: {summary}{took}"
 
 
 def _say_time(seconds: float | None, most: float | None, device: str | None) -> str:

@@ -65,7 +65,7 @@ def show_choices(registry: Registry[Any]) -> Callable[[dict[str, Any]], None]:
     return lambda schema: schema.update(enum=registry.list_names())
 
 
-class DiffusionSettings(Settings):
+class DiffusionSettings(Settings, use_attribute_docstrings=True):
     """The objective, the forward process and its estimator."""
 
     objective: Annotated[
@@ -76,59 +76,31 @@ class DiffusionSettings(Settings):
             json_schema_extra=show_choices(OBJECTIVES),
         ),
     ] = "mdlm"
-    objective_options: dict[str, bool | int | float] = Field(
-        default_factory=dict, description="Settings of a plug-in's objective."
-    )
-    schedule: Annotated[
-        str, Field(description="Noise schedule.", json_schema_extra=show_choices(SCHEDULES))
-    ] = "linear"
-    schedule_options: dict[str, float] = Field(default_factory=dict, description="Its parameters.")
-    time_sampling: Annotated[
-        Literal["iid", "stratified", "systematic"],
-        Field(description="Sampling of the times of a batch."),
-    ] = "systematic"
-    exact_count: Annotated[
-        bool,
-        Field(description="Mask exactly k of n bases, weight n/k, instead of each independently."),
-    ] = True
-    time_steps: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=10**6,
-            description="Steps T of the chain that is trained (mdlm: none, continuous "
-            "time; d3pm: 1000)",
-        ),
-    ] = None
-    carry_over: Annotated[
-        bool | None,
-        Field(
-            description="Copy visible tokens instead of predicting them (mdlm: true; d3pm: false)"
-        ),
-    ] = None
-    zero_masking: Annotated[
-        bool | None,
-        Field(description="The network cannot predict the mask (mdlm: true; d3pm: false)"),
-    ] = None
-    rao_blackwell: Annotated[
-        bool | None,
-        Field(
-            description="Use the expected loss of a step, not a draw of it (mdlm and d3pm: true)"
-        ),
-    ] = None
-    mask_rate: Annotated[
-        float | None, Field(gt=0, le=1, description="Share of tokens that mlm selects (mlm: 0.15)")
-    ] = None
+    objective_options: dict[str, bool | int | float] = Field(default_factory=dict)
+    """Settings of a plug-in's objective."""
+    schedule: Annotated[str, Field(json_schema_extra=show_choices(SCHEDULES))] = "linear"
+    """Noise schedule."""
+    schedule_options: dict[str, float] = Field(default_factory=dict)
+    """Its parameters."""
+    time_sampling: Literal["iid", "stratified", "systematic"] = "systematic"
+    """Sampling of the times of a batch."""
+    exact_count: bool = True
+    """Mask exactly k of n bases, weight n/k, instead of each independently."""
+    time_steps: Annotated[int | None, Field(ge=1, le=10**6)] = None
+    """Steps T of the chain that is trained (mdlm: none, continuous time; d3pm: 1000)"""
+    carry_over: bool | None = None
+    """Copy visible tokens instead of predicting them (mdlm: true; d3pm: false)"""
+    zero_masking: bool | None = None
+    """The network cannot predict the mask (mdlm: true; d3pm: false)"""
+    rao_blackwell: bool | None = None
+    """Use the expected loss of a step, not a draw of it (mdlm and d3pm: true)"""
+    mask_rate: Annotated[float | None, Field(gt=0, le=1)] = None
+    """Share of tokens that mlm selects (mlm: 0.15)"""
 
-    block: Annotated[int | None, Field(ge=1, description="Positions per block (block: 64)")] = None
-    mask_share: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=1,
-            description="Share of masks in the noise; the rest is uniform (uniform: 0)",
-        ),
-    ] = None
+    block: Annotated[int | None, Field(ge=1)] = None
+    """Positions per block (block: 64)"""
+    mask_share: Annotated[float | None, Field(ge=0, le=1)] = None
+    """Share of masks in the noise; the rest is uniform (uniform: 0)"""
 
     bell: Annotated[
         float | None,
@@ -139,13 +111,10 @@ class DiffusionSettings(Settings):
             "(mdlm: none, uniform rates)",
         ),
     ] = None
-    bell_center: Annotated[
-        float | None, Field(gt=0, lt=1, description="Median mask rate of the bell (mdlm: 0.5)")
-    ] = None
-    bell_weighted: Annotated[
-        bool | None,
-        Field(description="Weight each window by 1 / density of its rate (mdlm: false)"),
-    ] = None
+    bell_center: Annotated[float | None, Field(gt=0, lt=1)] = None
+    """Median mask rate of the bell (mdlm: 0.5)"""
+    bell_weighted: bool | None = None
+    """Weight each window by 1 / density of its rate (mdlm: false)"""
 
     def own(self) -> dict[str, Any]:
         """The objective's own settings, those that were given. Raises `UsageError` for one that it
@@ -172,44 +141,40 @@ class DiffusionSettings(Settings):
 
     @model_serializer(mode="wrap")
     def _without_empty_options(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """See `leave_unused_out`."""
         return leave_unused_out(dump(self), "objective_options", *_LATER)
 
 
-class RunConfig(Settings):
+class RunConfig(Settings, use_attribute_docstrings=True):
     """Everything that a training run is made of; `config.yaml` of a run folder is one."""
 
-    recipe: Annotated[str, Field(description="Recipe of the data: a name or a YAML file.")]
-    fasta: Annotated[
-        str | None, Field(description="Your FASTA, GenBank or EMBL file instead of the recipe's.")
-    ] = None
-    bed: Annotated[str | None, Field(description="BED file of your splits.")] = None
-    text: Annotated[
-        str | None, Field(description="Your file or folder of text instead of the recipe's.")
-    ] = None
-    genomes: Annotated[
-        str | None,
-        Field(description="Your list of genomes, or the folder of a built one."),
-    ] = None
-    labels: Annotated[
-        str | None, Field(description="Your table or BED file of labels, for conditional training.")
-    ] = None
-    labels_sha256: Annotated[
-        str | None, Field(pattern="^[0-9a-f]{64}$", description="Their file's hash.")
-    ] = None
-    classes: Annotated[
-        tuple[str, ...], Field(description="The labels' names, as the network numbers them.")
-    ] = ()
-    teacher: Annotated[
-        str | None, Field(description="Related genomes or tracks that the network also learns.")
-    ] = None
-    domain: Annotated[DomainName, Field(description="Domain of the sequences.")] = "dna"
-    preset: Annotated[str | None, Field(description="Network preset, if any.")] = None
-    init: Annotated[str | None, Field(description="Initial weights of the run.")] = None
-    init_sha256: Annotated[
-        str | None, Field(pattern="^[0-9a-f]{64}$", description="Their hash.")
-    ] = None
-    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="Random seed.")] = 1
+    recipe: str
+    """Recipe of the data: a name or a YAML file."""
+    fasta: str | None = None
+    """Your FASTA, GenBank or EMBL file instead of the recipe's."""
+    bed: str | None = None
+    """BED file of your splits."""
+    text: str | None = None
+    """Your file or folder of text instead of the recipe's."""
+    genomes: str | None = None
+    """Your list of genomes, or the folder of a built one."""
+    labels: str | None = None
+    """Your table or BED file of labels, for conditional training."""
+    labels_sha256: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$")] = None
+    """Their file's hash."""
+    classes: tuple[str, ...] = ()
+    """The labels' names, as the network numbers them."""
+    teacher: str | None = None
+    """Related genomes or tracks that the network also learns."""
+    domain: DomainName = "dna"
+    """Domain of the sequences."""
+    preset: str | None = None
+    """Network preset, if any."""
+    init: str | None = None
+    """Initial weights of the run."""
+    init_sha256: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$")] = None
+    """Their hash."""
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 1
+    """Random seed."""
     data: DataSettings = DataSettings()
     backbone: Annotated[BackboneSettings, OneOf(lambda: dict(sorted(BACKBONES.items())))]
     diffusion: DiffusionSettings = DiffusionSettings()

@@ -14,7 +14,6 @@ import numpy as np
 from genodiff.alphabet import ALPHABETS, DNA, SOFT, Alphabet
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
-from genodiff.data.file_tokenizer import FileTokenizer
 from genodiff.data.genomes.mixing import GenomeMix
 from genodiff.data.genomes.store import GenomesStore, GenomesWindows, open_genomes
 from genodiff.data.labels import WindowLabels, place_labels, read_labels, table_labels
@@ -24,18 +23,27 @@ from genodiff.data.store import Store
 from genodiff.data.text_recipe import TextRecipe, load_text_recipe, make_text_recipe
 from genodiff.data.text_store import build_text_store
 from genodiff.data.text_windows import open_text_windows
-from genodiff.data.tokenizer import Tokenizer
-from genodiff.data.tokenizer_sources import name_tokenizer, open_tokenizer, read_vocabulary
+from genodiff.data.tokenizer import JSON, MERGES, VOCAB, WORDS, FileTokenizer, Tokenizer
+from genodiff.data.tokenizer_sources import (
+    name_tokenizer,
+    open_tokenizer,
+    read_vocabulary,
+    rebuild_tokenizer,
+)
 from genodiff.data.windows import Windows
 from genodiff.domain import TEXT
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.io import atomic
 from genodiff.io.process import count_usable_cores
 from genodiff.runs.config import OWN, RunConfig
+from genodiff.runs.sealed_files import read_bytes
 from genodiff.runs.sections import SPECIES
-from genodiff.runs.tokenizer_files import FOLDER as TOKENIZER
-from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
+from genodiff.vocabulary import Vocabulary
 
 _log = logging.getLogger("genodiff")
+TOKENIZER = "tokenizer"
+"""The folder of a run with the tokenizer files of its training."""
+_LARGEST = 256 << 20
 _LOOKED_AT = 1 << 26  # bases
 USUAL_DROPOUT = 0.1
 """The share of windows that hide their label; Ho and Salimans 2022, arXiv 2207.12598."""
@@ -264,3 +272,35 @@ def open_valid_batches(feed: Feed, config: RunConfig) -> EvalBatches | None:
         return None
     some = feed.valid.spread(config.train.validate_windows)
     return EvalBatches(some, min(config.train.batch_size, len(some)), config.seed)
+
+
+def write_tokenizer(run: Path, files: dict[str, bytes]) -> None:
+    """Write a tokenizer's files into the run folder. Raises `MachineError`."""
+    for name, content in files.items():
+        path = run / TOKENIZER / name
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(exist_ok=True)
+            atomic.write_bytes(path, content)
+
+
+def read_tokenizer(run: Path) -> dict[str, bytes]:
+    """The tokenizer's files in a run folder; none without such a folder.
+
+    Raises `CheckpointError`.
+    """
+    folder = run / TOKENIZER
+    names = [name for name in (JSON, VOCAB, MERGES, WORDS) if (folder / name).exists()]
+    return {name: read_bytes(folder / name, _LARGEST) for name in names}
+
+
+def open_model_tokenizer(run: Path, alphabet: Alphabet) -> Tokenizer:
+    """The tokenizer of a trained model of text.
+
+    Raises `CheckpointError` where the run lacks it or has another.
+    """
+    if not isinstance(alphabet, Vocabulary):
+        raise CheckpointError(f"is a {alphabet.domain} model", file=run, fix="give a text run")
+    try:
+        return rebuild_tokenizer(read_tokenizer(run), alphabet, run / TOKENIZER)
+    except UsageError as fault:
+        raise CheckpointError(fault.what, file=fault.file, fix=fault.fix) from None

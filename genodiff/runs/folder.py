@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
@@ -66,17 +65,12 @@ class RunFolder:
         Raises `GenodiffError` for a state that is not finite.
         """
         for name, tensor in (*state.weights.items(), *state.tensors.items()):
-            refuse_nonfinite(name, tensor, state.step)
+            if not bool(torch.isfinite(tensor).all()):
+                what = f"step {state.step}: {name} is not finite; no checkpoint is written"
+                raise GenodiffError(what, fix="lower --lr and resume")
         self.metrics.sync()
         save_checkpoint(self.path, state, self.config, self.alphabet, self.data)
         prune_checkpoints(self.path, self.config.train.keep)
-
-
-def refuse_nonfinite(name: str, tensor: Tensor, step: int) -> None:
-    """Raises `GenodiffError` where a tensor that is about to be saved is not finite."""
-    if not bool(torch.isfinite(tensor).all()):
-        fix = "lower --lr and resume"
-        raise GenodiffError(f"step {step}: {name} is not finite; no checkpoint is written", fix=fix)
 
 
 def prepare_folder(path: Path) -> list[Path]:

@@ -3,10 +3,16 @@
 Windows are drawn from three classes: unique, touched and repeat. The class is the share of a window
 in 24-mers that the train split has. Each window is masked several times, with k = 1..L bases in
 strata. It counts as much as the valid split has of its class. The cost is the bound of the exact
-count (`memory/fitting.py`). Nothing of the test split is read.
+count (`memory/fitting.py`). Nothing of the test split is read. `RUN/memory.json` keeps them:
+
+    {"fingerprint": of the memory, "numbers": {...}, "effort": {...}, "fitted_on": {...}}
+
+Whoever opens the memory of such a run takes them (`training_memory.py`). A run that is trained
+beside its memory has its numbers from the beginning, and no such file.
 """
 
 import logging
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +21,15 @@ from numpy.typing import NDArray
 
 from genodiff.data.kmers import measure_shared_cover, shared_kmers
 from genodiff.data.store import Store
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.io import atomic
+from genodiff.io.target import read_json_object
 from genodiff.memory.evidence import Floats
-from genodiff.memory.fitting import FittedNumbers, fit_numbers
-from genodiff.memory.memory import Memory
+from genodiff.memory.fitting import fit_numbers
+from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.search import is_effort
 from genodiff.memory.text import NONE, Codes
-from genodiff.runs.fitted_numbers import write_fitted
+from genodiff.runs.sealed_files import read_json
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import list_stretches, open_train_memory
 
@@ -29,6 +38,8 @@ REPEAT = 0.25
 """The share of a window in 24-mers of the train split from which on it is a repeat."""
 ROUNDS = ((1.6, 0.625), (1.25, 0.8))
 _BATCH = 16
+FILE = "memory.json"
+_KEYS = ("fingerprint", "numbers", "effort", "fitted_on")
 _log = logging.getLogger("genodiff")
 
 
@@ -63,7 +74,11 @@ def fit_memory(
     kinds = classify(opened.store, rows)
     sample = draw_sample(rows, kinds, windows, draws, seed)
     _log.info("%s: fitting the memory on %s masked windows", model.run, f"{len(sample.masked):,}")
-    fitted = fit_sample(model, opened.memory, sample, count_kinds(kinds))
+    # The windows of a class count as much as the split has of it.
+    share = count_kinds(kinds) / np.maximum(count_kinds(sample.kinds), 1)
+    said = read_network(model, sample.masked)
+    given, weights = (opened.memory, sample.masked, sample.clean, said), share[sample.kinds]
+    fitted = fit_numbers(*given, weights=weights, rounds=ROUNDS, tell=_log.info)
     fit = {
         "fingerprint": opened.told["fingerprint"],
         "numbers": fitted.numbers.model_dump(mode="json"),
@@ -74,18 +89,8 @@ def fit_memory(
             "bits_alone": fitted.alone, "bits_before": fitted.before, "bits_after": fitted.after,
         },
     }  # fmt: skip
-    write_fitted(model.run, fit)
+    atomic.write_json(model.run / FILE, fit)
     return fit
-
-
-def fit_sample(
-    model: TrainedModel, memory: Memory, sample: MaskedSample, counts: NDArray[np.int64]
-) -> FittedNumbers:
-    """The numbers that fit a sample, the windows of a class counting as much as `counts` says."""
-    said = read_network(model, sample.masked)
-    weights = (counts / np.maximum(count_kinds(sample.kinds), 1))[sample.kinds]
-    given = memory, sample.masked, sample.clean, said
-    return fit_numbers(*given, weights=weights, rounds=ROUNDS, tell=_log.info)
 
 
 def classify(store: Store, windows: Codes) -> NDArray[np.int64]:
@@ -137,3 +142,24 @@ def read_network(model: TrainedModel, masked: Codes) -> Floats:
             logits = model.backbone(xt, sigma[rows].to(device))[..., list(model.alphabet.targets)]
             out.append(logits.double().softmax(-1).cpu().numpy())
     return np.concatenate(out)
+
+
+def is_fitted(path: Path) -> bool:
+    """Whether a file is one that `fit_memory` wrote."""
+    return read_json_object(path).keys() == set(_KEYS)
+
+
+def read_fitted(run: Path) -> dict[str, Any] | None:
+    """What is kept with a run; None where nothing was fitted.
+
+    Raises `CheckpointError` where the file is damaged.
+    """
+    path = run / FILE
+    if not path.exists():
+        return None
+    told = read_json(path)
+    if not set(_KEYS) <= told.keys() or not is_effort(told["effort"]):
+        what, fix = "does not hold the numbers of a memory", "remove it, and fit them again"
+        raise CheckpointError(what, file=path, fix=fix)
+    MemoryNumbers.parse(told["numbers"], file=path, error=CheckpointError)
+    return told

@@ -3,18 +3,22 @@
 Related genomes are read window by window while the network trains. A window that hides nothing
 tells each of its bases from all others (`memory/relatives.py`), so one pass gives, with the shares
 of bases in the genome as the prior, what `genodiff tracks none --relatives` writes.
+
+Of the bigWigs of `genodiff tracks`, p_A.bw, p_C.bw, p_G.bw and p_T.bw are a distribution at each
+base. A base without one of them is unknown, and so is one over which no related genome lies, by
+relatives.bw where the folder has it. Files of that form from any other source do as well.
 """
 
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.data.store import Store
 from genodiff.data.stretches import encode_bases
-from genodiff.data.teacher import FILES, LEAST, TrackTeacher, check_tracks
-from genodiff.io.identity import sha256_json
+from genodiff.errors import DataError
+from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.value_tracks import SUFFIX, name_faults, open_bigwig
 from genodiff.memory.tree import share_bases
 from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.related_genome import relate_genome
@@ -22,20 +26,63 @@ from genodiff.runs.related_model import cut_fit_windows
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import identify_relatives
 
+FILES = tuple(f"p_{base}{SUFFIX}" for base in "ACGT")
+RELATIVES = f"relatives{SUFFIX}"
+LEAST = 0.5
+"""Bits that related genomes alone tell of a base, below which it is unknown."""
+TOLERANCE = 0.01
+"""How far the four probabilities of a base may be from 1 in sum."""
 PIECE = 4096
 """Bases of a window that are read together."""
 
 
-class Teacher(Protocol):
-    """Distributions over A, C, G and T at the bases of a store; `digest` is of what they are of."""
+class TrackTeacher:
+    """Distributions over A, C, G and T at the bases of a store."""
 
-    digest: str
+    def __init__(self, folder: str | Path, store: Store) -> None:
+        """Raises `DataError` for missing files and for those of another genome."""
+        check_tracks(folder)
+        self.folder = Path(folder)
+        names = [*FILES, *([RELATIVES] if (self.folder / RELATIVES).is_file() else [])]
+        self.digest = sha256_json([sha256_file(self.folder / name) for name in names])
+        self.store = store
+        lengths = dict(zip(store.names, store.lengths.tolist(), strict=True))
+        self._files = [open_bigwig(self.folder / name, lengths) for name in names]
 
     def read(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64], width: int
     ) -> NDArray[np.float32]:
-        """(B, width, 4) probabilities of windows of the store, by flat start; 0 where unknown."""
-        ...
+        """(B, width, 4) probabilities of windows of the store, by flat start; 0 where unknown.
+
+        Raises `DataError` where the four of a base do not sum to 1.
+        """
+        found = np.zeros((len(starts), width, 4), np.float32)
+        which = self.store.find_contigs(starts)
+        for row, (start, length, at) in enumerate(zip(starts, lengths, which, strict=True)):
+            first, contig = int(start - self.store.offsets[at]), self.store.names[at]
+            values = self._values(contig, first, first + int(length))
+            known = np.isfinite(values).all(0)
+            if len(values) > len(FILES):
+                known &= values[-1] >= LEAST
+            p = np.where(known, values[: len(FILES)], 0.0)
+            total = p.sum(0)
+            wrong = known & ((np.abs(total - 1) > TOLERANCE) | (p.min(0) < 0))
+            if wrong.any():
+                base = first + int(wrong.argmax()) + 1
+                what = f"{contig}:{base:,}: the four probabilities are no distribution"
+                raise DataError(what, file=self.folder, fix="make the tracks again")
+            found[row, : int(length)] = (p / np.where(known, total, 1.0)).T
+        return found
+
+    def _values(self, contig: str, start: int, end: int) -> NDArray[np.float64]:
+        """A row of each file; NaN where there is no value."""
+        found = np.full((len(self._files), end - start), np.nan)
+        for row, (file, called) in zip(found, self._files, strict=True):
+            if contig in called:
+                with name_faults(self.folder):
+                    values = file.values(called[contig], start, end, numpy=True)
+                row[: len(values)] = values  # none where the file has no value of this contig
+        return found
 
 
 class RelatedTeacher:
@@ -57,7 +104,7 @@ class RelatedTeacher:
     def read(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64], width: int
     ) -> NDArray[np.float32]:
-        """As `Teacher.read`; unknown is a base of which they tell less than `LEAST` bits."""
+        """As `TrackTeacher.read`; unknown is a base of which they tell less than `LEAST` bits."""
         found = np.zeros((len(starts), width, 4), np.float32)
         pieces: dict[int, list[tuple[int, int]]] = {}
         for row, length in enumerate(lengths.tolist()):
@@ -79,6 +126,10 @@ class RelatedTeacher:
         return np.asarray(np.where(bits >= LEAST, p, 0.0))
 
 
+Teacher = TrackTeacher | RelatedTeacher
+"""Distributions over A, C, G and T at the bases of a store; `digest` is of what they are of."""
+
+
 def check_teacher(given: str) -> None:
     """Raises `DataError` where `given` is neither tracks nor related genomes."""
     if holds_tracks(given):
@@ -95,3 +146,11 @@ def open_teacher(given: str, store: Store) -> Teacher:
 def holds_tracks(given: str) -> bool:
     """Whether a path is a folder with one of the files of a teacher."""
     return any((Path(given) / name).exists() for name in FILES)
+
+
+def check_tracks(folder: str | Path) -> None:
+    """Raises `DataError` where a file of the folder is missing."""
+    for name in FILES:
+        if not (Path(folder) / name).is_file():
+            fix = "write them with `genodiff tracks MODEL --relatives ... -o FOLDER`"
+            raise DataError(f"has no {name}", file=folder, fix=fix)

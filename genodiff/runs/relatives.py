@@ -27,10 +27,9 @@ from genodiff.data.genomes.listing import (
     name_species,
 )
 from genodiff.data.stretches import encode_bases
-from genodiff.errors import DataError, MachineError, format_count
+from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.io.planning import is_planning
@@ -168,8 +167,6 @@ def build_relative(
     folder, path, sha256 = _find_folder(row, home, offline=offline)
     with lock_folder(folder, "builds the same memory"):
         if folder.exists():
-            if not row.records and path != folder:
-                _ask_species(path)
             return folder
         atomic.clear_leftovers(folder.parent)
         _log.info("indexing %s (cached in %s)", row.name, folder)
@@ -253,7 +250,10 @@ def read_genome_text(path: Path, records: str = "") -> tuple[MemoryText, ContigR
             contigs[-1][1].update(_LETTERS[codes].data)
     text = writer.finish()
     if not records and (several := find_several(headers)):
-        raise _refuse_several(several, path)
+        shown = ", ".join(several[:3]) + (", ..." if len(several) > 3 else "")
+        what = f"looks like the genomes of {len(several):,} species ({shown}), and is given as one"
+        fix = f"give split:{path} to read each as a genome, or whole:{path} if it is one genome"
+        raise DataError(what, file=path, fix=fix)
     if not text.n_bases:
         what = f"holds no base of {records}" if records not in ("", WHOLE) else "holds no base"
         raise DataError(what, file=path, fix="give a file with DNA")
@@ -274,13 +274,6 @@ def guess_bases(row: GenomeRow) -> int:
     except OSError:
         return 0
     return size * 4 if row.path.endswith((".gz", ".bgz")) else size
-
-
-def _refuse_several(species: Sequence[str], path: Path) -> DataError:
-    shown = ", ".join(species[:3]) + (", ..." if len(species) > 3 else "")
-    what = f"looks like the genomes of {len(species):,} species ({shown}), and is given as one"
-    fix = f"give split:{path} to read each as a genome, or whole:{path} if it is one genome"
-    return DataError(what, file=path, fix=fix)
 
 
 def _describe_kind(row: GenomeRow) -> dict[str, Any]:
@@ -313,31 +306,6 @@ def _check_letters(row: GenomeRow, contigs: ContigRows, path: Path) -> None:
         raise DataError(what, file=path, fix="get the file again, or correct the list")
 
 
-def _ask_species(path: Path) -> None:
-    """Raises `DataError` for a file of several species whose memory an older version built.
-
-    Its headers are read once, and what they say is cached beside its hash.
-    """
-    seen = _find_seen(path)
-    try:
-        known = json.loads(seen.read_text(encoding="utf-8"))
-        if "species" not in known:
-            with open_input(path) as source:
-                headers = [one for one in scan_fasta(source) if isinstance(one, Header)]
-            known["species"] = find_several({one.name: one.description for one in headers})
-            atomic.write_json(seen, known)
-        several = [str(one) for one in known["species"]]
-    except (OSError, ValueError, KeyError, TypeError, MachineError):
-        return
-    if several:
-        raise _refuse_several(several, path)
-
-
-def _find_seen(path: Path) -> Path:
-    """Where the hash of a file is cached."""
-    return cache_dir() / "hashes" / f"{sha256_json(str(path.absolute()))[:32]}.json"
-
-
 def _find_sha256(path: Path, *, reads: bool) -> str:
     """The sha256 of a file, which is read again only where its size or time is another."""
     try:
@@ -346,7 +314,7 @@ def _find_sha256(path: Path, *, reads: bool) -> str:
         what, fix = f"cannot be read ({fault.strerror})", "correct the path, or leave the line out"
         raise DataError(what, file=path, fix=fix) from None
     stamp = [str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ino]
-    seen = _find_seen(path)
+    seen = cache_dir() / "hashes" / f"{sha256_json(str(path.absolute()))[:32]}.json"
     try:
         known = json.loads(seen.read_text(encoding="utf-8"))
         if known["stamp"] == stamp:

@@ -160,16 +160,10 @@ def suggest_ready_model(name: str | Path) -> str:
     return f"did you mean the pretrained model '{near[0]}'? " if near else ""
 
 
-def is_ready_model(folder: Path) -> bool:
-    """Whether a folder is a ready model's, into which nothing is written."""
-    folder = folder.resolve()
-    ready = [*list_ready_models().values(), _PACKAGED / NO_NETWORK]
-    return any(folder == one.resolve() for one in ready)
-
-
 def check_may_write(folder: Path, fix: str) -> None:
     """Raises `MachineError` where something is to be written into a ready model."""
-    if is_ready_model(folder):
+    ready = [*list_ready_models().values(), _PACKAGED / NO_NETWORK]
+    if folder.resolve() in [one.resolve() for one in ready]:
         raise MachineError("is a pretrained model, which is read-only", file=folder, fix=fix)
 
 

@@ -52,123 +52,65 @@ def leave_unused_out(written: dict[str, Any], *later: str) -> dict[str, Any]:
     return {name: x for name, x in written.items() if name not in later or x not in (None, {})}
 
 
-class DataSettings(Settings):
+class DataSettings(Settings, use_attribute_docstrings=True):
     """Which windows a step sees."""
 
-    seq_len: Annotated[
-        int, Field(ge=2, le=1 << 20, description="Bases or tokens in a training window.")
-    ] = 1024
-    rc_augment: Annotated[
-        bool | Literal["auto"],
-        Field(
-            description="Train on a random strand of each window; auto: single-strand "
-            "networks only."
-        ),
-    ] = "auto"
-    soft_mask_weight: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=1,
-            description="Weight of a soft-masked base in training (default: the recipe's).",
-        ),
-    ] = None
-    teacher_weight: Annotated[
-        float | None,
-        Field(
-            gt=0,
-            le=100,
-            description="Weight of the cross-entropy to the teacher at visible bases (default: 1).",
-        ),
-    ] = None
-    max_n_fraction: Annotated[
-        float | None,
-        Field(
-            ge=0, le=1, description="Drop windows with a larger share of N (default: the recipe's)."
-        ),
-    ] = None
-    legacy_caduceus_tiling: Annotated[
-        bool, Field(description="Stretch BED intervals as the Caduceus loader does.")
-    ] = False
-    label_quantiles: Annotated[
-        int | None,
-        Field(ge=2, le=64, description="Labels are numbers: classes q1 (lowest) to qN."),
-    ] = None
-    label_column: Annotated[
-        int | None,
-        Field(ge=2, le=1000, description="For --labels, from 1 (default: 4 in BED, 2 in a table)."),
-    ] = None
-    label_dropout: Annotated[
-        float | None,
-        Field(
-            ge=0, le=1, description="Share of windows trained without their label (default: 0.1)."
-        ),
-    ] = None
-    temperature: Annotated[
-        float | None,
-        Field(
-            gt=0,
-            le=1e6,
-            description="For many genomes: shares are weight x windows^(1/T); 1: by size, "
-            "high: equal (default: 1).",
-        ),
-    ] = None
-    tokenizer: Annotated[
-        str,
-        Field(
-            min_length=1,
-            description="For text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's "
-            "folder or file.",
-        ),
-    ] = "bytes"
-    packing: Annotated[
-        Literal["auto", "packed", "padded"],
-        Field(
-            description="For text: windows across documents, or one document each; auto: the "
-            "recipe's."
-        ),
-    ] = "auto"
-    document_attention: Annotated[
-        bool, Field(description="For packed text: tokens see their own document only.")
-    ] = False
+    seq_len: Annotated[int, Field(ge=2, le=1 << 20)] = 1024
+    """Bases or tokens in a training window."""
+    rc_augment: bool | Literal["auto"] = "auto"
+    """Train on a random strand of each window; auto: single-strand networks only."""
+    soft_mask_weight: Annotated[float | None, Field(ge=0, le=1)] = None
+    """Weight of a soft-masked base in training (default: the recipe's)."""
+    teacher_weight: Annotated[float | None, Field(gt=0, le=100)] = None
+    """Weight of the cross-entropy to the teacher at visible bases (default: 1)."""
+    max_n_fraction: Annotated[float | None, Field(ge=0, le=1)] = None
+    """Drop windows with a larger share of N (default: the recipe's)."""
+    legacy_caduceus_tiling: bool = False
+    """Stretch BED intervals as the Caduceus loader does."""
+    label_quantiles: Annotated[int | None, Field(ge=2, le=64)] = None
+    """Labels are numbers: classes q1 (lowest) to qN."""
+    label_column: Annotated[int | None, Field(ge=2, le=1000)] = None
+    """For --labels, from 1 (default: 4 in BED, 2 in a table)."""
+    label_dropout: Annotated[float | None, Field(ge=0, le=1)] = None
+    """Share of windows trained without their label (default: 0.1)."""
+    temperature: Annotated[float | None, Field(gt=0, le=1e6)] = None
+    """For many genomes: shares are weight x windows^(1/T); 1: by size, high: equal (default: 1)."""
+    tokenizer: Annotated[str, Field(min_length=1)] = "bytes"
+    """For text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's folder or file."""
+    packing: Literal["auto", "packed", "padded"] = "auto"
+    """For text: windows across documents, or one document each; auto: the recipe's."""
+    document_attention: bool = False
+    """For packed text: tokens see their own document only."""
 
     @model_serializer(mode="wrap")
     def _without_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """See `leave_unused_out`."""
         return leave_unused_out(dump(self), *LABEL_SETTINGS, "temperature", "teacher_weight")
 
 
-class OptimSettings(Settings):
+class OptimSettings(Settings, use_attribute_docstrings=True):
     """AdamW, its learning rate over the steps, and the average of the weights."""
 
-    lr: Annotated[float, Field(gt=0, le=10, description="Highest learning rate.")] = 2e-3
-    lr_schedule: Annotated[
-        Literal["cosine", "constant"], Field(description="Schedule after the warm-up.")
-    ] = "cosine"
-    lr_min_ratio: Annotated[
-        float, Field(ge=0, le=1, description="The cosine ends at lr times this.")
-    ] = 0.01
-    warmup_steps: Annotated[int, Field(ge=0, le=10**9, description="Steps of linear warm-up.")] = (
-        100
-    )
-    weight_decay: Annotated[
-        float,
-        Field(ge=0, le=10, description="Weight decay; not applied to norms, biases, A_log, D."),
-    ] = 0.01
-    betas: Annotated[Betas, Field(description="AdamW's two decay rates.")] = (0.9, 0.999)
-    eps: Annotated[float, Field(gt=0, le=1, description="AdamW's epsilon.")] = 1e-8
-    clip: Annotated[float, Field(gt=0, description="Largest gradient norm.")] = 1.0
-    ema_decay: Annotated[
-        float,
-        Field(
-            ge=0,
-            lt=1,
-            description="Decay of the weights' average, warmed up as min(decay, (1+n)/(10+n)).",
-        ),
-    ] = 0.9999
+    lr: Annotated[float, Field(gt=0, le=10)] = 2e-3
+    """Highest learning rate."""
+    lr_schedule: Literal["cosine", "constant"] = "cosine"
+    """Schedule after the warm-up."""
+    lr_min_ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """The cosine ends at lr times this."""
+    warmup_steps: Annotated[int, Field(ge=0, le=10**9)] = 100
+    """Steps of linear warm-up."""
+    weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.01
+    """Weight decay; not applied to norms, biases, A_log, D."""
+    betas: Betas = (0.9, 0.999)
+    """AdamW's two decay rates."""
+    eps: Annotated[float, Field(gt=0, le=1)] = 1e-8
+    """AdamW's epsilon."""
+    clip: Annotated[float, Field(gt=0)] = 1.0
+    """Largest gradient norm."""
+    ema_decay: Annotated[float, Field(ge=0, lt=1)] = 0.9999
+    """Decay of the weights' average, warmed up as min(decay, (1+n)/(10+n))."""
 
 
-class TrainSettings(Settings):
+class TrainSettings(Settings, use_attribute_docstrings=True):
     """The loop."""
 
     batch_size: Annotated[
@@ -180,25 +122,12 @@ class TrainSettings(Settings):
             "up to 131,072 tokens.",
         ),
     ] = 16
-    accumulate: Annotated[
-        AutoInt,
-        Field(
-            ge=0,
-            le=1 << 20,
-            description="Parts that a batch is computed in, to save memory; auto: as few as fit.",
-        ),
-    ] = 1
-    max_steps: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=10**12,
-            description="Stop after this many steps (10,000 if no limit is given).",
-        ),
-    ] = None
-    max_minutes: Annotated[
-        float | None, Field(gt=0, le=10**7, description="Stop after this many minutes of training.")
-    ] = None
+    accumulate: Annotated[AutoInt, Field(ge=0, le=1 << 20)] = 1
+    """Parts that a batch is computed in, to save memory; auto: as few as fit."""
+    max_steps: Annotated[int | None, Field(ge=1, le=10**12)] = None
+    """Stop after this many steps (10,000 if no limit is given)."""
+    max_minutes: Annotated[float | None, Field(gt=0, le=10**7)] = None
+    """Stop after this many minutes of training."""
     precision: Annotated[
         Literal["auto", "fp32", "bf16"],
         Field(
@@ -213,26 +142,18 @@ class TrainSettings(Settings):
             "autotuning: reproducible, but not bit-identical to uncompiled blocks."
         ),
     ] = "none"
-    checkpoint_every: Annotated[
-        int, Field(ge=1, le=10**12, description="Steps between checkpoints.")
-    ] = 500
-    validate_every: Annotated[
-        int, Field(ge=1, le=10**12, description="Steps between validations.")
-    ] = 500
-    validate_windows: Annotated[
-        int,
-        Field(ge=0, le=10**9, description="Validation windows; 0: no validation."),
-    ] = 64
-    keep: Annotated[
-        int, Field(ge=1, le=10**6, description="Number of newest checkpoints to keep.")
-    ] = 2
-    workers: Annotated[
-        Annotated[int, Field(ge=0, le=256)] | Literal["auto"],
-        Field(description="Processes that prepare batches; auto: up to 4 on a GPU, else none."),
-    ] = "auto"
-    max_skipped: Annotated[
-        int, Field(ge=0, le=10**9, description="Maximum number of non-finite steps and spikes.")
-    ] = 3
+    checkpoint_every: Annotated[int, Field(ge=1, le=10**12)] = 500
+    """Steps between checkpoints."""
+    validate_every: Annotated[int, Field(ge=1, le=10**12)] = 500
+    """Steps between validations."""
+    validate_windows: Annotated[int, Field(ge=0, le=10**9)] = 64
+    """Validation windows; 0: no validation."""
+    keep: Annotated[int, Field(ge=1, le=10**6)] = 2
+    """Number of newest checkpoints to keep."""
+    workers: Annotated[int, Field(ge=0, le=256)] | Literal["auto"] = "auto"
+    """Processes that prepare batches; auto: up to 4 on a GPU, else none."""
+    max_skipped: Annotated[int, Field(ge=0, le=10**9)] = 3
+    """Maximum number of non-finite steps and spikes."""
     on_spike: Annotated[
         Literal["warn", "skip", "rewind", "stop"],
         Field(
@@ -240,11 +161,8 @@ class TrainSettings(Settings):
             "and skip the batches since, or stop."
         ),
     ] = "warn"
-
-    deterministic: Annotated[
-        bool,
-        Field(description="On a GPU, use only deterministic operations. On a CPU all are."),
-    ] = False
+    deterministic: bool = False
+    """On a GPU, use only deterministic operations. On a CPU all are."""
 
     @model_validator(mode="after")
     def _batches_split_evenly(self) -> Self:

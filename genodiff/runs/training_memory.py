@@ -2,7 +2,7 @@
 
 A run that is trained with a memory remembers it in its checkpoints (`data["memory"]`): where it
 is, its fingerprint, its numbers and its effort. Whoever opens that run's memory gets the same one,
-or an error. Numbers that were fitted afterwards are kept with the run (`fitted_numbers.py`).
+or an error. Numbers that were fitted afterwards are kept with the run (`memory_fit.py`).
 
 Where windows of a genome stand in a memory: the loci that they must not read.
 
@@ -54,7 +54,7 @@ class TrainMemory(NamedTuple):
     """The genome itself."""
 
 
-_FEED, _FITTED = "genodiff.runs.feed", "genodiff.runs.fitted_numbers:read_fitted"  # import torch
+_FEED, _FITTED = "genodiff.runs.feed", "genodiff.runs.memory_fit:read_fitted"  # import torch
 _log = logging.getLogger("genodiff")
 
 

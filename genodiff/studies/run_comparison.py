@@ -32,7 +32,7 @@ from genodiff.io.progress import ProgressDisplay
 from genodiff.jobs.machine import choose_device
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.run_paths import locate
-from genodiff.runs.seen_bases import describe_seen_bases
+from genodiff.runs.trained_on import describe_seen_bases
 from genodiff.statistics.interval import BITS, Floats, ratio
 from genodiff.statistics.seed_windows import compare_models
 from genodiff.studies.compare_request import CompareRequest

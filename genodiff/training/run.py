@@ -40,6 +40,7 @@ from genodiff.runs.feed import (
     open_feed,
     open_train_batches,
     open_valid_batches,
+    write_tokenizer,
 )
 from genodiff.runs.folder import (
     RunFolder,
@@ -53,7 +54,6 @@ from genodiff.runs.folder import (
 )
 from genodiff.runs.lock import forget_locks, hold_lock
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective, fill_module
-from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.training.callbacks import Boundary, Counters, RunLoggers
 from genodiff.training.faults import keep_batches, name_fault
 from genodiff.training.horizon import open_plan

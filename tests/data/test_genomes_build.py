@@ -162,7 +162,7 @@ def test_built_genomes_are_read_from_object_storage(built, monkeypatch):
         again.flat[0:10]
     monkeypatch.setattr(fetch, "PAUSE", 0.0)
     files.pipe("/bucket/many/g00/genome.ids", b"\0" * 12_000)
-    with pytest.raises(DataError, match="its sha256 is not that of the manifest"):
+    with pytest.raises(DataError, match="its sha256 is"):
         open_genomes("memory://bucket/many").flat[0:10]
     assert not list(there.path.glob("g00/genome.ids"))
     files.rm("/bucket/many", recursive=True)

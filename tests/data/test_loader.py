@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, uniform_rows, uniforms
-from genodiff.data.dna_build import N_ID
+from genodiff.data.dna_store import N_ID
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import (
     Batch,

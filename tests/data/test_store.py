@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.data.dna_build import make_encoding_table
-from genodiff.data.dna_store import DnaStore, build_dna_store
+from genodiff.data.dna_store import DnaStore, build_dna_store, make_encoding_table
 from genodiff.data.recipe import Recipe, load_recipe
 from genodiff.errors import DataError
 

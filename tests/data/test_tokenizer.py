@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from genodiff.alphabet import DNA
 from genodiff.data.detokenize import DETOKENIZERS
-from genodiff.data.file_tokenizer import FileTokenizer
-from genodiff.data.tokenizer import ByteTokenizer, LetterTokenizer
+from genodiff.data.tokenizer import ByteTokenizer, FileTokenizer, LetterTokenizer
 from genodiff.data.tokenizer_sources import (
     name_tokenizer,
     open_tokenizer,

@@ -6,7 +6,7 @@ from genomes import covered, random_dna, recipe_of, store_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genodiff.data.dna_build import N_ID, find_runs_of_n, join_runs
+from genodiff.data.dna_store import N_ID, find_runs_of_n, join_runs
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import SPLITS, SplitRule
 from genodiff.data.windows import PHASES, find_dropped_windows

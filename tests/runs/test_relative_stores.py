@@ -2,7 +2,6 @@
 bad file is one line; strains and the genome itself are told from relatives by their bases.
 """
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from genodiff.data.genomes.listing import GenomeRow, read_genome_list
+from genodiff.data.genomes.listing import read_genome_list
 from genodiff.errors import DataError
 from genodiff.io.cache import cache_dir
 from genodiff.io.faidx import Genome
@@ -18,7 +17,6 @@ from genodiff.io.identity import sha256_file
 from genodiff.memory.tables import SampledTable
 from genodiff.runs.related_genome import draw_windows, leave_strains_out, measure_kinship
 from genodiff.runs.relatives import (
-    build_relative,
     build_relatives,
     identify_relatives,
     limit_jobs,
@@ -258,21 +256,3 @@ def test_as_many_are_built_at_a_time_as_memory_holds(tmp_path, monkeypatch):
     for free, jobs in ((None, 3), (10**9, 3), (100_000, 2), (0, 1)):
         monkeypatch.setattr("genodiff.runs.relatives.read_memory", lambda free=free: (None, free))
         assert limit_jobs(waiting, 3) == jobs
-
-
-def test_a_memory_that_an_older_version_built_of_several_species_is_refused(
-    tmp_path, fresh_cache, monkeypatch
-):
-    text = "".join(f">s{i} {name} genome\n{draw_letters(i, 900).tobytes().decode()}\n"
-                   for i, name in enumerate(("Homo sapiens", "Pan troglodytes")))  # fmt: skip
-    (tmp_path / "two.fa").write_text(text)
-    row = GenomeRow(str(tmp_path / "two.fa"), "two", 1.0, "", "train", None, 1)
-    with monkeypatch.context() as older:
-        older.setattr("genodiff.runs.relatives.find_several", lambda _: [])
-        build_relative(row)
-    for seen in fresh_cache.glob("hashes/*.json"):
-        known = json.loads(seen.read_text())
-        seen.write_text(json.dumps({key: known[key] for key in ("stamp", "sha256")}))
-    for _ in range(2):  # asked of the file, then of what was kept
-        with pytest.raises(DataError, match="looks like the genomes of 2 species"):
-            build_relative(row)

@@ -18,9 +18,8 @@ from genodiff.data.genomes.store import open_genomes
 from genodiff.data.recipe import make_user_recipe
 from genodiff.data.stretches import find_intervals
 from genodiff.evaluation.evaluate import evaluate
-from genodiff.runs.seen_bases import measure_seen_bases
 from genodiff.runs.trained_model import TrainedModel
-from genodiff.runs.trained_on import TrainedOn, TrainPart
+from genodiff.runs.trained_on import TrainedOn, TrainPart, measure_seen_bases
 from tests.commands import command
 from tests.data.many_genomes import write_list
 from tests.tiny_run import genome_text

@@ -14,12 +14,12 @@ from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import TrainBatches
 from genodiff.data.recipe import make_user_recipe
-from genodiff.data.teacher import FILES, TrackTeacher
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import DataError, UsageError
 from genodiff.io.value_tracks import write_bigwigs
+from genodiff.runs.related_teacher import FILES, TrackTeacher
 from genodiff.training.estimate import format_estimate
 from genodiff.training.module import batch_loss
 from genodiff.training.teacher import SHOWN_EVERY, Tutor

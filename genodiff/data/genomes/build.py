@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.data.dna_build import (
+from genodiff.data.dna_store import (
     FORMAT,
     Content,
     GenomeWriter,
@@ -173,30 +173,26 @@ def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None
         sha256 = source.sha256.hexdigest()
         row.check_sha256(sha256, path)
         np.save(temporary / "n_runs.npy", np.concatenate(writer.runs))
-        manifest = describe_genome(writer, sha256, source)
+        alphabet, digest = DNA.fingerprint(), writer.sha.hexdigest()
         runs = sha256_file(temporary / "n_runs.npy")
-        manifest["files"] = {"genome.ids": manifest["ids_sha256"], "n_runs.npy": runs}
+        content = {"format": FORMAT, "alphabet": alphabet, "ids": digest}
+        contigs = [[c["name"], c["length"]] for c in writer.contigs]
+        manifest = {  # a function of the file's content
+            "format": FORMAT,
+            "key": sha256_json(content | {"contigs": contigs}, compact=True),
+            "alphabet": alphabet,
+            "ids_sha256": digest,
+            "bases": writer.bases,
+            "n_runs": sum(map(len, writer.runs)),
+            "contigs": writer.contigs,
+            "sketch": {"kmers": writer.sketch.n, "sha256": writer.sketch.digests()},
+            "source": {"size": source.stat.st_size, "sha256": sha256},
+            "files": {"genome.ids": digest, "n_runs.npy": runs},
+        }
         text = json.dumps(manifest, indent=1, sort_keys=True)
         (temporary / MANIFEST).write_text(text, encoding="utf-8")
         seen = {"path": row.path, "mtime_ns": source.stat.st_mtime_ns}
         (temporary / SEEN).write_text(json.dumps(seen), encoding="utf-8")
-
-
-def describe_genome(writer: HashedGenomeWriter, sha256: str, source: InputFile) -> dict[str, Any]:
-    """The manifest of a genome's store: a function of its file's content."""
-    content = {"format": FORMAT, "alphabet": DNA.fingerprint(), "ids": writer.sha.hexdigest()}
-    content["contigs"] = [[c["name"], c["length"]] for c in writer.contigs]
-    return {
-        "format": FORMAT,
-        "key": sha256_json(content, compact=True),
-        "alphabet": DNA.fingerprint(),
-        "ids_sha256": writer.sha.hexdigest(),
-        "bases": writer.bases,
-        "n_runs": sum(map(len, writer.runs)),
-        "contigs": writer.contigs,
-        "sketch": {"kmers": writer.sketch.n, "sha256": writer.sketch.digests()},
-        "source": {"size": source.stat.st_size, "sha256": sha256},
-    }
 
 
 def read_contents(

@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.data.dna_build import FORMAT as STORE_FORMAT
-from genodiff.data.dna_build import read_dna_manifest
+from genodiff.data.dna_store import FORMAT as STORE_FORMAT
+from genodiff.data.dna_store import read_dna_manifest
 from genodiff.data.genomes.build import build_genomes, is_store
 from genodiff.data.genomes.dealing import Contig, deal_contigs
 from genodiff.data.genomes.homologs import (
@@ -157,22 +157,20 @@ def build_collection(
     Safe to call from many processes: one builds. A build that was killed goes on. Raises
     `DataError`, `MachineError`, and `UsageError` where `folder` holds what genodiff did not make.
     """
-    check_own(listed, folder, force)
-    with lock_folder(folder, "builds the same genomes"):
-        folder.mkdir(parents=True, exist_ok=True)
-        built = build_genomes(listed, folder, jobs=jobs, offline=offline, force=force)
-        wanted, known = _digest_list(listed), find_manifest(folder)
-        if not (built or force) and known is not None and known["list"] == wanted:
-            return known
-        return _write_manifest(listed, folder, wanted)
-
-
-def check_own(listed: GenomeList, folder: Path, force: bool) -> None:
-    """Raises `UsageError` where `folder` has foreign files by the names that are to be written."""
     foreign = sorted(row.name for row in listed.rows if not is_store(folder / row.name))
     own = len(foreign) < len(listed.rows) or find_manifest(folder) is not None
     check_folder(folder, (MANIFEST, SPLITS_FILE, DUPLICATES), own=own, force=force)
     check_folder(folder, foreign, own=False, force=force)
+    with lock_folder(folder, "builds the same genomes"):
+        folder.mkdir(parents=True, exist_ok=True)
+        built = build_genomes(listed, folder, jobs=jobs, offline=offline, force=force)
+        rules = [sha256_file(r.split) if r.split.endswith(".bed") else r.split for r in listed.rows]
+        rows = zip(listed.rows, rules, strict=True)
+        decisive = [[r.name, r.weight, r.species, rule, r.sha256] for r, rule in rows]
+        wanted, known = sha256_json(decisive, compact=True), find_manifest(folder)
+        if not (built or force) and known is not None and known["list"] == wanted:
+            return known
+        return _write_manifest(listed, folder, wanted)
 
 
 def find_manifest(folder: Path) -> dict[str, Any] | None:
@@ -194,14 +192,6 @@ def read_splits(folder: Path, manifest: dict[str, Any]) -> list[Rows]:
         raise DataError("is not what the manifest says", file=path, fix=fix)
     table = np.load(path, allow_pickle=False)
     return [[(int(c), int(a), int(b)) for s, c, a, b in table if s == i] for i in range(3)]
-
-
-def _digest_list(listed: GenomeList) -> str:
-    rules = [sha256_file(r.split) if r.split.endswith(".bed") else r.split for r in listed.rows]
-    rows = zip(listed.rows, rules, strict=True)
-    return sha256_json(
-        [[r.name, r.weight, r.species, rule, r.sha256] for r, rule in rows], compact=True
-    )
 
 
 def _write_manifest(listed: GenomeList, folder: Path, wanted: str) -> dict[str, Any]:

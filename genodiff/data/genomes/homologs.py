@@ -81,14 +81,6 @@ def find_in_splits(
     return hit[np.searchsorted(wanted, held.kmers)]
 
 
-def find_tiles(held: SplitSketch, found: NDArray[np.bool_]) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """The tiles (contig, number) that hold sampled k-mers, and which have a homolog."""
-    span = int(held.place.max(initial=0)) // TILE + 1
-    codes, n, hits = count_hits(held.contig * span + held.place // TILE, found)
-    bad = (hits >= LEAST_HITS) & (hits >= LEAST_SHARE * n)
-    return codes // span, codes % span, bad
-
-
 def count_hits(tiles: Ints, found: NDArray[np.bool_]) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
     """The distinct tiles, how many k-mers each has, and how many of these were found."""
     codes, where = np.unique(tiles, return_inverse=True)
@@ -114,9 +106,12 @@ def leave_homologs_out(
     for name, mine, others in (("test", 2, [rows[0]]), ("valid", 1, [rows[0], rows[2]])):
         held = take_sketch(rows[mine], contigs, sketches)
         found = find_in_splits(held, others, contigs, sketches)
-        contig, tile, bad = find_tiles(held, found)
+        span = int(held.place.max(initial=0)) // TILE + 1
+        codes, n, hits = count_hits(held.contig * span + held.place // TILE, found)
+        bad = (hits >= LEAST_HITS) & (hits >= LEAST_SHARE * n)
         drop: dict[int, list[int]] = defaultdict(list)
-        for c, t in zip(contig[bad].tolist(), tile[bad].tolist(), strict=True):
+        for code in codes[bad].tolist():
+            c, t = divmod(code, span)
             if strict[contigs[c].genome]:
                 drop[c].append(t)
         kept[mine] = cut_tiles(rows[mine], drop)

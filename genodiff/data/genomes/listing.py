@@ -119,7 +119,7 @@ def read_genome_list(path: str | Path) -> GenomeList:
             columns = _read_header(reader, fields)
             continue
         try:
-            row = _read_row(reader, _pair(reader, columns, fields), folder)
+            row = _read_row(reader, columns, fields, folder)
             if (before := lines.setdefault(row.name.lower(), number)) != number:
                 what = f"the name {row.name} stands in line {before} too"
                 raise reader.fault(what, "give each genome a name of its own")
@@ -163,17 +163,7 @@ def _read_header(reader: RowReader, fields: list[str]) -> list[str]:
     return columns
 
 
-def _pair(reader: RowReader, columns: list[str], fields: list[str]) -> dict[str, str]:
-    if len(fields) > len(columns):
-        what = f"has {len(fields)} fields, and there are {len(columns)} columns"
-        raise reader.fault(what, "separate fields by one tab each")
-    given = {c: f for c, f in zip(columns, fields, strict=False) if f not in ("", ".")}
-    if "path" not in given:
-        raise reader.fault("has no path", "give the genome's file or URL")
-    return given
-
-
-def _read_row(reader: RowReader, given: dict[str, str], folder: Path) -> GenomeRow:
+def _read_row(reader: RowReader, columns: list[str], fields: list[str], folder: Path) -> GenomeRow:
     def find_file(text: str, noun: str = "") -> str:
         file = os.path.abspath(folder / os.path.expanduser(text))
         if not os.path.isfile(file):
@@ -188,7 +178,12 @@ def _read_row(reader: RowReader, given: dict[str, str], folder: Path) -> GenomeR
             raise reader.fault(what, "give it, or leave the field empty")
         return digest or None
 
-    where = given["path"]
+    if len(fields) > len(columns):
+        what = f"has {len(fields)} fields, and there are {len(columns)} columns"
+        raise reader.fault(what, "separate fields by one tab each")
+    given = {c: f for c, f in zip(columns, fields, strict=False) if f not in ("", ".")}
+    if (where := given.get("path")) is None:
+        raise reader.fault("has no path", "give the genome's file or URL")
     if "://" not in where:
         where = find_file(where)
     elif not where.startswith("https://"):

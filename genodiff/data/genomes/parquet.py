@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.data.dna_build import Content, make_encoding_table
+from genodiff.data.dna_store import Content, make_encoding_table
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.errors import DataError
 from genodiff.io import atomic

@@ -7,12 +7,10 @@ that of the manifest. The manifest is read anew with each run, unless it is offl
 
 import hashlib
 import json
-import logging
 import os
 import shutil
-import tempfile
-import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,9 +23,6 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.io.file_lock import hold_file
-from genodiff.io.identity import sha256_file
-
-log = logging.getLogger("genodiff")
 
 _REFUSED = ("http", "ftp", "ftps")
 _CHUNK = 1 << 22
@@ -92,34 +87,17 @@ class RemoteFolder:
 
     def _fetch(self, name: str, path: Path, digest: str | None) -> None:
         """Copy a file to `path`, where it appears when it is whole, and has this sha256."""
-        reason = ""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for attempt in range(fetch.TRIES):
-            if attempt:
-                time.sleep(fetch.PAUSE * 2 ** (attempt - 1))
-            log.debug("fetching %s/%s", self.url, name)
-            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
-                part = Path(folder) / "part"
-                try:
-                    self._copy(name, part)
-                except (OSError, ValueError, ImportError) as fault:
-                    reason = str(fault).splitlines()[0][:120] if str(fault) else "no answer"
-                    if isinstance(fault, ValueError | ImportError | FileNotFoundError):
-                        break  # another try gives the same
-                    continue
-                if digest not in (None, sha256_file(part)):
-                    reason = "its sha256 is not that of the manifest"
-                    continue
-                fetch.move_synced(part, path)
-                return
-        fix = "check the address and the connection"
-        raise DataError(f"{name} could not be fetched ({reason})", file=self.url, fix=fix)
+        try:
+            fetch.bring(partial(self._copy, name), path, digest)
+        except DataError as fault:
+            fix = "check the address and the connection"
+            raise DataError(f"{name} {fault.what}", file=self.url, fix=fix) from None
 
     def _copy(self, name: str, part: Path) -> None:
-        scheme = urlsplit(self.url).scheme
+        scheme, where = urlsplit(self.url).scheme, f"{self.url.rstrip('/')}/{name}"
         if scheme in _REFUSED:
-            raise ValueError(f"{scheme}:// is not safe on its way: give https:// or object storage")
-        where = f"{self.url.rstrip('/')}/{name}"
+            what = f"{scheme}:// is not safe on its way: give https:// or object storage"
+            raise DataError(f"could not be fetched ({what})")
         if scheme == "https":
             fetch.copy_https(where, part)
             return
