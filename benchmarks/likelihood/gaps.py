@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 import genodiff
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.runs.folder import find_git_revision
-from genodiff.runs.memory_fit import CLASSES, classify, cut_windows
-from genodiff.runs.training_memory import list_stretches, open_train_memory
+from genodiff.runs.memory_fit import CLASSES, classify
+from genodiff.runs.training_memory import cut_windows, list_stretches, open_train_memory
 from genodiff.words import pack_words
 
 KINDS = ("repeat", "family", "unique")

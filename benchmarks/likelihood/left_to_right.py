@@ -30,12 +30,11 @@ from genodiff.runs.memory_fit import (
     MaskedSample,
     classify,
     count_kinds,
-    cut_windows,
     draw_sample,
     read_network,
 )
 from genodiff.runs.model import load_model
-from genodiff.runs.training_memory import open_train_memory
+from genodiff.runs.training_memory import cut_windows, open_train_memory
 
 _BATCH = 16
 

@@ -29,12 +29,11 @@ from genodiff.runs.memory_fit import (
     MaskedSample,
     classify,
     count_kinds,
-    cut_windows,
     draw_sample,
     read_network,
 )
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.runs.training_memory import open_train_memory
+from genodiff.runs.training_memory import cut_windows, open_train_memory
 
 ORDER = 5
 MARKOV = f"Markov {ORDER}"

@@ -149,7 +149,7 @@ class Job(ABC, Generic[Asked]):
             stack.callback(journal.close)
             try:
                 done = sum(map(self.weigh, journal.rows())) if journal.kept else 0
-                made = stack.enter_context(closing(self._keep(journal, done)))
+                made = stack.enter_context(closing(self._make(journal, done)))
                 # What goes to stdout does not wait for the last entry.
                 live = partial(follow, journal, made)
                 written = self.write(live) if request.is_stream else None
@@ -188,16 +188,11 @@ class Job(ABC, Generic[Asked]):
         if n:
             self._shown.add(n)
 
-    def _keep(self, journal: Journal, done: int) -> Generator[bytes, None, None]:
-        """The entries that are missing, each kept as it is made."""
-        for entry in self._compute(journal.kept, done):
-            journal.append(entry)
-            yield entry
-
-    def _compute(self, first: int, done: int = 0) -> Iterator[bytes]:
-        """The entries from number `first` on, with a line of progress."""
+    def _make(self, journal: Journal, done: int) -> Generator[bytes, None, None]:
+        """The entries that are missing, each kept as it is made, with a line of progress."""
         with _Progress(self.noun, self.total, done) as self._shown:
-            for entry in self.entries(first):
+            for entry in self.entries(journal.kept):
+                journal.append(entry)
                 yield entry
                 self.tick(self.weigh(entry))
 

@@ -31,7 +31,7 @@ from genodiff.memory.search import is_effort
 from genodiff.memory.text import NONE, Codes
 from genodiff.runs.sealed_files import read_json
 from genodiff.runs.trained_model import TrainedModel
-from genodiff.runs.training_memory import list_stretches, open_train_memory
+from genodiff.runs.training_memory import cut_windows, list_stretches, open_train_memory
 
 CLASSES = ("unique", "touched", "repeat")
 REPEAT = 0.25
@@ -103,15 +103,6 @@ def classify(store: Store, windows: Codes) -> NDArray[np.int64]:
 def count_kinds(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many windows there are of each class."""
     return np.bincount(kinds, minlength=len(CLASSES))
-
-
-def cut_windows(store: Store, split: str, length: int) -> Codes:
-    """(B, L): the windows of a split without N, side by side."""
-    parts = [np.empty((0, length), np.uint8)]
-    for _, _, codes in list_stretches(store, split):
-        parts.append(codes[0 : len(codes) // length * length].reshape(-1, length))
-    whole = np.concatenate(parts)
-    return whole[(whole < NONE).all(1)]
 
 
 def draw_sample(

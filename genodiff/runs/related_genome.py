@@ -18,7 +18,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -41,12 +41,14 @@ from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
 from genodiff.runs.relatives_plan import FitClock
+from genodiff.settings import Settings
 
 WINDOWS, LENGTH = 200, 1024
 UNRELATED = 0.01
 """The share of homologous bases below which a genome is said to be unrelated (bacteria have .002 of
 yeast's, one chromosome of a related yeast .035)."""
 _MOST_GAPS = 0.1
+Kept = TypeVar("Kept", bound=Settings)
 _log = logging.getLogger("genodiff")
 
 
@@ -266,7 +268,9 @@ def _fit(kept: Sequence[Relative], windows: Codes, path: Path) -> tuple[Relative
             _log.info("%s: fitted before, read from the cache", names)
         else:
             each = [_find_numbers([one], windows).with_suffix(".genome.json") for one in kept]
-            known = {i: own for i, one in enumerate(each, 1) if (own := _read_genome(one))}
+            known = {
+                i: own for i, one in enumerate(each, 1) if (own := _read_kept(one, RelativeNumbers))
+            }
             with ProgressDisplay() as display:
                 memories, tell = [one.memory for one in kept], FitClock(display, len(kept)).show
                 fitted = fit_relatives(memories, windows, tell=tell, known=known)
@@ -298,14 +302,14 @@ class ProfileFit(NamedTuple):
     @property
     def is_ready(self) -> bool:
         """Whether the cache has it."""
-        return self._read() is not None
+        return _read_kept(self.path, ProfileNumbers) is not None
 
     def __call__(self) -> ProfileNumbers:
         """The numbers."""
         columns = self.relatives.columns
         assert columns is not None
         with lock_folder(self.path, "fits relatives"):
-            known = self._read()
+            known = _read_kept(self.path, ProfileNumbers)
             if known is not None:
                 return known
             over = self.relatives.align(self.windows)
@@ -314,12 +318,6 @@ class ProfileFit(NamedTuple):
             numbers = _round(fitted.model_dump(mode="json"))
             atomic.write_json(self.path, numbers)
             return ProfileNumbers(**numbers)
-
-    def _read(self) -> ProfileNumbers | None:
-        try:
-            return ProfileNumbers.model_validate_json(self.path.read_bytes())
-        except (OSError, ValueError):
-            return None
 
 
 def _round(numbers: Any) -> Any:
@@ -340,11 +338,11 @@ def _dump(relatives: Relatives) -> dict[str, Any]:
     }
 
 
-def _read_genome(path: Path) -> RelativeNumbers | None:
-    """What was kept of the fit of one genome, to the last bit: among others it has the same."""
+def _read_kept(path: Path, kind: type[Kept]) -> Kept | None:
+    """What was kept of a fit, to the last bit; None where it is not there or damaged."""
     try:
-        return RelativeNumbers(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return kind.model_validate_json(path.read_bytes())
+    except (OSError, ValueError):
         return None
 
 

@@ -24,7 +24,7 @@ from genodiff.data.recipe import Recipe
 from genodiff.data.store import Store
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.faidx import Genome
-from genodiff.memory.text import NONE, Codes
+from genodiff.memory.text import Codes
 from genodiff.registry import find_named
 from genodiff.runs.config import OWN
 from genodiff.runs.known_contigs import LetterSource, StoreLetters
@@ -42,7 +42,12 @@ from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import open_relatives
 from genodiff.runs.relatives_plan import count_waiting
 from genodiff.runs.trained_model import TrainedModel
-from genodiff.runs.training_memory import is_own_genome, list_stretches, open_trained_store
+from genodiff.runs.training_memory import (
+    cut_windows,
+    is_own_genome,
+    list_stretches,
+    open_trained_store,
+)
 
 _NAME_GENOME = "name its FASTA file: --fasta, or --template of sample"
 _log = logging.getLogger("genodiff")
@@ -194,15 +199,6 @@ def list_test_lengths(recipe: Recipe) -> set[int]:
 
 def cut_fit_windows(store: Store, split: str = "valid") -> Codes:
     """(B, L): windows of a split without N, evenly spaced."""
-    cut: list[Codes] = []
-    stretches = [codes for _, _, codes in list_stretches(store, split)]
-    length = min(FIT_LENGTH, max(map(len, stretches), default=0))
-    for codes in stretches:
-        for start in range(0, len(codes) - length + 1, max(length, 1)):
-            window = codes[slice(start, start + length)]
-            if len(window) and (window < NONE).all():
-                cut.append(window)
-    if not cut:
-        return np.zeros((0, 0), np.uint8)
-    chosen = np.linspace(0, len(cut) - 1, min(FIT_WINDOWS, len(cut))).astype(int)
-    return np.stack([cut[i] for i in chosen])
+    longest = max((len(codes) for _, _, codes in list_stretches(store, split)), default=1)
+    cut = cut_windows(store, split, min(FIT_LENGTH, longest))
+    return cut[np.linspace(0, len(cut) - 1, min(FIT_WINDOWS, len(cut))).astype(int)]

@@ -15,7 +15,7 @@ import hashlib
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from genodiff.data.dna_store import build_dna_store, find_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.genomes.store import open_genomes
 from genodiff.data.kmers import K, measure_shared_cover, shared_kmers
-from genodiff.data.splits import Intervals
+from genodiff.data.splits import Intervals, Rows, merge
 from genodiff.data.store import Store
 from genodiff.data.stretches import Coded, Codes, encode_bases, find_intervals, read_stretches
 from genodiff.data.windows import Ints
@@ -57,10 +57,10 @@ class TrainPart(NamedTuple):
         """Its sequence."""
         return read_stretches(self.store, self.intervals)
 
-    def intervals_on(self, contig: int) -> list[tuple[int, int]]:
-        """Start and end of what lies on a contig."""
+    def intervals_on(self, contig: int) -> Rows:
+        """(0, start, end) of what lies on a contig."""
         mine = self.intervals.take(self.intervals.contig == contig)
-        return list(zip(mine.start.tolist(), mine.end.tolist(), strict=True))
+        return [(0, *row) for row in zip(mine.start.tolist(), mine.end.tolist(), strict=True)]
 
 
 class TrainedOn(NamedTuple):
@@ -259,7 +259,7 @@ def _find_contigs(
 ) -> dict[int, NDArray[np.int64]]:
     """Of those contigs that the training data have too: where on them the train split lies.
 
-    That is (2 n,) starts and ends in turn, sorted, of intervals that neither overlap nor touch.
+    That is (2 n,) starts and ends in turn, sorted, of intervals that do not overlap.
     Nothing is hashed where a length alone tells that a contig is the data's own, or no contig.
     """
     by_length: dict[int, list[tuple[TrainPart, int]]] = defaultdict(list)
@@ -286,18 +286,13 @@ def _find_contigs(
             rows = [row for part, i in same for row in part.intervals_on(i)]
             back = [row for part, i in turned for row in part.intervals_on(i)]
             if same or turned:
-                found[contig] = _join([*rows, *((length - b, length - a) for a, b in back)])
+                found[contig] = _join([*rows, *((0, length - b, length - a) for _, a, b in back)])
     return found
 
 
-def _join(rows: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
-    edges: list[int] = []
-    for start, end in sorted(rows):
-        if edges and start <= edges[-1]:
-            edges[-1] = max(edges[-1], end)
-        else:
-            edges += [start, end]
-    return np.array(edges, np.int64)
+def _join(rows: Rows) -> NDArray[np.int64]:
+    joined = merge(Intervals.of(rows))
+    return np.stack([joined.start, joined.end], 1).ravel()
 
 
 def _count_inside(

@@ -16,6 +16,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from genodiff.alphabet import DNA
 from genodiff.data.dna_store import build_dna_store, find_dna_store
 from genodiff.data.recipe import Recipe
@@ -38,7 +40,7 @@ from genodiff.memory.memory import (
 )
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
-from genodiff.memory.text import MOST_WINDOW
+from genodiff.memory.text import MOST_WINDOW, NONE, Codes
 from genodiff.registry import find_named
 from genodiff.runs.known_contigs import KnownContigs, LetterSource, hash_contig, hash_letters
 from genodiff.runs.trained_model import TrainedModel
@@ -66,6 +68,15 @@ def list_stretches(
     names = [store.names[contig] for contig in intervals.contig.tolist()]
     codes = read_stretches(store, intervals)
     return list(zip(names, intervals.start.tolist(), codes, strict=True))
+
+
+def cut_windows(store: Store, split: str, length: int) -> Codes:
+    """(B, L): the windows of a split without N, side by side."""
+    parts = [np.empty((0, length), np.uint8)]
+    for _, _, codes in list_stretches(store, split):
+        parts.append(codes[0 : len(codes) // length * length].reshape(-1, length))
+    whole = np.concatenate(parts)
+    return whole[(whole < NONE).all(1)]
 
 
 def open_split_memory(

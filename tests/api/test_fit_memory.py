@@ -38,9 +38,12 @@ def copied(fitted_run, tmp_path):
 def test_fitted_numbers_cost_less_and_are_taken_from_then_on(copied, monkeypatch):
     splits = set[str]()
     read = memory_fit.list_stretches
-    monkeypatch.setattr(
-        memory_fit, "list_stretches", lambda store, split: splits.add(split) or read(store, split)
-    )
+    for module in (memory_fit, training_memory):
+        monkeypatch.setattr(
+            module,
+            "list_stretches",
+            lambda store, split, **how: splits.add(split) or read(store, split, **how),
+        )
     before = genodiff.evaluate(copied, **VALID)
     told = genodiff.fit_memory(copied, windows=6, draws=2, device="cpu")
     assert splits == {"train", "valid"}

@@ -184,6 +184,15 @@ def find_manifest(folder: Path) -> dict[str, Any] | None:
     return None
 
 
+def require_manifest(folder: Path, shown: str | Path) -> dict[str, Any]:
+    """As `find_manifest`. Raises `DataError` where there is none, of a folder `shown` so."""
+    if (manifest := find_manifest(folder)) is not None:
+        return manifest
+    what = f"holds no genomes (no sound {MANIFEST})"
+    fix = "give a list, or a folder that `genodiff data genomes LIST --out FOLDER` built"
+    raise DataError(what, file=shown, fix=fix)
+
+
 def read_splits(folder: Path, manifest: dict[str, Any]) -> list[Rows]:
     """The intervals of train, valid and test. Raises `DataError` where their file was changed."""
     path = folder / SPLITS_FILE

@@ -6,7 +6,6 @@ that of the manifest. The manifest is read anew with each run, unless it is offl
 """
 
 import hashlib
-import json
 import os
 import shutil
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 import fsspec  # type: ignore[import-untyped]
 
 from genodiff.data import fetch
+from genodiff.data.genomes.collection import require_manifest
 from genodiff.data.store import MANIFEST
 from genodiff.errors import DataError
 from genodiff.io import atomic
@@ -54,17 +54,9 @@ class RemoteFolder:
         path = self.local / MANIFEST
         if not self.offline:
             self._fetch(MANIFEST, path, None)
-        try:
-            manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if isinstance(manifest["genomes"], list):
-                return manifest
-        except OSError:
-            raise self._refuse_offline(MANIFEST) from None
-        except (ValueError, KeyError, TypeError):
-            pass
-        what = f"its {MANIFEST} is not of genomes"
-        fix = "give a folder that `genodiff data genomes LIST --out FOLDER` built"
-        raise DataError(what, file=self.url, fix=fix)
+        elif not path.is_file():
+            raise self._refuse_offline(MANIFEST)
+        return require_manifest(self.local, self.url)
 
     def fetch(self, name: str, digest: str) -> Path:
         """The local copy of a file, made where it is not there. Raises `DataError`."""

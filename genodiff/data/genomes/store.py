@@ -22,12 +22,13 @@ from genodiff.data.genomes.collection import (
     build_collection,
     find_manifest,
     read_splits,
+    require_manifest,
 )
 from genodiff.data.genomes.listing import read_genome_list
 from genodiff.data.genomes.remote import RemoteFolder, is_remote
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.data.splits import Intervals, Splits
-from genodiff.data.store import MANIFEST, Store, StoreSource
+from genodiff.data.store import Store, StoreSource
 from genodiff.data.windows import Ints
 from genodiff.errors import DataError
 from genodiff.io.cache import cache_dir
@@ -226,7 +227,7 @@ def open_genomes(
         known = find_manifest(folder)
         if known is None or remembered is None or known["key"] != remembered.get("source_sha256"):
             build_collection(read_genome_list(name), folder, jobs=jobs, offline=offline)
-    manifest = _require_manifest(folder)
+    manifest = require_manifest(folder, folder)
     rows = read_splits(folder, manifest)
     return GenomesStore(folder, manifest, rows, name, partial(_find_file, folder))
 
@@ -241,7 +242,7 @@ def read_species(where: str | Path, *, offline: bool = False) -> tuple[tuple[str
         genomes = RemoteFolder(name, offline).read_manifest()["genomes"]
         named = {g["name"]: g["species"] for g in genomes}
     elif Path(name).is_dir():
-        named = {g["name"]: g["species"] for g in _require_manifest(Path(name))["genomes"]}
+        named = {g["name"]: g["species"] for g in require_manifest(Path(name), name)["genomes"]}
     else:
         named = {row.name: row.species for row in read_genome_list(name).rows}
     return tuple(sorted({s for s in named.values() if s})), _digest_species(named)
@@ -269,15 +270,6 @@ def allow_open_files(n: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-def _require_manifest(folder: Path) -> dict[str, Any]:
-    manifest = find_manifest(folder)
-    if manifest is None:
-        what = f"holds no genomes (no sound {MANIFEST})"
-        fix = "give a list, or a folder that `genodiff data genomes LIST --out FOLDER` built"
-        raise DataError(what, file=folder, fix=fix)
-    return manifest
 
 
 def _find_file(folder: Path, name: str, digest: str) -> Path:
