@@ -39,20 +39,12 @@ class DnaWindows(TiledWindows):
         split: str,
         seq_len: int,
         *,
-        stride: int | None = None,
-        max_n_fraction: float | None = None,
         legacy_caduceus_tiling: bool = False,
     ) -> None:
         """Raises `UsageError` for impossible sizes, `DataError` if no window is usable."""
-        self._bed = recipe.bed
-        super().__init__(
-            store,
-            split,
-            seq_len,
-            stride=stride,
-            max_n_fraction=recipe.max_n_fraction if max_n_fraction is None else max_n_fraction,
-            legacy_caduceus_tiling=legacy_caduceus_tiling,
-        )
+        self._bed, legacy = recipe.bed, legacy_caduceus_tiling
+        most = recipe.max_n_fraction
+        super().__init__(store, split, seq_len, max_n_fraction=most, legacy_caduceus_tiling=legacy)
         if not len(self.tiling(0)):
             names = [store.names[i] for i in np.unique(self.intervals.contig)]
             what = f"no usable window in the split {split}: each of the {self.tiling(0).dropped:,} "
@@ -136,7 +128,7 @@ class SequenceWindows(Windows):
         start, count, length = start[count > 0], count[count > 0], length[count > 0]
         first = np.concatenate(([0], np.cumsum(count)))
         kept = np.array([[0, first[-1]]], np.int64)
-        self._tiling = IntervalTiling(first, start, length, kept, seq_len)
+        self._tiling = IntervalTiling(first, start, length, kept)
         self.dropped = {}
 
     def summary(self) -> str:

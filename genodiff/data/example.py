@@ -250,5 +250,5 @@ def _spell(bases: Bases) -> str:
     return "".join(_LETTERS[bases])
 
 
-def _wrap(letters: str, width: int = 80) -> str:
-    return "".join(f"{letters[at : at + width]}\n" for at in range(0, len(letters), width))
+def _wrap(letters: str) -> str:
+    return "".join(f"{letters[at : at + 80]}\n" for at in range(0, len(letters), 80))

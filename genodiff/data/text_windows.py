@@ -90,7 +90,7 @@ class PaddedWindows(Windows):
         begin, size = begin[size > 0], size[size > 0]
         length = np.minimum(size, seq_len - self.lead)
         n = len(begin)
-        self._tiling = IntervalTiling(np.arange(n + 1), begin, length, np.array([[0, n]]), 0)
+        self._tiling = IntervalTiling(np.arange(n + 1), begin, length, np.array([[0, n]]))
         self.dropped = {"tokens_beyond_window": int((size - length).sum())}
         self.intervals = store.splits.intervals[split]
         refuse_short(store, split, int(size.sum()), 1, seq_len)

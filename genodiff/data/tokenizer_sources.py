@@ -97,7 +97,7 @@ def rebuild_tokenizer(files: dict[str, bytes], vocabulary: Vocabulary, origin: P
     return FileTokenizer(files, vocabulary.name, origin)
 
 
-def read_vocabulary(name: str, *, offline: bool = True) -> Vocabulary:
+def read_vocabulary(name: str) -> Vocabulary:
     """The vocabulary of a tokenizer; of the published ones without their files. For plans."""
     if name in PUBLISHED and not Path(name).exists():
         sha = _hash_published(name)
@@ -106,7 +106,7 @@ def read_vocabulary(name: str, *, offline: bool = True) -> Vocabulary:
         else:
             tokens = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
         return make_vocabulary(name, tokens, sha, 50257 if name == "gpt2" else 30522)
-    return open_tokenizer(name, offline=offline).vocabulary
+    return open_tokenizer(name, offline=True).vocabulary
 
 
 def _fetch_published(name: str, offline: bool) -> dict[str, bytes]:

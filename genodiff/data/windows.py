@@ -5,10 +5,10 @@ A window is a stretch of the store's flat ids: a start and a length, at most `se
 
 Tilings: the intervals of a split cut into windows of equal length.
 
-An interval holds windows at start + offset + i·stride. The offset is 0 for evaluation. In training
+An interval holds windows at start + offset + i·seq_len. The offset is 0 for evaluation. In training
 each epoch has one of 16 phases that moves it, so that a position is seen at many places in its
-window; windows of one epoch never overlap (as long as stride ≥ seq_len). An interval shorter than
-`seq_len` is one right-padded window.
+window; windows of one epoch never overlap. An interval shorter than `seq_len` is one right-padded
+window.
 
 Windows with more than `max_n_fraction` of N are dropped and counted; a window without any base
 always is. Runs of N are known from the store, so a genome of mostly N costs no more than its few
@@ -56,7 +56,6 @@ class IntervalTiling:
     start: Ints  # flat start of each interval's first window
     length: Ints  # window length, by interval
     kept: Ints  # (ranges, 2): kept numbers, half-open, ascending
-    stride: int
 
     @cached_property
     def _before(self) -> Ints:
@@ -83,8 +82,8 @@ class IntervalTiling:
         at_range = np.searchsorted(self._before, rank, "right") - 1
         number = self.kept[at_range, 0] + rank - self._before[at_range]
         interval = np.searchsorted(self.first, number, "right") - 1
-        start = self.start[interval] + (number - self.first[interval]) * self.stride
-        return start, self.length[interval]
+        length = self.length[interval]
+        return self.start[interval] + (number - self.first[interval]) * length, length
 
 
 class Windows(ABC):
@@ -231,24 +230,22 @@ class TiledWindows(Windows):
         split: str,
         seq_len: int,
         *,
-        stride: int | None = None,
         max_n_fraction: float = 1.0,
         legacy_caduceus_tiling: bool = False,
     ) -> None:
         """Raises `UsageError` for impossible sizes, `DataError` for too little sequence."""
         super().__init__(store, split, seq_len)
-        if seq_len < 1 or (stride is not None and stride < 1):
-            what = f"a window of {seq_len} {self.units} with stride {stride} cannot be cut"
+        if seq_len < 1:
+            what = f"a window of {seq_len} {self.units} cannot be cut"
             raise UsageError(what, fix="give 1 or more")
-        self.stride, self.max_n_fraction = stride or seq_len, max_n_fraction
-        self.legacy = legacy_caduceus_tiling
+        self.max_n_fraction, self.legacy = max_n_fraction, legacy_caduceus_tiling
         self.shortest = max(1, seq_len // 8)
         self.intervals = find_intervals(store, split, legacy_caduceus_tiling=legacy_caduceus_tiling)
         self._tilings: dict[int, IntervalTiling] = {}
         self._refuse_short()
         size = self.intervals.end - self.intervals.start
         too_short = size < min(self.shortest, seq_len)
-        tail = np.where(size >= seq_len, (size - seq_len) % self.stride, too_short * size)
+        tail = np.where(size >= seq_len, (size - seq_len) % seq_len, too_short * size)
         self.dropped = {
             "windows_too_much_n": self.tiling(0).dropped,
             "intervals_too_short": int(too_short.sum()),
@@ -271,27 +268,26 @@ class TiledWindows(Windows):
         keep = size >= min(self.shortest, self.seq_len)
         start, size = start[keep], size[keep]
         length = np.minimum(size, self.seq_len)
-        count = (size - length) // self.stride + 1
-        slack = (size - length) % self.stride
+        count = (size - length) // self.seq_len + 1
+        slack = (size - length) % self.seq_len
         roomy = (count >= _ROOMY) & (phase > 0)
-        count, slack = count - roomy, slack + np.where(roomy, self.stride, 0)
+        count, slack = count - roomy, slack + np.where(roomy, self.seq_len, 0)
         start = start + phase * (slack + 1) // PHASES
         first = np.concatenate(([0], np.cumsum(count)))
-        dropped = find_dropped_windows(
-            start, length, count, first[:-1], self.stride, self.store.n_runs, self.max_n_fraction
-        )
+        runs, most = self.store.n_runs, self.max_n_fraction
+        dropped = find_dropped_windows(start, length, count, first[:-1], runs, most)
         edges = np.concatenate(([0], dropped.ravel(), [first[-1]])).reshape(-1, 2)
-        return IntervalTiling(first, start, length, edges[edges[:, 1] > edges[:, 0]], self.stride)
+        return IntervalTiling(first, start, length, edges[edges[:, 1] > edges[:, 0]])
 
 
 def find_dropped_windows(
-    start: Ints, length: Ints, count: Ints, first: Ints, stride: int, runs: Ints, most: float
+    start: Ints, length: Ints, count: Ints, first: Ints, runs: Ints, most: float
 ) -> Ints:
     """(ranges, 2): numbers of the windows with too much N, half-open, ascending, disjoint."""
     if not len(runs) or not len(start):
         return np.zeros((0, 2), np.int64)
     # Every (interval, run of N) that meet.
-    last_end = start + (count - 1) * stride + length
+    last_end = start + count * length
     low = np.searchsorted(runs[:, 1], start, "right")
     high = np.searchsorted(runs[:, 0], last_end, "left")
     pairs = np.maximum(high - low, 0)
@@ -299,8 +295,8 @@ def find_dropped_windows(
     r = np.repeat(low - np.cumsum(pairs) + pairs, pairs) + np.arange(len(i))
     a, b, size = runs[r, 0] - start[i], runs[r, 1] - start[i], length[i]
     # Windows that lie inside the run are gone; those that meet its edges are counted.
-    inside = np.stack((-((-a) // stride), (b - size) // stride + 1), 1).clip(0, count[i][:, None])
-    meet = np.stack(((a - size) // stride + 1, (b - 1) // stride + 1), 1).clip(0, count[i][:, None])
+    inside = np.stack((-((-a) // size), (b - size) // size + 1), 1).clip(0, count[i][:, None])
+    meet = np.stack((a // size, (b - 1) // size + 1), 1).clip(0, count[i][:, None])
     some = inside[:, 1] > inside[:, 0]
     left = np.stack((meet[:, 0], np.where(some, inside[:, 0], meet[:, 1])), 1)
     right = np.stack((np.where(some, inside[:, 1], meet[:, 1]), meet[:, 1]), 1)
@@ -310,7 +306,7 @@ def find_dropped_windows(
         np.repeat(edges[:, 0] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
     )
     at = np.searchsorted(first, number, "right") - 1
-    begin = start[at] + (number - first[at]) * stride
+    begin = start[at] + (number - first[at]) * length[at]
     n = count_n_before(runs, begin + length[at]) - count_n_before(runs, begin)
     bad = number[n > most * length[at]]
     ranges = np.concatenate((inside[some] + first[i][some][:, None], np.stack((bad, bad + 1), 1)))

@@ -12,7 +12,7 @@ from genodiff.runs.sections import LABEL_SETTINGS, SPECIES, DataSettings
 log = logging.getLogger("genodiff")
 
 
-def read_species_settings(genomes: str | None, *, offline: bool = False) -> dict[str, Any]:
+def read_species_settings(genomes: str | None) -> dict[str, Any]:
     """The settings that the species of a list of genomes decide.
 
     Raises `DataError`, `UsageError`.
@@ -20,7 +20,7 @@ def read_species_settings(genomes: str | None, *, offline: bool = False) -> dict
     if genomes is None:
         what = f"--labels {SPECIES} is of a list of genomes"
         raise UsageError(what, fix="give --genomes LIST, or a file of labels")
-    classes, digest = read_species(genomes, offline=offline)
+    classes, digest = read_species(genomes)
     if len(classes) < 2:
         said = classes[0] if classes else "none"
         what = f"has one species or none ({said}); training needs two or more labels"

@@ -192,7 +192,6 @@ def relate_genome(
     given: Sequence[str | Path],
     *,
     strains: bool = False,
-    offline: bool = False,
     windows: Codes | None = None,
 ) -> RelatedGenomes:
     """Fit the related genomes `given` to `windows` (B, L) of `genome`, by default spread over it.
@@ -204,7 +203,7 @@ def relate_genome(
     >>> relate_genome(genome, ["paradoxus.fa.gz"]).told["genomes"]  # doctest: +SKIP
     """
     listed = list_genomes(given)
-    opened = open_relatives(listed, offline=offline, target=genome)
+    opened = open_relatives(listed, target=genome)
     kept, near = leave_strains_out(opened, genome, strains=strains)
     if not kept:
         what = "every related genome is of the target's own species"
@@ -268,9 +267,8 @@ def _fit(kept: Sequence[Relative], windows: Codes, path: Path) -> tuple[Relative
             _log.info("%s: fitted before, read from the cache", names)
         else:
             each = [_find_numbers([one], windows).with_suffix(".genome.json") for one in kept]
-            known = {
-                i: own for i, one in enumerate(each, 1) if (own := _read_kept(one, RelativeNumbers))
-            }
+            before = [_read_kept(one, RelativeNumbers) for one in each]
+            known = {i: own for i, own in enumerate(before, 1) if own}
             with ProgressDisplay() as display:
                 memories, tell = [one.memory for one in kept], FitClock(display, len(kept)).show
                 fitted = fit_relatives(memories, windows, tell=tell, known=known)

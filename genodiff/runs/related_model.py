@@ -67,7 +67,6 @@ def relate_model(
     *,
     strains: bool = False,
     fasta: str | Path | None = None,
-    offline: bool = False,
     plan: bool = False,
 ) -> TrainedModel:
     """Return `model` with relatives (`relative_lists.py` lists what is taken); without any, itself.
@@ -91,12 +90,12 @@ def relate_model(
     if plan and (waiting := count_waiting(listed)) is not None:
         return model._replace(relatives=waiting)
     with ExitStack() as stack:
-        target = open_target(model, fasta, stack, offline=offline)
+        target = open_target(model, fasta, stack)
         if not len(target.windows):
             what = "has no window without N on which relatives are fitted"
             fix = "give a genome with longer contigs, or a run with a valid split"
             raise DataError(what, file=fasta or model.run, fix=fix)
-        opened = open_relatives(listed, offline=offline, target=target.letters)
+        opened = open_relatives(listed, target=target.letters)
         kept, near = leave_strains_out(opened, target.letters, strains=strains)
     if not kept:
         what = "every relative is a strain of the genome's own species"
@@ -147,9 +146,7 @@ def _adapt_to(model: TrainedModel, fasta: str | Path) -> TrainedModel:
         return model.adapt_to(draw_fit_windows(genome))
 
 
-def open_target(
-    model: TrainedModel, fasta: str | Path | None, stack: ExitStack, *, offline: bool
-) -> FitTarget:
+def open_target(model: TrainedModel, fasta: str | Path | None, stack: ExitStack) -> FitTarget:
     """The genome that relatives are fitted to: `fasta`, or that which a model was trained on.
 
     It is decided by the file and the model's recipe alone, whatever is in the cache.
@@ -159,7 +156,7 @@ def open_target(
             what = f"the model '{model.run.name}' has no genome of its own"
             raise UsageError(what, fix=_NAME_GENOME)
         fix = "name its FASTA file (--fasta), or leave --relatives out"
-        return _aim_at(open_trained_store(model, offline, needed_for="relatives", fix=fix))
+        return _aim_at(open_trained_store(model, False, needed_for="relatives", fix=fix))
     genome = stack.enter_context(Genome(fasta, goes_round=True))
     if not model.reads_network:
         return FitTarget(draw_fit_windows(genome), genome, genome.sha256)

@@ -92,8 +92,9 @@ def _say_which(path: str) -> None:
         _log.warning(what, path, ready)
 
 
-def find_only_run(folder: Path = Path("runs")) -> Path:
-    """Return the only run under `folder`. Raises `CheckpointError` for none, and for several."""
+def find_only_run() -> Path:
+    """Return the only run under `runs`. Raises `CheckpointError` for none, and for several."""
+    folder = Path("runs")
     runs = [p for p in folder.iterdir() if (p / CONFIG).is_file()] if folder.is_dir() else []
     if not runs:
         fix = "give --checkpoint RUN, or `genodiff train` first"

@@ -10,7 +10,7 @@ from tiny_run import write_run
 import genodiff
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.memory.numbers import MemoryNumbers
-from genodiff.runs import memory_fit
+from genodiff.runs import memory_fit, training_memory
 from genodiff.runs.model import load_model
 from genodiff.runs.training_memory import open_train_memory
 from tests.commands import command

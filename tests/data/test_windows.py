@@ -104,17 +104,11 @@ def test_phases_move_the_windows_of_a_long_interval_over_all_places(tmp_path):
 def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_start(tmp_path):
     contigs = {"a": random_dna(70), "b": random_dna(35), "c": random_dna(9)}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("c",)))
-    windows = DnaWindows(store, recipe, "train", 16, stride=20)
-    assert [store.names[i] for i in windows.contig_index] == ["a", "a", "a", "b"]
-    assert windows.start.tolist() == [0, 20, 40, 0]
-    assert windows.length.tolist() == [16] * 4
-    assert len(windows) == 4
-
-
-def test_overlapping_windows_come_with_a_small_stride(tmp_path):
-    contigs = {"a": random_dna(40), "b": "A" * 20}
-    store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("b",)))
-    assert DnaWindows(store, recipe, "train", 16, stride=8).start.tolist() == [0, 8, 16, 24]
+    windows = DnaWindows(store, recipe, "train", 16)
+    assert [store.names[i] for i in windows.contig_index] == ["a", "a", "a", "a", "b", "b"]
+    assert windows.start.tolist() == [0, 16, 32, 48, 0, 16]
+    assert windows.length.tolist() == [16] * 6
+    assert len(windows) == 6
 
 
 def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_away(tmp_path):
@@ -150,7 +144,8 @@ def test_windows_of_mostly_n_are_dropped_counted_and_told(tmp_path):
     assert windows.start.tolist() == [0, 32]
     assert windows.dropped["windows_too_much_n"] == 5
     assert "5 windows with more than 50% N" in windows.summary()
-    assert len(DnaWindows(store, recipe, "train", 16, max_n_fraction=0.6)) == 3
+    recipe = recipe.model_copy(update={"max_n_fraction": 0.6})
+    assert len(DnaWindows(store, recipe, "train", 16)) == 3
 
 
 def test_no_window_of_train_touches_a_held_out_base(tmp_path):
@@ -212,9 +207,7 @@ def test_islands_in_n_give_only_windows_with_bases(tmp_path):
     assert ((rows != N_ID).sum(1) >= 32).all()
 
 
-@pytest.mark.parametrize(
-    "values", [{"seq_len": 0}, {"seq_len": 8, "stride": 0}, {"seq_len": 8, "split": "dev"}]
-)
+@pytest.mark.parametrize("values", [{"seq_len": 0}, {"seq_len": 8, "split": "dev"}])
 def test_sizes_and_names_that_cannot_be_meant_are_usage_errors(tmp_path, values):
     store, recipe = store_of(tmp_path, {"a": random_dna(100)})
     with pytest.raises(UsageError):

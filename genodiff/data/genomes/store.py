@@ -232,14 +232,14 @@ def open_genomes(
     return GenomesStore(folder, manifest, rows, name, partial(_find_file, folder))
 
 
-def read_species(where: str | Path, *, offline: bool = False) -> tuple[tuple[str, ...], str]:
+def read_species(where: str | Path) -> tuple[tuple[str, ...], str]:
     """The species of a list or of built genomes, sorted, and a digest of whose they are.
 
     Nothing is built. Raises `DataError`.
     """
     name = str(where)
     if is_remote(name):
-        genomes = RemoteFolder(name, offline).read_manifest()["genomes"]
+        genomes = RemoteFolder(name).read_manifest()["genomes"]
         named = {g["name"]: g["species"] for g in genomes}
     elif Path(name).is_dir():
         named = {g["name"]: g["species"] for g in require_manifest(Path(name), name)["genomes"]}
