@@ -205,10 +205,7 @@ def _call(app: App, arguments: list[str]) -> None:
 
 
 def _drop(stream: TextIO) -> None:
-    """Send the rest of a stream nowhere.
-
-    The interpreter would try to write it at its end, and fail with exit code 120.
-    """
+    """Send the rest of a stream nowhere: the interpreter would fail to write it, with code 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

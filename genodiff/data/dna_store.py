@@ -210,10 +210,7 @@ class DnaStore(Store):
     def __init__(
         self, path: Path, recipe: Recipe, source: StoreSource, *, exact: bool = False
     ) -> None:
-        """Open the store in folder `path`.
-
-        Raises `DataError` where it is damaged or does not fit the recipe.
-        """
+        """Open the store in `path`. Raises `DataError` unless it is whole and fits the recipe."""
         manifest = read_dna_manifest(path)
         contigs = {c["name"]: c["length"] for c in manifest["contigs"]}
         super().__init__(path, source, manifest, contigs, recipe.digest())

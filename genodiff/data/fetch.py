@@ -55,10 +55,7 @@ def is_present(source: Source) -> bool:
 
 
 def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
-    """The recipe's files on this machine, fetched where needed.
-
-    Raises `DataError` in one line with the remedy.
-    """
+    """The recipe's files, fetched where needed. Raises `DataError` with a remedy."""
     flag = DOMAINS[recipe.domain].input_flag
     owner = f"the recipe {recipe.name}"
     if not recipe.sources:

@@ -121,10 +121,7 @@ def read_labels(
 
 
 def table_labels(path: str, named: dict[str, str], sha256: str) -> LabelTable:
-    """A table of labels from values in memory: contig → label; `path` is for messages.
-
-    Raises `DataError` for a label that is no name.
-    """
+    """A table of labels in memory, contig → label. Raises `DataError` for a label that is none."""
     contigs = tuple(sorted(named))
     lines = np.zeros(len(contigs), np.int64)
     classes, labels = _name_classes(path, [named[c] for c in contigs], lines)

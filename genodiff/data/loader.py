@@ -82,9 +82,7 @@ class Batch(NamedTuple):
 
 
 class TrainBatches:
-    """Micro-batches of a training split; `batch_size` is the global number of windows of an
-    optimizer step.
-    """
+    """Micro-batches of a training split; `batch_size` is that of a whole optimizer step."""
 
     def __init__(
         self,
@@ -99,9 +97,7 @@ class TrainBatches:
         label_dropout: float = 0.0,
         order: "GenomeMix | None" = None,
     ) -> None:
-        """Raises `UsageError` unless `batch_size` divides into `accumulate` micro-batches on
-        `world_size` ranks.
-        """
+        """Raises `UsageError` unless `batch_size` divides evenly among micro-batches and ranks."""
         parts = accumulate * world_size
         if batch_size < 1 or accumulate < 1 or not 0 <= rank < world_size or batch_size % parts:
             what = f"a batch of {batch_size} windows cannot be divided among {accumulate} "
@@ -114,9 +110,7 @@ class TrainBatches:
         self.rows = batch_size // parts
 
     def batch(self, k: int) -> Batch:
-        """Micro-batch k of this rank: part of step k // accumulate. A function of (seed, k) and the
-        layout alone.
-        """
+        """Micro-batch k of this rank, part of step k // accumulate: a function of (seed, k)."""
         step, micro = divmod(k, self.accumulate)
         first = (micro * self.world_size + self.rank) * self.rows
         slot = np.arange(first, first + self.rows)
@@ -161,9 +155,7 @@ class TrainBatches:
 
 
 class BatchStream(IterableDataset[Batch]):
-    """Micro-batches in order; a `DataLoader` takes them from its workers in turn, so that the order
-    stays.
-    """
+    """Micro-batches in order; a `DataLoader` takes them from its workers in turn."""
 
     def __init__(self, batches: TrainBatches, first: int, stop: int | None = None) -> None:
         self.batches, self.first, self.stop = batches, first, stop
@@ -216,9 +208,7 @@ class EvalBatches:
 
 
 def complement_rows(data: NDArray[np.uint8], lengths: Ints) -> NDArray[np.uint8]:
-    """The reverse complement of right-padded rows of stored bytes; case goes with its base, padding
-    stays right.
-    """
+    """The reverse complement of right-padded rows of stored bytes, case included; padding stays."""
     turned = _OTHER_STRAND[data[:, ::-1]]
     width = data.shape[1]
     for row in np.flatnonzero(lengths != width):
@@ -255,9 +245,7 @@ class _Draws(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _epoch(seed: int, epoch: int, windows: Windows) -> tuple[Ints, int]:
-    """The order of an epoch's windows and its tiling phase. Sorted uniforms: numpy's `permutation`
-    may change.
-    """
+    """An epoch's order of windows (by sorted uniforms: `permutation` may change), and its phase."""
     phase = int(uniforms(seed, Purpose.WINDOW_PHASE, epoch, 1)[0] * PHASES)
     n = len(windows.tiling(phase))
     return np.argsort(uniforms(seed, Purpose.WINDOW_ORDER, epoch, n), kind="stable"), phase

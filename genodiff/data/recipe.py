@@ -67,10 +67,7 @@ class SplitRule(Settings):
 
 
 class Recipe(Settings):
-    """A data set.
-
-    Empty `contigs` accept any; `splits` None cuts by coordinates (`splits.split_automatically`).
-    """
+    """A data set. Empty `contigs` accept any; `splits` None cuts by coordinates (`splits.py`)."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     domain: Literal["dna"] = "dna"
@@ -103,9 +100,7 @@ class Recipe(Settings):
         return self if bed is None else self.model_copy(update={"bed": str(bed), "ignore": ""})
 
     def digest(self) -> str:
-        """sha256 (hex) of everything that decides which base is in which split; a BED enters with
-        its content.
-        """
+        """sha256 (hex) of all that decides which base is in which split, with the BED's content."""
         others = {"description", "sources", "soft_mask_weight"}
         values: dict[str, Any] = self.model_dump(mode="json", exclude=others)
         values["bed"] = None if self.bed is None else hashlib.sha256(_read(self.bed)).hexdigest()
@@ -134,10 +129,7 @@ def list_recipe_names() -> list[str]:
 
 
 def find_recipe_file(name_or_path: str | Path) -> Path:
-    """The YAML file of a recipe's name, or that file itself.
-
-    Raises `UsageError` for an unknown name.
-    """
+    """The YAML file of a recipe's name, or that file itself. Raises `UsageError` for neither."""
     text = str(name_or_path)
     if text.endswith((".yaml", ".yml")):
         return Path(text)

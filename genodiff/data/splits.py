@@ -114,9 +114,7 @@ def resolve(
 
 
 def stretch_intervals(intervals: Intervals, lengths: NDArray[np.int64]) -> Intervals:
-    """Every interval as start..start + 2^20, ended at its contig's end: the published Caduceus
-    loader's, not ours.
-    """
+    """Each interval as start..start + 2^20 within its contig, as published Caduceus does."""
     end = np.minimum(intervals.start + LEGACY_LENGTH, lengths[intervals.contig])
     return replace(intervals, end=end)
 

@@ -32,9 +32,7 @@ MANIFEST = "manifest.json"
 
 
 class StoreSource(NamedTuple):
-    """The file a store was made from (path None: generated); `stamp` is (size, mtime, inode) when
-    it was read.
-    """
+    """The file of a store (path None: generated); `stamp`: (size, mtime, inode) as it was read."""
 
     path: str | None
     size: int
@@ -181,10 +179,7 @@ def stamp_file(path: Path) -> tuple[int, int, int]:
 
 
 def read_manifest(folder: Path, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The manifest of the store in `folder`; `fits` compares it with the files beside it.
-
-    Raises `DataError` where a part is missing or of another size.
-    """
+    """The manifest of the store in `folder`. Raises `DataError` unless it `fits` its files."""
     try:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if fits(manifest):

@@ -58,9 +58,7 @@ _SAFE_CUT = re.compile(r"(?<=\S) (?=\S)")
 def list_sources(
     recipe: TextRecipe, text: str | Path | None, *, offline: bool = False
 ) -> tuple[list[tuple[str, Path]], list[str]]:
-    """(split or "all", file) of `text`, or of the recipe's own files, fetched where needed; and
-    what to tell a user.
-    """
+    """(split or "all", file) of `text` or the recipe's own files, fetched where needed; notes."""
     if text is not None:
         given = Path(text)
         if not given.is_dir():
@@ -190,9 +188,7 @@ def build(
 def deal_texts(
     recipe: TextRecipe, files: Iterable[tuple[str, Path]], cut_anywhere: bool
 ) -> Iterator[tuple[str, str, int | None, Path]]:
-    """(text, part, hash at a document's end, file) in the order of reading; a part is a split, or
-    "all".
-    """
+    """(text, split or "all", hash at a document's end, file) in the order of reading."""
     for bucket, group in itertools.groupby(files, key=lambda item: item[0]):
         stream = ((piece, path) for _, path in group for piece in read_pieces(recipe, path))
         head: list[tuple[Piece, Path]] = []

@@ -39,10 +39,7 @@ Part = Annotated[float, Field(gt=0)]
 
 
 class TextSource(Source):
-    """A public file of text.
-
-    Of an archive (zip, tar) the files whose names match `members` are taken.
-    """
+    """A public file of text; of an archive (zip, tar), the files whose names match `members`."""
 
     members: str | None = None
 
@@ -111,10 +108,7 @@ def strip_compression(path: Path) -> str:
 
 
 def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
-    """The text recipe of that name, or in that YAML file.
-
-    Raises `UsageError`; a recipe of DNA is one too.
-    """
+    """The text recipe of a name or YAML file. Raises `UsageError`, also for a recipe of DNA."""
     path = find_recipe_file(name_or_path)
     values = read_yaml(path)
     if isinstance(values, dict) and read_domain(values) != TEXT:
@@ -161,12 +155,7 @@ def make_text_recipe(path: str | Path) -> TextRecipe:
 
 
 def list_files(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]], list[str]]:
-    """(split or "all", file) of `given`, a file or a folder, in the order of reading; and what a
-    user should know.
-
-    A file is read as all of the recipe, unless its name says that it is one split. Raises
-    `DataError` where nothing fits.
-    """
+    """(split or "all", file) of a file or folder, in reading order; notes. Raises `DataError`."""
     if not given.is_dir():
         return [(recipe.bucket(given) or "all", given)], []
     there = sorted(

@@ -51,10 +51,7 @@ class TextStore(Store):
     def __init__(
         self, path: Path, recipe: TextRecipe, source: StoreSource, tokenizer: Tokenizer
     ) -> None:
-        """Open the store in folder `path`.
-
-        Raises `DataError` where it is damaged or does not fit the recipe.
-        """
+        """Open the store in folder `path`. Raises `DataError` unless it is whole and fits."""
         manifest = _read_text_manifest(path)
         contigs = {part["name"]: part["tokens"] for part in manifest["parts"]}
         super().__init__(path, source, manifest, contigs, recipe.digest())
@@ -125,10 +122,7 @@ class TextStore(Store):
         return until(np.asarray(start + length)) - until(np.asarray(start))
 
     def _split(self, recipe: TextRecipe) -> Splits:
-        """The intervals of each split.
-
-        A split without files is cut from the end of train, at a document's beginning.
-        """
+        """The splits; one without files is cut from the end of train, at a document's beginning."""
         number = {name: i for i, name in enumerate(self.names) if self.contigs[name]}
         notes: list[str] = []
         donor = next((name for name in ("all", "train", "valid", "test") if name in number), None)
@@ -162,9 +156,7 @@ class TextStore(Store):
         return Splits({s: Intervals.of(rows[s]) for s in SPLITS}, tuple(notes))
 
     def _document_at(self, contig: int, place: int) -> int:
-        """The beginning of the document nearest before `place`, where there are many of them; else
-        `place` itself.
-        """
+        """The start of the document before `place`; of fewer than `FEW`, `place` itself."""
         base, end = int(self.offsets[contig]), int(self.offsets[contig + 1])
         first, last = np.searchsorted(np.asarray(self.starts), (base, end))
         if last - first < FEW:

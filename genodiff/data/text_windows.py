@@ -130,9 +130,7 @@ def open_text_windows(
     packing: str = "auto",
     by_document: bool = False,
 ) -> PackedWindows | PaddedWindows:
-    """The windows of a split; `packing` "auto" means the recipe's. Raises `UsageError`,
-    `DataError`.
-    """
+    """The windows of a split; `packing` "auto": the recipe's. Raises `UsageError`, `DataError`."""
     if (recipe.packing if packing == "auto" else packing) == "padded":
         if by_document:
             fix = "leave it out: a padded window holds one document"

@@ -42,10 +42,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        """The ids (tokens,) of each text, without start and end tokens.
-
-        Raises `DataError` for a character that has no id.
-        """
+        """The ids of each text, without start and end. Raises `DataError` for unknown letters."""
 
     @abstractmethod
     def decode(self, ids: Ids) -> bytes:
@@ -56,10 +53,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def token_bytes(self) -> NDArray[np.uint16] | None:
-        """The number of bytes of text of each id, (padded vocabulary size,).
-
-        None if the tokenizer is not lossless.
-        """
+        """Bytes of text of each id, (padded vocabulary size,); None unless it is lossless."""
 
 
 class ByteTokenizer(Tokenizer):
@@ -114,10 +108,7 @@ _UNKNOWN = ("[UNK]", "<unk>", "<|unk|>")
 
 
 class FileTokenizer(Tokenizer):
-    """A tokenizer of the package `tokenizers`, made from its files.
-
-    Raises `UsageError` where they make none.
-    """
+    """A tokenizer of the package `tokenizers`. Raises `UsageError` where its files make none."""
 
     def __init__(self, files: dict[str, bytes], name: str, origin: str | Path) -> None:
         self.files = files

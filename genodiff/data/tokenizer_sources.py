@@ -55,10 +55,7 @@ _BUILT_IN: dict[str, type[Tokenizer]] = {BYTES.name: ByteTokenizer, TEXT8.name: 
 
 
 def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
-    """The tokenizer of a name, or of the folder or file at a path.
-
-    Raises `UsageError`, `DataError` or `MachineError`.
-    """
+    """The tokenizer of a name, folder or file. Raises `UsageError`, `DataError`, `MachineError`."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]()
     path = Path(name)
@@ -80,10 +77,7 @@ def name_tokenizer(files: dict[str, bytes]) -> str:
 
 
 def rebuild_tokenizer(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path) -> Tokenizer:
-    """The tokenizer of a vocabulary, from the files that a run carries.
-
-    Raises `UsageError` where they are others.
-    """
+    """A vocabulary's tokenizer, of the files in a run. Raises `UsageError` where they differ."""
     if vocabulary in (BYTES, TEXT8):
         return _BUILT_IN[vocabulary.name]()
     if not files:

@@ -87,10 +87,7 @@ class IntervalTiling:
 
 
 class Windows(ABC):
-    """All windows of one split of a store.
-
-    `flat_start`, `length`, `contig_index` and `start` list the evaluation windows (phase 0).
-    """
+    """All windows of one split of a store; the arrays list the evaluation windows (phase 0)."""
 
     pad_id: int
     _tiling: IntervalTiling

@@ -96,10 +96,7 @@ def _apply_pending() -> None:
 
 
 def time_steps(step: Callable[[], int]) -> float:
-    """Measure the seconds per unit of work; `step` works and returns how many units it did.
-
-    After one step to warm up, steps are timed for about a second, or only one if that one was slow.
-    """
+    """The seconds a unit of work takes; `step` works and counts them, after one to warm up."""
     began = time.perf_counter()
     step()
     limit = _TIMING if time.perf_counter() - began < _TIMING / 3 else 0.0

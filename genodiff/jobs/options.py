@@ -143,10 +143,7 @@ OUT = ("--out", "-o")
 
 @dataclass(frozen=True, kw_only=True)
 class FileRequest(Request[dict[str, Any]]):
-    """A request that a `Job` answers: what it writes, and what may be there already.
-
-    `holds` names what goes to stdout.
-    """
+    """A request that a `Job` answers with files; `holds` names what goes to stdout."""
 
     holds: ClassVar[str] = "the table"
 
@@ -196,7 +193,7 @@ class FileRequest(Request[dict[str, Any]]):
         self.find_run()
 
     def check_files(self) -> None:
-        """Raises `UsageError` for a foreign file, an input as output, or two outputs of one name,
+        """Raises `UsageError` for foreign files, inputs as outputs and names given twice,
         `MachineError` for no place.
         """
         files = self.list_files()
@@ -251,10 +248,7 @@ class FileRequest(Request[dict[str, Any]]):
 
 
 def choose_target(out: str | Path, *, json: bool, plan: bool) -> str | Path:
-    """The output of a verb that writes JSON lines to stdout with `json`: "-" where none is given.
-
-    Raises `UsageError` where neither is given, and where both are.
-    """
+    """The output; "-" with `json` and no file. Raises `UsageError` for neither and for both."""
     if not str(out) and not json and not plan:
         raise UsageError("no file to write", fix="give --out FILE; - is stdout")
     if json and not plan and str(out) not in ("", "-"):
@@ -264,10 +258,7 @@ def choose_target(out: str | Path, *, json: bool, plan: bool) -> str | Path:
 
 
 def check_file(run: Path, file: str | None, usage: str) -> None:
-    """Judge the words of `usage`, such as "score RUN VARIANTS".
-
-    Raises `UsageError` where one word is missing, or they are swapped.
-    """
+    """Raises `UsageError` where a word of `usage`, "score RUN VARIANTS", is missing or swapped."""
     if file is None:
         missing = usage.split()[2 if run.is_dir() else 1]
         raise UsageError(f"{missing} is missing", fix=f"give genodiff {usage}")

@@ -99,10 +99,7 @@ class AlignedGenome(NamedTuple):
 def align_memory(
     genome: AlignedGenome, path: Path, sha256: str, fingerprint: str, target: AlignmentTarget
 ) -> tuple[AlignedMemory, str]:
-    """A memory whose diagonals are those of the alignment at `path`, and what tells it apart.
-
-    `sha256` is the file's, `fingerprint` that of the genome's text. Raises `DataError`.
-    """
+    """A memory with the diagonals of an alignment, and what tells it apart. Raises `DataError`."""
     locator = target.open()
     text = genome.memory.text
     key = sha256_json(
@@ -280,10 +277,7 @@ def list_maf_species(path: Path) -> dict[str, int]:
 
 
 def read_maf_text(path: Path, species: str) -> tuple[MemoryText, ContigRows, str]:
-    """As `read_genome_text`, of a species' rows in a MAF: the hash of a contig is of these.
-
-    Raises `DataError` where rows contradict one another.
-    """
+    """As `read_genome_text`, of a species' rows in a MAF. Raises `DataError` for contradictions."""
     sha256 = sha256_file(path)
     pieces: dict[str, list[tuple[int, NDArray[np.uint8], int]]] = {}
     lengths: dict[str, int] = {}

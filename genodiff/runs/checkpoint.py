@@ -92,10 +92,7 @@ def describe_model(
 
 
 def read_card(folder: Path) -> Card:
-    """`model.json` of `folder`, after every check.
-
-    Raises `CheckpointError`, naming the file and the value at fault.
-    """
+    """`model.json` of `folder`, after every check. Raises `CheckpointError` naming the fault."""
     path = folder / CARD
     values = read_json(path)
     check_version(values, path)
@@ -205,10 +202,7 @@ def save_checkpoint(
 
 
 def prune_checkpoints(run: Path, keep: int) -> None:
-    """Remove all but the newest `keep` checkpoints.
-
-    A folder loses its name first, so that no half of one is ever found.
-    """
+    """Remove all but the newest `keep` checkpoints; each is renamed first, never half there."""
     for step in list_steps(run)[keep:]:
         folder = locate_checkpoint(run, step)
         doomed = folder.with_name(f".genodiff-{os.getpid()}-pruned{step}.tmp")
@@ -219,11 +213,7 @@ def prune_checkpoints(run: Path, keep: int) -> None:
 
 
 def read_state(folder: Path) -> State:
-    """The state in a checkpoint folder, after every check.
-
-    Manifest, hashes, description, shapes and values are checked. Raises `CheckpointError` naming
-    the file at fault.
-    """
+    """The state in a checkpoint folder, after every check. Raises `CheckpointError`."""
     card = verify_folder(folder)
     counters = read_json(folder / STATE_CARD)
     if counters.get("step") != card.step:
@@ -301,10 +291,7 @@ def set_aside(folder: Path, fault: CheckpointError) -> None:
 
 
 def publish_model(run: Path, step: int) -> None:
-    """Copy a checkpoint's model to the top of the run.
-
-    The weights go first, then the card that names their hash.
-    """
+    """Copy a checkpoint's weights, then the card with their hash, to the top of the run."""
     for name in (WEIGHTS, CARD):
         atomic.write_bytes(run / name, read_bytes(locate_checkpoint(run, step) / name))
 

@@ -117,9 +117,7 @@ class DiffusionSettings(Settings, use_attribute_docstrings=True):
     """Weight each window by 1 / density of its rate (mdlm: false)"""
 
     def own(self) -> dict[str, Any]:
-        """The objective's own settings, those that were given. Raises `UsageError` for one that it
-        does not have.
-        """
+        """The objective's given settings. Raises `UsageError` for one that it does not have."""
         known = OBJECTIVES[self.objective].list_settings()
         given = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
         given |= self.objective_options
@@ -223,10 +221,7 @@ class RunConfig(Settings, use_attribute_docstrings=True):
         return {name: value for name, value in written.items() if name not in of_labels}
 
     def check_together(self, file: str | Path | None = None) -> None:
-        """Raises `UsageError` where objective, network and their settings do not go together.
-
-        Imports torch, as all of an objective does.
-        """
+        """Raises `UsageError` where objective, network and settings do not fit. Imports torch."""
         name = self.diffusion.objective
         needed = OBJECTIVES[name].kind == "causal"
         if needed and not self.backbone.causal:
@@ -260,10 +255,7 @@ class RunConfig(Settings, use_attribute_docstrings=True):
         return sha256_json({place: value for place, value in leaves if place not in FREE})
 
     def differences(self, other: "RunConfig") -> list[str]:
-        """What of the identity differs, as `optim.lr: 0.001, not 0.002` (self's value first).
-
-        What `other` leaves open until a run begins differs from nothing.
-        """
+        """Differences of identity, as `optim.lr: 0.001, not 0.002`; "auto" of `other` is none."""
         mine, theirs = (dict(list_leaves(c.model_dump(mode="json"))) for c in (self, other))
         places = [p for p in [*mine, *(p for p in theirs if p not in mine)] if p not in FREE]
         return [

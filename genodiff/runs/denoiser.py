@@ -81,10 +81,7 @@ class BackboneDecoder:
 
 
 class ExactNetwork:
-    """The same network in float64, copied when the first close draw asks for it.
-
-    Most short runs never ask.
-    """
+    """The same network in float64, copied when the first close draw asks for it; few runs ask."""
 
     def __init__(self, backbone: nn.Module, pad_id: int) -> None:
         self.backbone, self.pad_id = backbone, pad_id

@@ -284,20 +284,14 @@ def write_tokenizer(run: Path, files: dict[str, bytes]) -> None:
 
 
 def read_tokenizer(run: Path) -> dict[str, bytes]:
-    """The tokenizer's files in a run folder; none without such a folder.
-
-    Raises `CheckpointError`.
-    """
+    """The tokenizer's files in a run folder, none without it. Raises `CheckpointError`."""
     folder = run / TOKENIZER
     names = [name for name in (JSON, VOCAB, MERGES, WORDS) if (folder / name).exists()]
     return {name: read_bytes(folder / name, _LARGEST) for name in names}
 
 
 def open_model_tokenizer(run: Path, alphabet: Alphabet) -> Tokenizer:
-    """The tokenizer of a trained model of text.
-
-    Raises `CheckpointError` where the run lacks it or has another.
-    """
+    """A trained text model's tokenizer. Raises `CheckpointError` if it is missing or another."""
     if not isinstance(alphabet, Vocabulary):
         raise CheckpointError(f"is a {alphabet.domain} model", file=run, fix="give a text run")
     try:

@@ -60,10 +60,7 @@ class RunFolder:
         self.metrics = Metrics(path, step)
 
     def save(self, state: State) -> None:
-        """Write the rows, then a checkpoint; then remove older ones.
-
-        Raises `GenodiffError` for a state that is not finite.
-        """
+        """Write rows, then a checkpoint; remove older ones. Raises `GenodiffError` unless finite."""
         for name, tensor in (*state.weights.items(), *state.tensors.items()):
             if not bool(torch.isfinite(tensor).all()):
                 what = f"step {state.step}: {name} is not finite; no checkpoint is written"
@@ -74,10 +71,7 @@ class RunFolder:
 
 
 def prepare_folder(path: Path) -> list[Path]:
-    """Make the folder; those above it that were made too, the nearest first.
-
-    Raises `UsageError` where a file is in its place, `MachineError` where it cannot be made.
-    """
+    """Make the folder; new ones above it, nearest first. Raises `UsageError`, `MachineError`."""
     if path.exists() and not path.is_dir():
         fix = "choose another --out"
         raise UsageError("exists and is a file, not a directory", file=path, fix=fix)
@@ -90,10 +84,7 @@ def prepare_folder(path: Path) -> list[Path]:
 
 
 def check_run_folder(path: Path, *, force: bool) -> None:
-    """Raises `UsageError` where files of a run's names lie in a folder that holds no run.
-
-    With `force` they are allowed.
-    """
+    """Raises `UsageError` for a run's file names in a folder without a run, unless with `force`."""
     ours = any((path / name).exists() for name in (CONFIG, CARD, FOLDER))
     check_folder(path, FILES, own=ours, force=force)
 
@@ -117,10 +108,7 @@ def remove_unused_folder(path: Path, made: Sequence[Path] = ()) -> None:
 
 
 def check_config(path: Path, config: RunConfig) -> None:
-    """Raises `UsageError` where the folder holds a run of another configuration.
-
-    The message names what differs.
-    """
+    """Raises `UsageError` naming what differs where the folder holds another run."""
     there = path / CONFIG
     if not there.is_file() and list_steps(path):
         what = "is missing (not found), but there are checkpoints"
@@ -137,10 +125,7 @@ def write_config(path: Path, config: RunConfig) -> None:
 
 
 def explain_no_run(path: Path) -> GenodiffError:
-    """Why training cannot go on in a folder without a `config.yaml`.
-
-    Raises `CheckpointError` where the folder holds a pickle.
-    """
+    """Why training cannot go on without `config.yaml`. Raises `CheckpointError` for a pickle."""
     if path.is_dir():
         refuse_pickles(path)
     if (path / STATE_CARD).is_file():
@@ -172,10 +157,7 @@ def has_model_of(path: Path, step: int) -> bool:
 def write_provenance(
     path: Path, config: RunConfig, data: dict[str, Any], session: dict[str, Any]
 ) -> None:
-    """Write `provenance.json`: this session beside those before it.
-
-    An earlier record of this session is replaced.
-    """
+    """Write `provenance.json`: this session, its latest record, beside those before it."""
     there = path / PROVENANCE
     try:
         sessions = [s for s in read_json(there)["sessions"] if s["started"] != session["started"]]

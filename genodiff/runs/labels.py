@@ -13,10 +13,7 @@ log = logging.getLogger("genodiff")
 
 
 def read_species_settings(genomes: str | None) -> dict[str, Any]:
-    """The settings that the species of a list of genomes decide.
-
-    Raises `DataError`, `UsageError`.
-    """
+    """The settings that the species of a list decide. Raises `DataError`, `UsageError`."""
     if genomes is None:
         what = f"--labels {SPECIES} is of a list of genomes"
         raise UsageError(what, fix="give --genomes LIST, or a file of labels")

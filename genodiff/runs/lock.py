@@ -20,9 +20,8 @@ _held: set[FileLock] = set()
 
 @contextmanager
 def hold_lock(run: Path) -> Iterator[None]:
-    """Hold the run's lock.
-
-    Raises `UsageError` with the pid, host and start of its holder, or `MachineError`.
+    """Hold the run's lock. Raises `UsageError` with its holder's pid, host and start, or
+    `MachineError`.
     """
     lock = FileLock(run / FILE)
     try:

@@ -136,15 +136,12 @@ def read_network(model: TrainedModel, masked: Codes) -> Floats:
 
 
 def is_fitted(path: Path) -> bool:
-    """Whether a file is one that `fit_memory` wrote."""
+    """Whether `fit_memory` wrote a file."""
     return read_json_object(path).keys() == set(_KEYS)
 
 
 def read_fitted(run: Path) -> dict[str, Any] | None:
-    """What is kept with a run; None where nothing was fitted.
-
-    Raises `CheckpointError` where the file is damaged.
-    """
+    """What is kept with a run, if anything. Raises `CheckpointError` for a damaged file."""
     path = run / FILE
     if not path.exists():
         return None

@@ -33,10 +33,7 @@ COLUMNS = (
 
 
 class Metrics:
-    """The open file of a run that goes on after `step`.
-
-    Rows beyond that step, and a torn last row, are removed.
-    """
+    """The open file of a run that goes on after `step`; later and torn rows are removed."""
 
     def __init__(self, run: Path, step: int) -> None:
         self.path = run / FILE

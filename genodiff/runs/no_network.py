@@ -56,10 +56,7 @@ class CompositionSettings(BackboneSettings):
 
 
 class PlainComposition:
-    """log P(A), log P(C), log P(G) and log P(T) at every position; both strands have the same.
-
-    They are kept in single precision, as a network's logits are.
-    """
+    """log P(A), ..., log P(T) at every position and strand, in single precision as logits are."""
 
     paired = True
 

@@ -101,9 +101,7 @@ def measure_kinship(relative: Relative, windows: Codes) -> Kinship:
 
 
 def keep_kinships(relatives: Sequence[Relative], genome: LetterSource) -> list[Kinship]:
-    """`measure_kinship` of each: what the cache holds of a genome that says its `content` or its
-    `sha256`, or measured now.
-    """
+    """`measure_kinship` of each, cached for a genome that says its `content` or `sha256`."""
     windows: Codes | None = None
     content, found = getattr(genome, "content", None) or getattr(genome, "sha256", None), []
     for one, identity in zip(relatives, identify_relatives(relatives), strict=True):
@@ -124,9 +122,8 @@ def keep_kinships(relatives: Sequence[Relative], genome: LetterSource) -> list[K
 def leave_strains_out(
     relatives: Sequence[Relative], genome: LetterSource, *, strains: bool = False
 ) -> tuple[list[Relative], list[Kinship]]:
-    """The relatives that are no strains of a genome (with `strains` all), and how near each is.
-
-    Raises `DataError` where one of them has a contig of the genome itself, base for base.
+    """The relatives that are no strains (with `strains` all), and how near each is.
+    Raises `DataError` where one has a contig of the genome itself, base for base.
     """
     kept = []
     relatives = [one for one in relatives if not _is_same(one, genome)]
@@ -289,9 +286,7 @@ def _fit(kept: Sequence[Relative], windows: Codes, path: Path) -> tuple[Relative
 
 
 class ProfileFit(NamedTuple):
-    """The fit of `memory/profiles.py` to windows of a target: when called, read from the cache at
-    `path` or made and cached.
-    """
+    """The fit of `memory/profiles.py` to windows of a target: made when called, kept at `path`."""
 
     relatives: Relatives
     windows: Codes

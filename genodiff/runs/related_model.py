@@ -117,10 +117,7 @@ def relate_model(
 
 
 def refit_model(model: TrainedModel, genome: object) -> TrainedModel:
-    """Return an opened model, fitted to the `genome` that is read where that is a file.
-
-    Relatives that were fitted to another genome are fitted again. Raises as `relate_model`.
-    """
+    """An opened model, its relatives fitted to the `genome` read. Raises as `relate_model`."""
     if not isinstance(genome, Genome):
         return model
     fasta, told, network = genome.path, model.relatives, model.network
@@ -147,10 +144,7 @@ def _adapt_to(model: TrainedModel, fasta: str | Path) -> TrainedModel:
 
 
 def open_target(model: TrainedModel, fasta: str | Path | None, stack: ExitStack) -> FitTarget:
-    """The genome that relatives are fitted to: `fasta`, or that which a model was trained on.
-
-    It is decided by the file and the model's recipe alone, whatever is in the cache.
-    """
+    """The genome that relatives are fitted to: `fasta`, or the model's own, whatever is cached."""
     if fasta is None:
         if not model.reads_network:
             what = f"the model '{model.run.name}' has no genome of its own"

@@ -66,10 +66,7 @@ class RelatedReader:
         return Ancestry(self.relatives.columns)
 
     def score_votes(self, over: Floats, ref: int) -> Floats:
-        """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
-
-        `over` (G, 4): what each genome has over the place.
-        """
+        """(4,): each base's score in place of `ref` by votes, in nats; `over` (G, 4)."""
         weights, kappa = np.array(self.votes.weights), self.votes.kappa
         votes = count_votes(over, weights)[None]
         return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
@@ -114,10 +111,7 @@ class RelatedReader:
         return ProfileScores(columns.tree, columns.gc, self.fit_profiles())
 
     def share_votes(self, over: Floats) -> Floats:
-        """(..., 4): the share of all votes that each base has; what is left to 1 says nothing.
-
-        `over` (G, ..., 4): what each genome has.
-        """
+        """(..., 4): each base's share of all votes; the rest say nothing. `over` (G, ..., 4)."""
         weights = np.array(self.votes.weights)
         return count_votes(over, weights / weights.sum())
 

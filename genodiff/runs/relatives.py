@@ -61,10 +61,7 @@ _log = logging.getLogger("genodiff")
 
 
 class Relative(NamedTuple):
-    """A genome that is searched: its memory, its contigs, and what an output says of it.
-
-    `weight` is that of the list. `told` names the memory by its fingerprint.
-    """
+    """A genome that is searched: its memory, its contigs, and what an output says of it."""
 
     name: str
     species: str
@@ -139,10 +136,7 @@ def limit_jobs(rows: list[GenomeRow], jobs: int) -> int:
 
 
 def is_built(row: GenomeRow, home: str | Path | None = None, *, reads: bool = True) -> bool:
-    """Whether `home` holds the memory of this row's file as it is now.
-
-    Unless it `reads`, a file that nothing was ever built of is not hashed: it counts as new.
-    """
+    """Whether `home` has the memory of a row's file; unless it `reads`, no new file is hashed."""
     try:
         return find_memory(row, home, reads=reads).exists()
     except DataError:
@@ -150,20 +144,14 @@ def is_built(row: GenomeRow, home: str | Path | None = None, *, reads: bool = Tr
 
 
 def find_memory(row: GenomeRow, home: str | Path | None = None, *, reads: bool = True) -> Path:
-    """The folder of the memory of a row whose file is here; it may not be there yet.
-
-    Raises `DataError` where the file is not here, or was never read and is not now.
-    """
+    """The folder of a row's memory, there or not. Raises `DataError` for a file not read yet."""
     return _find_folder(row, home, offline=True, reads=reads)[0]
 
 
 def build_relative(
     row: GenomeRow, *, home: str | Path | None = None, offline: bool = False
 ) -> Path:
-    """Build a row's memory where it is not there; return its folder.
-
-    Raises `DataError`, `MachineError`.
-    """
+    """Build a row's memory if it is missing; its folder. Raises `DataError`, `MachineError`."""
     folder, path, sha256 = _find_folder(row, home, offline=offline)
     with lock_folder(folder, "builds the same memory"):
         if folder.exists():

@@ -140,10 +140,7 @@ BUILD_SECONDS = 5e-8
 
 
 def count_waiting(listed: GenomeList, *, fits: bool = False) -> dict[str, Any] | None:
-    """What a plan remembers of relatives that are not ready: nothing is read but sizes.
-
-    None where all are built, unless they wait for a fit alone (`fits`).
-    """
+    """What a plan says of relatives that are not ready (`fits`: built, not fitted), or None."""
     waiting = [row for row in listed.rows if not is_built(row, reads=False)]
     if not waiting and not fits:
         return None

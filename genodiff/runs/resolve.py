@@ -49,10 +49,7 @@ def list_sections() -> dict[str, dict[str, FieldInfo]]:
 
 
 def list_short_names() -> dict[str, tuple[str, ...]]:
-    """Place of every setting that may be written by its own name, and of the aliases.
-
-    Only names that stand in one section are among them.
-    """
+    """The place of every setting whose own name is unique, and of the aliases."""
     places: dict[str, list[tuple[str, ...]]] = {}
     for section, settings in list_sections().items():
         for name in settings:
@@ -65,10 +62,7 @@ def list_short_names() -> dict[str, tuple[str, ...]]:
 def expand_names(
     values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError
 ) -> dict[str, Any]:
-    """`values` with every short name moved to its place.
-
-    Raises `error` for unknown and repeated names.
-    """
+    """`values` with short names in their places. Raises `error` for unknown and repeated names."""
     if not isinstance(values, dict):
         found = "nothing" if values is None else type(values).__name__
         raise error(f"expected keys and values, found {found}", file=file, fix=_SCHEMA)
@@ -192,10 +186,7 @@ def keep_choices(folder: Path, config: RunConfig) -> RunConfig:
 
 
 def refuse_other_run(folder: Path, config: RunConfig) -> None:
-    """Raises `UsageError` where the folder holds a run of another configuration.
-
-    The message names what differs. Imports no torch: it is asked before anything heavy is.
-    """
+    """As `folder.check_config`, without torch: it is asked before anything heavy is."""
     there = folder / CONFIG
     if not there.is_file():
         return

@@ -125,10 +125,7 @@ def check_seal(values: dict[str, Any], path: Path, fix: str = AGAIN) -> None:
 
 
 def read_sealed(path: Path, kind: type[Sealed]) -> Sealed:
-    """The settings in a sealed file, after every check; no pickle may lie beside it.
-
-    Raises `CheckpointError`, naming the file and the fault.
-    """
+    """The settings in a sealed file, after every check. Raises `CheckpointError`."""
     refuse_pickles(path.parent)
     values = read_json(path)
     check_version(values, path)
@@ -152,10 +149,7 @@ def check_version(values: dict[str, Any], path: Path) -> None:
 
 
 def to_utf8(value: Any) -> Any:
-    """`value` with names that this locale could not decode as the UTF-8 that they are.
-
-    Such a name is a path in a "C" locale.
-    """
+    """`value` with the names that a "C" locale could not decode as the UTF-8 that they are."""
     if isinstance(value, dict):
         return {key: to_utf8(below) for key, below in value.items()}
     if isinstance(value, list | tuple):

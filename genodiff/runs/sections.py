@@ -45,10 +45,7 @@ LABEL_SETTINGS = ("label_quantiles", "label_column", "label_dropout")
 
 
 def leave_unused_out(written: dict[str, Any], *later: str) -> dict[str, Any]:
-    """Settings without those of `later` that are not given: the digests of runs without them stay.
-
-    A setting that is None, or an empty mapping, is not given.
-    """
+    """Settings without those of `later` that are None or {}: digests of runs without them stay."""
     return {name: x for name, x in written.items() if name not in later or x not in (None, {})}
 
 

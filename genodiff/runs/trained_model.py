@@ -53,19 +53,13 @@ class TrainedModel:
         return replace(self, **changes)
 
     def of_class(self, label: str) -> "TrainedModel":
-        """This model, its weights shared, for one of the classes that it was trained with.
-
-        Raises `UsageError` for another label.
-        """
+        """This model, sharing weights, for one of its classes. Raises `UsageError` for another."""
         number = find_class(self.config.classes, label, self.run)
         one, digest = self.backbone.of_class(number), f"{self.digest}:{label}"
         return self._replace(network=one, label=label, digest=digest)
 
     def in_blocks(self, size: int | None) -> "TrainedModel":
-        """This model with its sequences in blocks of `size` positions; as it is for None.
-
-        Raises `UsageError` for a network that reads no blocks, and for another kind of objective.
-        """
+        """This model in blocks of `size` positions (None: itself). Raises `UsageError`."""
         if size is None:
             return self
         if self.objective.kind not in ("masked", "block"):

@@ -262,10 +262,7 @@ Place = tuple[str, int, int]
 
 
 class OwnLoci:
-    """A memory, and the contigs of a genome that it knows; each is looked up when it is asked for.
-
-    `genome` None: nothing is known of where windows are from, and nothing is left out.
-    """
+    """A memory, and the contigs of `genome` that it knows; without one nothing is left out."""
 
     def __init__(self, found: TrainMemory, genome: LetterSource | None) -> None:
         self.memory, self.told, self.found = found.memory, found.told, found
@@ -273,10 +270,7 @@ class OwnLoci:
         self._names: dict[str, str | None] = {}
 
     def leave_out(self, place: Place | None) -> tuple[int, int]:
-        """The interval of the memory's text that the window at `place` must not read.
-
-        Of a window that goes round an origin that is all of its contig.
-        """
+        """What the window at `place` must not read; around an origin, all of its contig."""
         if place is None or self._genome is None:
             return NOWHERE
         contig, start, end = place

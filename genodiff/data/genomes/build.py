@@ -122,10 +122,7 @@ def estimate_bytes(row: GenomeRow) -> int:
 
 
 def is_built(row: GenomeRow, folder: Path) -> bool:
-    """Whether `folder` holds the whole store of this row's file as it is now.
-
-    The file is read again only where its time says that it has been written since.
-    """
+    """Whether `folder` has this row's store; a file whose time has changed is hashed again."""
     try:
         manifest = read_dna_manifest(folder)
         sizes = ((folder / name).stat().st_size for name in (KMERS, PLACES))
@@ -153,10 +150,7 @@ def is_store(folder: Path) -> bool:
 
 
 def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None:
-    """Write the store of a row's file to `folder`, whole or not at all.
-
-    Raises `DataError`, `MachineError`.
-    """
+    """Write the store of a row's file, whole or not at all. Raises `DataError`, `MachineError`."""
     path = fetch_genome(row, offline=offline) if row.is_remote else Path(row.path)
     with (
         atomic.atomic_directory(folder, aside=True, replace=is_store(folder)) as temporary,
@@ -220,10 +214,7 @@ def read_contents(
 
 
 def find_genome_file(row: GenomeRow, *, offline: bool) -> Path:
-    """The file of a row on this machine, fetched where needed. Raises `DataError`.
-
-    One that was fetched is not hashed again, unlike what `fetch_genome` gives.
-    """
+    """A row's file, fetched where needed and then not hashed again. Raises `DataError`."""
     if not row.is_remote:
         return Path(row.path)
     source = _describe_source(row)

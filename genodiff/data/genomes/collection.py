@@ -123,10 +123,7 @@ def _collect_words(pieces: Rows, reader: ContigReader) -> tuple[Words, NDArray[n
 
 
 def _group_pieces(rows: Rows) -> Iterator[Rows]:
-    """Pieces of the intervals, `_GROUP` bases together; each k-mer stands in one piece.
-
-    Pieces end where a tile ends, so that all of a tile is in one group.
-    """
+    """Pieces of the intervals up to tile ends, `_GROUP` bases together; a k-mer is in one piece."""
     group: Rows = []
     size = 0
     for contig, start, end in rows:
@@ -152,10 +149,8 @@ CLUSTER = "cluster"
 def build_collection(
     listed: GenomeList, folder: Path, *, jobs: int = 1, offline: bool = False, force: bool = False
 ) -> dict[str, Any]:
-    """Build what `folder` lacks of these genomes, and its manifest; the manifest.
-
-    Safe to call from many processes: one builds. A build that was killed goes on. Raises
-    `DataError`, `MachineError`, and `UsageError` where `folder` holds what genodiff did not make.
+    """Build what `folder` lacks, in one process at a time, and its manifest, which is returned.
+    Raises `DataError`, `MachineError`, and `UsageError` where `folder` holds what is not ours.
     """
     foreign = sorted(row.name for row in listed.rows if not is_store(folder / row.name))
     own = len(foreign) < len(listed.rows) or find_manifest(folder) is not None

@@ -37,10 +37,7 @@ class Contig(NamedTuple):
 
 
 def deal_units(sizes: Ints, names: list[str]) -> list[str]:
-    """The split of each unit: about 1/20 of the bases to valid and test each, the rest to train.
-
-    The largest unit trains. Empty where there are fewer than three units.
-    """
+    """Splits of units, 1/20 of the bases to valid and test each; empty for fewer than three."""
     if len(sizes) < 3:
         return []
     order = sorted(range(len(sizes)), key=lambda i: (-int(sizes[i]), names[i]))

@@ -66,10 +66,7 @@ def take_sketch(rows: Rows, contigs: list[Contig], sketches: list[Sketch]) -> Sp
 def find_in_splits(
     held: SplitSketch, others: list[Rows], contigs: list[Contig], sketches: list[Sketch]
 ) -> NDArray[np.bool_]:
-    """Which of the held-out k-mers stand in the intervals of other splits.
-
-    Only the held-out ones are in memory; the others are streamed past them.
-    """
+    """Which of the held-out k-mers, alone in memory, stand in the intervals of other splits."""
     wanted = keep_distinct(held.kmers)
     hit = np.zeros(len(wanted), bool)
     for rows in others:

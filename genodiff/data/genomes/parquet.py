@@ -33,10 +33,7 @@ BASES = 1 << 26
 
 
 def read_parquet_contents(path: Path, source: InputFile) -> Iterator[Content]:
-    """The rows of a table as contigs; `source` is the opened file, hashed on the way.
-
-    Raises `DataError` naming the row.
-    """
+    """The rows of a table as contigs, hashed on the way. Raises `DataError` naming the row."""
     for _ in source.blocks():
         pass  # its hash; polars reads the file by itself
     parquet = ParquetTable(path)

@@ -35,10 +35,7 @@ def is_remote(where: str) -> bool:
 
 @dataclass(frozen=True)
 class RemoteFolder:
-    """A folder named by a URL, whose files are copied into the cache as they are asked for.
-
-    When it is `offline`, only what was copied before is there.
-    """
+    """A folder at a URL; its files are cached when needed (`offline`: read from the cache alone)."""
 
     url: str
     offline: bool = False

@@ -233,10 +233,7 @@ def open_genomes(
 
 
 def read_species(where: str | Path) -> tuple[tuple[str, ...], str]:
-    """The species of a list or of built genomes, sorted, and a digest of whose they are.
-
-    Nothing is built. Raises `DataError`.
-    """
+    """The sorted species of a list or of built genomes, and their digest. Raises `DataError`."""
     name = str(where)
     if is_remote(name):
         genomes = RemoteFolder(name).read_manifest()["genomes"]
@@ -253,10 +250,7 @@ def _digest_species(named: dict[str, str]) -> str:
 
 
 def find_built_folder(listed: str | Path) -> Path:
-    """Where the genomes of a list are built: in the cache folder, by the list's content and place.
-
-    Raises `DataError` where it cannot be read.
-    """
+    """The cache folder of a list's genomes, by its content and place. Raises `DataError`."""
     place = {"list": sha256_file(listed), "folder": os.path.dirname(os.path.abspath(listed))}
     return cache_dir() / "genomes" / sha256_json(place, compact=True)[:32]
 
