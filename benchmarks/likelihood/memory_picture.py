@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("memory.png"))
     asked = parser.parse_args()
     store = build_dna_store(load_recipe(asked.recipe), asked.fasta)
-    memory = open_split_memory(store)
+    memory = open_split_memory(store)[0]
     number = store.names.index(asked.contig)
     contig = np.asarray(store.flat[store.offsets[number] : store.offsets[number + 1]]) & 15
     code_of = np.full(256, NONE, np.uint8)

@@ -45,22 +45,17 @@ def canonical_kmers(codes: Codes, k: int = K) -> tuple[Words, NDArray[np.bool_]]
 def collect_kmers(
     sequences: Sequence[bytes], sample: bool = False
 ) -> tuple[Words, NDArray[np.int64]]:
-    """Canonical 24-mers of upper-case sequences, place by place, and which each is from.
-
-    With `sample`, those of one slice (`find_slices`).
-    """
-
-    words, owners = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
-    for kmers, owner in iterate_kmers(sequences, sample):
-        words.append(kmers)
-        owners.append(owner)
-    return np.concatenate(words), np.concatenate(owners)
+    """All that `iterate_kmers` yields."""
+    parts = [(np.zeros(0, np.uint64), np.zeros(0, np.int64)), *iterate_kmers(sequences, sample)]
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
 
 def iterate_kmers(
     sequences: Sequence[bytes], sample: bool = False
 ) -> Iterator[tuple[Words, NDArray[np.int64]]]:
-    """What `collect_kmers` returns, some sequences at a time."""
+    """Canonical 24-mers of upper-case sequences, place by place, and which each is from, some
+    sequences at a time; with `sample`, those of one slice (`find_slices`).
+    """
     first, size = 0, 0
     for i, sequence in enumerate(sequences):
         size += len(sequence) + 1

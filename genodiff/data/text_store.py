@@ -101,11 +101,7 @@ class TextStore(Store):
         return {s: int(np.isin(of[s], of["train"]).sum()) for s in ("valid", "test")}
 
     def bytes_of(self, start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.float64]:
-        """See `Store.bytes_of`.
-
-        Exact for tokenizers that lose nothing; for others a document's bytes are shared out evenly
-        over its tokens.
-        """
+        """See `Store.bytes_of`; a tokenizer that loses some shares a document's bytes out evenly."""
         if self.token_bytes is not None:
             table = self.token_bytes
             pieces = (self.flat[a : a + n] for a, n in zip(start, length, strict=True))

@@ -143,10 +143,7 @@ def list_kinds(kind: Any) -> list[Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Fields that requests share. Raises `UsageError` for a value that cannot be meant.
-
-    A word or a path in place of a list is a list of one.
-    """
+    """Shared fields; a word in place of a list is a list of one. Raises `UsageError`."""
 
     def __post_init__(self) -> None:
         kind: Any = type(self)

@@ -183,16 +183,6 @@ def find_recipe(config: RunConfig) -> Recipe:
     return recipe.model_copy(update={name: x for name, x in chosen.items() if x is not None})
 
 
-def find_text_recipe(config: RunConfig) -> TextRecipe:
-    """The text recipe of a configuration. Raises `UsageError`."""
-    if config.recipe != OWN:
-        return load_text_recipe(config.recipe)
-    if config.text is None:
-        fix = "give --text FILE"
-        raise UsageError(f"recipe '{OWN}' means your own text, and there is none", fix=fix)
-    return make_text_recipe(config.text).model_copy(update={"name": OWN})
-
-
 def _open_text(
     config: RunConfig,
     run: Path | None,
@@ -200,7 +190,14 @@ def _open_text(
     offline: bool,
     remembered: dict[str, Any] | None,
 ) -> RunData:
-    recipe, data = find_text_recipe(config), config.data
+    if config.recipe != OWN:
+        recipe = load_text_recipe(config.recipe)
+    elif config.text is None:
+        fix = "give --text FILE"
+        raise UsageError(f"recipe '{OWN}' means your own text, and there is none", fix=fix)
+    else:
+        recipe = make_text_recipe(config.text).model_copy(update={"name": OWN})
+    data = config.data
     if run is not None and alphabet is not None:
         tokenizer = open_model_tokenizer(run, alphabet)
     elif run is not None and (files := read_tokenizer(run)):

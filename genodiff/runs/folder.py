@@ -60,7 +60,7 @@ class RunFolder:
         self.metrics = Metrics(path, step)
 
     def save(self, state: State) -> None:
-        """Write rows, then a checkpoint; remove older ones. Raises `GenodiffError` unless finite."""
+        """Write rows, then a checkpoint; remove older ones. Raises `GenodiffError` for a NaN."""
         for name, tensor in (*state.weights.items(), *state.tensors.items()):
             if not bool(torch.isfinite(tensor).all()):
                 what = f"step {state.step}: {name} is not finite; no checkpoint is written"

@@ -57,7 +57,7 @@ class RelatedBackbone(RelatedReader, Backbone):
     def describe_rows(
         self, ids: Int[Tensor, "B L"], lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B L 4"]:
-        """`describe_places` of rows of ids, 0 past their lengths. Raises `UsageError` if too long."""
+        """`describe_places` of rows of ids, 0 past their lengths. Raises `UsageError`: too long."""
         rows, out = ids.cpu().numpy(), torch.zeros(*ids.shape, PLACE_CHANNELS)
         for i, n in enumerate([ids.shape[1]] * len(rows) if lengths is None else lengths.tolist()):
             if n > MOST_WINDOW:

@@ -72,10 +72,7 @@ class RelatedReader:
         return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
 
     def measure_change(self, over: Floats, windows: Codes) -> Floats:
-        """(B, L): how quickly the places around each change (`memory/votes.py`).
-
-        `over` (G, B, L, 4): what each genome has over windows (B, L).
-        """
+        """(B, L): how quickly the places around each change, of `over` (G, B, L, 4)."""
         return measure_change(over, windows)
 
     def score_heads(self, over: Floats, ref: int, change: float) -> Floats:

@@ -79,22 +79,6 @@ def cut_windows(store: Store, split: str, length: int) -> Codes:
     return whole[(whole < NONE).all(1)]
 
 
-def open_split_memory(
-    store: Store,
-    split: str = "train",
-    *,
-    k: int | None = None,
-    legacy_caduceus_tiling: bool = False,
-    folder: str | Path | None = None,
-) -> Memory:
-    """The memory of a split of a genome's store. It is built where it is not in the cache.
-
-    `folder`: in place of the cache's own. A folder that holds the memory of something else is
-    refused. Raises `DataError` for that, and where the split is empty or too long for a memory.
-    """
-    return _open_memory(store, split, legacy_caduceus_tiling, k, folder)[0]
-
-
 def open_train_memory(
     model: TrainedModel,
     store: Store | None = None,
@@ -125,7 +109,7 @@ def open_memory_of_run(
     `remembered` is what a run that goes on says of its own. Raises `DataError` where that is
     another one.
     """
-    memory, folder = _open_memory(store, "train", legacy_caduceus_tiling)
+    memory, folder = open_split_memory(store, legacy_caduceus_tiling=legacy_caduceus_tiling)
     contigs, fingerprint = KnownContigs.of_store(store), fingerprint_memory(folder)
     if remembered is not None:
         if (before := remembered.get("fingerprint")) != fingerprint:
@@ -229,14 +213,20 @@ def is_own_genome(recipe: Recipe, remembered: Mapping[str, Any], genome: Genome)
     return hash_letters(rows) == letters
 
 
-def _open_memory(
+def open_split_memory(
     store: Store,
-    split: str,
-    legacy: bool,
+    split: str = "train",
+    *,
     k: int | None = None,
+    legacy_caduceus_tiling: bool = False,
     folder: str | Path | None = None,
 ) -> tuple[Memory, Path]:
-    stretches = list_stretches(store, split, legacy_caduceus_tiling=legacy)
+    """The memory of a split of a genome's store, built where it lacks, and its folder.
+
+    `folder`: in place of the cache's own. A folder that holds the memory of something else is
+    refused. Raises `DataError` for that, and where the split is empty or too long for a memory.
+    """
+    stretches = list_stretches(store, split, legacy_caduceus_tiling=legacy_caduceus_tiling)
     if not stretches:
         fix = "choose a split that has intervals"
         raise DataError(f"split {split} holds nothing to index", file=store.path, fix=fix)

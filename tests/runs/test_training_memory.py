@@ -14,7 +14,7 @@ from genodiff.runs.training_memory import list_stretches, open_split_memory
 def test_a_store_s_memory_is_built_once_and_refused_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     store = build_dna_store(load_recipe("toy"))
-    memory = open_split_memory(store, k=6)
+    memory, _ = open_split_memory(store, k=6)
     name, start, codes = list_stretches(store, "train")[0]
     window = codes[100:400].copy()
     window[50:150] = NONE
@@ -25,7 +25,7 @@ def test_a_store_s_memory_is_built_once_and_refused_elsewhere(tmp_path, monkeypa
     assert memory.recall(window[None], [own]).background.min() > 0.5
 
     monkeypatch.setattr(training_memory, "write_memory", pytest.fail)
-    again = open_split_memory(store, k=6)
+    again, _ = open_split_memory(store, k=6)
     assert np.array_equal(again.recall(window[None]).copy, found.copy)
     (place,) = (p for p in (tmp_path / "cache" / "memories").iterdir() if p.is_dir())
     with pytest.raises(DataError, match="memory of other data"):

@@ -25,6 +25,12 @@ LEAST_SHARED, LEAST_SHARE = 3, 0.01
 MOST_HASHES = 1 << 24
 _MANY = 32  # units with a k-mer: of more, only neighbours in their order are compared
 
+_TOO_FEW = {
+    "cluster": "all their contigs share sequence with one another",
+    "assembly": "whole genomes cannot be held out of so few",
+    "chromosome": "their contigs have fewer than three names",
+}
+
 Ints = NDArray[np.int64]
 
 
@@ -83,36 +89,22 @@ def deal_contigs(
             continue
         else:
             keys = _find_units(rule, members, contigs, genomes, sketches)
-            splits = _deal(rule, keys, members, contigs, genomes, origin)
+            size: dict[str, int] = defaultdict(int)
+            for number, key in zip(members, keys, strict=True):
+                size[key] += contigs[number].length
+            units = sorted(size)
+            dealt = deal_units(np.array([size[u] for u in units], np.int64), units)
+            if not dealt:
+                some = ", ".join(sorted({genomes[contigs[m].genome] for m in members})[:3])
+                what = f"the split {rule} cannot hold anything out of {some}, ...: "
+                fix = (
+                    "give more genomes, the split chromosome, a BED file, or train, valid and test"
+                )
+                raise DataError(what + _TOO_FEW[rule], file=origin, fix=fix)
+            splits = dict(zip(units, dealt, strict=True))
         for number, key in zip(members, keys, strict=True):
             rows[SPLITS.index(splits[key])].append((number, 0, contigs[number].length))
     return [sorted(r) for r in rows]
-
-
-def _deal(
-    rule: str,
-    keys: list[str],
-    members: list[int],
-    contigs: list[Contig],
-    genomes: list[str],
-    origin: str,
-) -> dict[str, str]:
-    size: dict[str, int] = defaultdict(int)
-    for number, key in zip(members, keys, strict=True):
-        size[key] += contigs[number].length
-    units = sorted(size)
-    dealt = deal_units(np.array([size[u] for u in units], np.int64), units)
-    if not dealt:
-        said = {
-            "cluster": "all their contigs share sequence with one another",
-            "assembly": "whole genomes cannot be held out of so few",
-            "chromosome": "their contigs have fewer than three names",
-        }[rule]
-        some = ", ".join(sorted({genomes[contigs[m].genome] for m in members})[:3])
-        what = f"the split {rule} cannot hold anything out of {some}, ...: {said}"
-        fix = "give more genomes, the split chromosome, a BED file, or train, valid and test"
-        raise DataError(what, file=origin, fix=fix)
-    return dict(zip(units, dealt, strict=True))
 
 
 def _find_units(

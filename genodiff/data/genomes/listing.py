@@ -101,10 +101,7 @@ class GenomeList:
 
 
 def read_genome_list(path: str | Path) -> GenomeList:
-    """The genomes of a list.
-
-    Every bad line is told, each in a line of its own; the last of them is the `DataError` raised.
-    """
+    """The genomes of a list. Raises `DataError` for its last bad line, and logs all others."""
     columns: list[str] = []
     rows: list[GenomeRow] = []
     faults: list[DataError] = []

@@ -97,10 +97,7 @@ def _draw_block(mix: GenomeMix, block: int) -> tuple[Ints, int]:
 
 
 def round_systematically(shares: NDArray[np.float64], size: int, u: float) -> Ints:
-    """Whole numbers that sum to `size`, each the floor or ceiling of its share of it.
-
-    Over uniform `u` their means are exact. Shares sum to 1.
-    """
+    """`size` times shares (sum 1) as whole numbers of sum `size`, in the mean over `u` exact."""
     ends = np.cumsum(shares)
     last = int(np.flatnonzero(shares)[-1])
     ends[last:] = 1.0  # what rounding left over

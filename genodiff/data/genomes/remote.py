@@ -35,7 +35,7 @@ def is_remote(where: str) -> bool:
 
 @dataclass(frozen=True)
 class RemoteFolder:
-    """A folder at a URL; its files are cached when needed (`offline`: read from the cache alone)."""
+    """A folder at a URL; its files are cached when needed (`offline`: read from the cache only)."""
 
     url: str
     offline: bool = False
