@@ -22,8 +22,7 @@ from genodiff.jobs.verbs import list_verbs
 _SPIN = "10000"
 
 _Shell = Annotated[
-    Literal["bash", "zsh", "fish"] | None,
-    Parameter(help="Shell (default: the current one)."),
+    Literal["bash", "zsh", "fish"] | None, Parameter(help="Shell (default: the current one).")
 ]
 # In bash the value of a flag that names a file is completed as any word is.
 _FILES = ("\ncomplete -F", "\ncomplete -o bashdefault -o default -F")

@@ -12,13 +12,7 @@ from genodiff.memory.relatives import Relatives
 from genodiff.memory.spellings import score_spellings
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import (
-    VoteNumbers,
-    count_votes,
-    measure_change,
-    score_heads,
-    score_votes,
-)
+from genodiff.memory.votes import VoteNumbers, count_votes, measure_change, score_heads, score_votes
 from genodiff.runs.related_genome import ProfileFit
 
 if TYPE_CHECKING:

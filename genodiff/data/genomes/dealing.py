@@ -65,11 +65,7 @@ def deal_units(sizes: Ints, names: list[str]) -> list[str]:
 
 
 def deal_contigs(
-    contigs: list[Contig],
-    genomes: list[str],
-    rules: list[str],
-    sketches: list[Sketch],
-    origin: str,
+    contigs: list[Contig], genomes: list[str], rules: list[str], sketches: list[Sketch], origin: str
 ) -> list[Rows]:
     """The intervals (contig number, start, end) of train, valid and test, by each genome's rule.
 
