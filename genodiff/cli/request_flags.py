@@ -174,7 +174,6 @@ def _list_flags(one: Field, default: Any) -> list[tuple[str, Field, Any]]:
 
 
 def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
-    """The parameter of a field as cyclopts takes it."""
     option, kinds = one.option, list_kinds(one.kind)
     about: dict[str, Any] = {"help": option.help, "name": list(one.flags)}
     about["show"] = bool(option.help)
@@ -253,7 +252,6 @@ def _convert_number(words: Sequence[str], kind: Any, tokens: Sequence[Token]) ->
 
 
 def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any:
-    """What is given for a field; None where nothing is."""
     if one.option.group is not None:
         parts = list_fields(one.option.group)
         read = {part.name: _read(part, values, f"{one.name}_{part.name}") for part in parts}

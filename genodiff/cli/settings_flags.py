@@ -55,7 +55,6 @@ def _name_type(field: FieldInfo, choices: list[str]) -> str | None:
 
 
 def _unwrap(part: Any) -> tuple[Any, ...]:
-    """A type without its bounds."""
     return (part, *get_args(part)[:1]) if get_origin(part) is Annotated else (part,)
 
 

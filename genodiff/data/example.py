@@ -80,10 +80,7 @@ def make_example(seed: int = 1) -> dict[str, str]:
 
 
 def write_example(folder: Path, *, seed: int = 1, force: bool = False) -> list[Path]:
-    """Write the files into `folder`, and return their paths; what is there already is left.
-
-    Raises `UsageError` without `force` for another file of the same name, `MachineError`.
-    """
+    """Write the files that lack, and return all paths. Raises `UsageError`, `MachineError`."""
     paths = {folder / name: text for name, text in make_example(seed).items()}
     waiting = {
         path: text for path, text in paths.items()
@@ -160,7 +157,6 @@ def _evolve(root: _Layout, bases: Bases, length: float, rng: np.random.Generator
 
 
 def _mutate(old: Bases, rng: np.random.Generator) -> Bases:
-    """New bases by HKY85; some are the old ones."""
     flow = np.tile(_SHARE, (4, 1))
     bases = np.arange(4)
     flow[(bases[:, None] ^ bases) == 2] *= _KAPPA

@@ -91,10 +91,7 @@ def shared_kmer_fractions(query: list[bytes], target: list[bytes]) -> NDArray[np
 def streamed_kmer_fractions(
     query: Sequence[bytes], train: Iterable[Stretch]
 ) -> NDArray[np.float64]:
-    """The share of each query sequence's 24-mers, by place, that stand in `train`; all counted.
-
-    It is NaN for a sequence without a 24-mer. `train` is read once, piece by piece.
-    """
+    """As `shared_kmer_fractions` of all 24-mers, with `train` read once, piece by piece."""
     kmers, owner = collect_kmers(query)
     wanted = keep_distinct(kmers)
     found = find_streamed(wanted, train)[np.searchsorted(wanted, kmers)]

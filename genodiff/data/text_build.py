@@ -74,8 +74,6 @@ def list_sources(
 
 
 class _Part:
-    """The documents of one split in the making."""
-
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self.name, self.file = name, file
         self.tokens = 0

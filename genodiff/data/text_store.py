@@ -101,7 +101,7 @@ class TextStore(Store):
         return {s: int(np.isin(of[s], of["train"]).sum()) for s in ("valid", "test")}
 
     def bytes_of(self, start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.float64]:
-        """See `Store.bytes_of`; a tokenizer that loses text spreads a document's bytes evenly."""
+        """See `Store.bytes_of`; a tokenizer that loses text spreads a document's bytes."""
         if self.token_bytes is not None:
             table = self.token_bytes
             pieces = (self.flat[a : a + n] for a, n in zip(start, length, strict=True))

@@ -76,7 +76,6 @@ class PaddedWindows(Windows):
     store: TextStore
 
     def __init__(self, store: TextStore, recipe: TextRecipe, split: str, seq_len: int) -> None:
-        """Raises `UsageError`, `DataError`."""
         super().__init__(store, split, seq_len)
         if seq_len < 2:
             fix = "give 2 or more"

@@ -198,10 +198,7 @@ class Job(ABC, Generic[Asked]):
 
 
 def describe_fields(request: Any, hashes: Mapping[str, str]) -> dict[str, Any]:
-    """The fields that decide an output, as plain values; of a file its sha256, of `hashes` or read.
-
-    Left out is what only opening tells: what a run is, sequences in memory, a function.
-    """
+    """The fields that decide an output, as plain values, files by sha256; none that opening tells."""
     return {
         one.name: _describe(getattr(request, one.name), one.option, hashes)
         for one in list_fields(request.__class__)

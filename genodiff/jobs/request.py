@@ -258,7 +258,6 @@ def _describe(call: Any, name: str, request: Any, *first: inspect.Parameter) -> 
 
 
 def _make_parameter(own: inspect.Parameter, one: Field) -> inspect.Parameter:
-    """The parameter of a function that a field is."""
     kind = inspect.Parameter.VAR_KEYWORD if one.option.is_settings else own.kind
     if kind is own.kind:
         return own.replace(annotation=one.kind)

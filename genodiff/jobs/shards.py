@@ -45,11 +45,7 @@ class ShardFile(NamedTuple):
 
 
 def open_shards(paths: Sequence[str | Path]) -> list[ShardFile]:
-    """The shards in their order.
-
-    Raises `DataError` for a file that is no shard or was changed, and where one is missing, there
-    twice, or of another request.
-    """
+    """The shards in their order. Raises `DataError` unless they are a whole, unchanged request."""
     shards = [_open_shard(str(path)) for path in paths]
     if not shards:
         raise UsageError("no shards", fix="give the outputs of --shard i/n")

@@ -42,7 +42,6 @@ class AlignmentTarget:
     """The target of alignments: a text of its letters, indexed once for all related genomes."""
 
     def __init__(self, genome: LetterSource, home: Path) -> None:
-        """`home`: the folder of memories."""
         self._genome, self._home = genome, home
         self._locator: Locator | None = None
         self.key = ""
@@ -240,10 +239,7 @@ def _find_place(pair: AlignedPair, side: int, column: int) -> int:
 def find_locus(
     name: str, lengths: Mapping[str, int], species: frozenset[str] = frozenset()
 ) -> str | None:
-    """The contig that an alignment's `name` means: itself, `species.contig`, or another alias.
-
-    With `species`, a prefix that is one of them goes first.
-    """
+    """The contig that `name` means: itself, an alias, or behind a prefix (one of `species` first)."""
     prefix, dot, rest = name.partition(".")
     if dot and prefix in species and (found := find_contig(rest, lengths)):
         return found

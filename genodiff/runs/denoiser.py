@@ -115,10 +115,7 @@ def make_inputs(
     device: torch.device | str,
     soft_weight: float | None = None,
 ) -> Inputs:
-    """`batch` on `device`; its lengths only where a window is padded.
-
-    With `soft_weight`, maskable tokens weigh that much where soft-masked, else 1.
-    """
+    """`batch` on `device`; with `soft_weight`, soft-masked tokens weigh that much, others 1."""
     # Lengths that stay on the host are read without waiting for a GPU.
     padded = not bool((batch.lengths == batch.x0.shape[1]).all())
     moved = (batch.x0, batch.maskable, batch.u_mask, batch.u_time, batch.slot, batch.soft)

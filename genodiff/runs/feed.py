@@ -132,10 +132,7 @@ def open_feed(
 
 
 def open_labels(config: RunConfig, store: Store, train: Windows) -> WindowLabels | None:
-    """The labels of a run's windows; None without any.
-
-    Raises `DataError` where the file is not the one that the run began with, or labels nothing.
-    """
+    """The labels of a run's windows, if any. Raises `DataError` for another file, or no window."""
     if not config.classes:
         return None
     if config.labels is None:

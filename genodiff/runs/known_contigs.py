@@ -41,11 +41,7 @@ class StoreLetters:
 
 
 class KnownContigs:
-    """The contigs of a training genome.
-
-    `content` is the key of the store that they are from: a source of the same content has the same
-    contigs, and nothing is hashed.
-    """
+    """The contigs of a training genome; a source of the same `content` has the same, unhashed."""
 
     def __init__(
         self,
@@ -81,10 +77,7 @@ class KnownContigs:
         return [(name, n, self._hash(name)) for name, n in self.lengths.items() if name in names]
 
     def find(self, source: LetterSource, contig: str) -> str | None:
-        """The name that a contig of a source has here; None where it is not known.
-
-        Of several with the same bases it is the one of the same name, or else the first.
-        """
+        """The name of a contig of the same bases here, of several the same one; None for none."""
         if self.content is not None and getattr(source, "content", None) == self.content:
             return contig
         if source.contigs[contig] not in self._by_length:

@@ -90,7 +90,6 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
 
 
 def _explain_no_model(path: Path) -> CheckpointError:
-    """Why there is no model in a folder without a checkpoint."""
     if os.path.lexists(path / CARD) or not os.path.lexists(path / PUBLISHED):
         fix = "give a run folder or a checkpoint folder"
         return CheckpointError("is missing (not found)", file=path / CARD, fix=fix)

@@ -30,7 +30,6 @@ class RelatedBackbone(RelatedReader, Backbone):
     selects_rows = False
 
     def __init__(self, network: Backbone, *given: Any) -> None:
-        """`given` as `RelatedReader` has it."""
         nn.Module.__init__(self)
         RelatedReader.__init__(self, network, *given)
         self.settings, self.vocab_size = network.settings, network.vocab_size
@@ -71,7 +70,6 @@ class RelatedBackbone(RelatedReader, Backbone):
         return RelatedBackbone(self.network.of_class(label), *self.given)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A copy of the network, beside the same relatives."""
         return type(self)(copy.deepcopy(self.network, memo), *self.given)
 
     def __getattr__(self, name: str) -> Any:

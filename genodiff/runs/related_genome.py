@@ -72,11 +72,7 @@ def draw_windows(
     *,
     contigs: Mapping[str, int] | None = None,
 ) -> Codes:
-    """(≤ n, length): windows at even distances over the contigs (default: all), those with many N
-    left out.
-
-    Of a genome of short contigs they are as long as the longest of them.
-    """
+    """(≤ n, ≤ length): windows at even distances over the contigs (default: all), with few N."""
     contigs = genome.contigs if contigs is None else contigs
     length = min(length, max(contigs.values(), default=0))
     fits = [(name, size) for name, size in contigs.items() if size >= length > 0]
@@ -298,7 +294,6 @@ class ProfileFit(NamedTuple):
         return _read_kept(self.path, ProfileNumbers) is not None
 
     def __call__(self) -> ProfileNumbers:
-        """The numbers."""
         columns = self.relatives.columns
         assert columns is not None
         with lock_folder(self.path, "fits relatives"):
@@ -323,7 +318,6 @@ def _round(numbers: Any) -> Any:
 
 
 def _dump(relatives: Relatives) -> dict[str, Any]:
-    """The numbers of relatives as JSON values."""
     assert relatives.columns is not None
     return {
         "genomes": [one.numbers.model_dump(mode="json") for one in relatives.genomes],
@@ -340,9 +334,7 @@ def _read_kept(path: Path, kind: type[Kept]) -> Kept | None:
 
 
 def _read_numbers(path: Path, kept: Sequence[Relative]) -> dict[str, Any] | None:
-    """What was kept of a fit; None where it is not there or damaged, and where a genome is so far
-    that it is searched in another way now.
-    """
+    """What was kept of a fit, if it is sound and searched each genome as it is now."""
     try:
         numbers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         ColumnNumbers(**numbers["columns"])

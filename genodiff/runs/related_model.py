@@ -180,9 +180,7 @@ def _find_recipe(model: TrainedModel) -> Recipe:
 
 
 def list_test_lengths(recipe: Recipe) -> set[int]:
-    """The lengths of a recipe's contigs with bases of its test split: a contig that is called
-    otherwise in another file is known by its length.
-    """
+    """The lengths of a recipe's test contigs, by which another file's are known."""
     pieces = () if recipe.splits is None or recipe.splits.test == "rest" else recipe.splits.test
     names = {one if isinstance(one, str) else one[0] for one in pieces}
     return {recipe.contigs[name] for name in names if name in recipe.contigs}

@@ -79,10 +79,7 @@ class RelatedReader:
         return np.stack([self._profiles.weigh(over, windows), change], -1)
 
     def score_profiles(self, over: Floats, ref: int, around: Floats) -> Floats:
-        """(4,): the score of each base in place of `ref` by mutation-selection columns.
-
-        `over` (G, 4) as in `score_heads`; `around` (4, 2): of `read_profiles`.
-        """
+        """(4,): scores of bases in place of `ref` by mutation-selection columns; `over` (G, 4)."""
         change = around[[0], 1]
         return self._profiles.compare(around[None, :, 0], over[:, None], np.array([ref]), change)[0]
 

@@ -75,7 +75,6 @@ class TrackTeacher:
         return found
 
     def _values(self, contig: str, start: int, end: int) -> NDArray[np.float64]:
-        """A row of each file; NaN where there is no value."""
         found = np.full((len(self._files), end - start), np.nan)
         for row, (file, called) in zip(found, self._files, strict=True):
             if contig in called:
@@ -89,11 +88,7 @@ class RelatedTeacher:
     """What related genomes have over each base of a store, its own base left out."""
 
     def __init__(self, given: str, store: Store) -> None:
-        """`given`: a FASTA file, a list of genomes or a folder of them.
-
-        They are fitted to windows of the valid split, without one of the train split.
-        Raises `DataError` as `relate_genome`.
-        """
+        """`given` is fitted to windows of the valid split, or of train. Raises `DataError`."""
         windows = cut_fit_windows(store)
         if not len(windows):
             windows = cut_fit_windows(store, "train")

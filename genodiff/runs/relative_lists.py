@@ -113,7 +113,6 @@ def write_built(folder: Path, rows: Iterable[GenomeRow], find: Callable[[GenomeR
 def _make_row(
     path: str | Path, name: str, *, weight: float = 1.0, species: str = "", **more: Any
 ) -> GenomeRow:
-    """The row of a file that stands in no list."""
     return GenomeRow(os.path.abspath(path), name, weight, species, "train", None, 0, **more)
 
 
@@ -186,7 +185,6 @@ def _list_records(path: Path) -> list[GenomeRow]:
 
 
 def _list_maf(path: Path, format_: str) -> list[GenomeRow]:
-    """A row for each species of a MAF but the reference."""
     if format_ != "maf":
         what = f"is an alignment ({format_}) without the genome that is aligned"
         raise DataError(what, file=path, fix=f"give both: FASTA:{path}")

@@ -116,7 +116,6 @@ def _unknown(reason: str) -> TrainedOn:
 
 
 def _find_start(model: TrainedModel) -> TrainedOn:
-    """What the weights that a run began from were trained on."""
     path = str(model.config.init)
     what = f"it started from the weights in {Path(path).name}"
     try:

@@ -198,10 +198,7 @@ def open_trained_store(
 
 
 def is_own_genome(recipe: Recipe, remembered: Mapping[str, Any], genome: Genome) -> bool:
-    """Whether a file is the one that a run remembers, or has the contigs of its recipe.
-
-    These are known by their letters where the recipe has a hash of them, else by their lengths.
-    """
+    """Whether a file is what a run remembers, or has its recipe's contigs (letters, or lengths)."""
     if genome.sha256 == remembered.get("source_sha256"):
         return True
     if not recipe.contigs or not recipe.contigs.items() <= genome.contigs.items():

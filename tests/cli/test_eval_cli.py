@@ -39,13 +39,6 @@ def test_json_is_one_object_with_the_keys_of_the_contract(run, whole):
     assert kept["bits_per_base"] == found["bits_per_base"]
 
 
-def test_a_quick_look_does_not_replace_the_whole_evaluation(run, whole):
-    look = json.loads(evaluate(run, "--json", "--max-windows", 3, "--no-baselines"))
-    kept = json.loads((run / "eval.json").read_text())
-    assert kept["test"]["windows"] == whole[0]["windows"] == 10
-    assert kept["test, 3 of 10 windows, no baselines"] == look
-
-
 def test_the_table_shows_the_bound_its_interval_and_the_baselines(whole):
     found, out = whole
     for figure in (found["bits_per_base"], *found["ci95_bits"], *found["markov_bits"].values()):
@@ -53,13 +46,6 @@ def test_the_table_shows_the_bound_its_interval_and_the_baselines(whole):
     for name in ("Markov 8", "uniform", "soft-masked", "c4"):
         assert name in out
     assert max(map(len, out.splitlines())) <= 100
-
-
-def test_a_checkpoint_folder_is_scored_like_its_run(run, whole):
-    step = next((run / "checkpoints").iterdir())
-    found = json.loads(evaluate(step, "--json", "--no-baselines"))
-    assert found["bits_per_base"] == whole[0]["bits_per_base"]
-    assert not (step / "eval.json").exists()
 
 
 def test_a_plan_says_what_would_be_done_and_does_nothing(run, whole):

@@ -81,12 +81,9 @@ def test_guided_samples_have_more_of_what_is_wanted_and_say_how(
 @pytest.mark.parametrize(
     ("rest", "code", "said"),
     [
-        (("--max-calls", 5), 2, "--max-calls 5"),
-        (("--guidance-option", "particels=4"), 2, "particles"),
         (("--guidance-option", "particles=0"), 2, "at least 1"),
         (("--sampler", "p2"), 2, "cannot be guided"),
         (("--length", 400, "--max-calls", 800), 2, "--max-calls 800"),
-        (("--conditional", "elsewhere"), 4, "elsewhere"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_written(words, capsys, rest, code, said):

@@ -10,14 +10,6 @@ import pytest
 from tests.commands import SERVER
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_refused_before_any_work(sample, here):
-    (here / "locked").mkdir(mode=0o500)
-    code, _, err = sample("--fasta", "locked/out.fa")
-    assert code == 5
-    assert "permission" in err
-
-
 @pytest.mark.slow
 def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever_the_process_dies(
     run, sample, here

@@ -133,19 +133,6 @@ def test_a_score_that_stops_above_the_wanted_error_says_so_with_its_error(run, c
 
 
 @pytest.mark.usefixtures("quick")
-def test_shards_of_json_lines_and_their_sidecar_are_one_run(run, case, capsys):
-    succeed(capsys, *words(run, "o.jsonl"))
-    for i in (1, 2, 3):
-        succeed(capsys, *words(run, f"s{i}.jsonl", "--shard", f"{i}/3"))
-    names = [f"s{i}.jsonl" for i in (3, 1, 2)]
-    succeed(capsys, "merge", *names, "-o", "m.jsonl")
-    assert (case / "m.jsonl").read_bytes() == (case / "o.jsonl").read_bytes()
-    told = [json.loads((case / f"{name}.jsonl.json").read_text()) for name in "om"]
-    for key in ("records", "scored", "unscored", "evaluations", "request", "cut", "shard"):
-        assert told[0][key] == told[1][key]
-
-
-@pytest.mark.usefixtures("quick")
 def test_a_shard_is_refused_where_the_whole_file_is_and_judges_no_other_records(
     run, case, capsys, monkeypatch
 ):
@@ -328,6 +315,9 @@ def test_features_put_the_consequence_beside_each_score_whatever_the_form(run, c
         succeed(capsys, *words(run, f"s{i}.tsv", "--shard", f"{i}/2", *genes))
     succeed(capsys, "merge", "s1.tsv", "s2.tsv", "-o", "m.tsv")
     assert (case / "m.tsv").read_bytes() == (case / "o.tsv").read_bytes()
+    told = [json.loads((case / f"{name}.tsv.json").read_text()) for name in "om"]
+    for key in ("records", "scored", "unscored", "evaluations", "request", "cut", "shard"):
+        assert told[0][key] == told[1][key]
     frame = genodiff.load(run).score_variants("in.vcf", fasta="ref.fa", features="g.bed")
     columns = ["gene", "consequence", "protein", "transcripts"]
     assert frame[columns].equals(pl.read_parquet("o.parquet")[columns])

@@ -23,16 +23,6 @@ def test_a_file_in_a_recipes_place_trains_on_bytes_with_the_text_defaults(text_r
     assert sorted(p.name for p in text_run.iterdir() if p.is_dir()) == ["checkpoints"]
 
 
-def test_a_run_that_goes_on_is_the_run_that_never_stopped(text_run, tmp_path, capsys):
-    song = text_run.parent / "song.txt"
-    words = ["train", song, "--domain", "text", "--seq-len", 32, "--lr-schedule", "constant"]
-    for name, steps in (("r", 2), ("r", 5), ("w", 5)):
-        more = ("--out", tmp_path / name, "--max-steps", steps)
-        succeed(capsys, *words, *SMALL, *more)
-    parts, whole = ((tmp_path / name / "model.safetensors").read_bytes() for name in "rw")
-    assert parts == whole
-
-
 def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(text_run, capsys):
     found = json.loads(succeed(capsys, "eval", text_run, "--domain", "text", "--json", "-q"))
     assert found["bits_per_byte"] == pytest.approx(

@@ -119,16 +119,17 @@ def test_the_plan_is_told_and_nothing_written(tmp_path, monkeypatch, capsys):
 
 
 def test_every_setting_has_a_flag_that_sets_it(capsys):
-    before = resolve_config({"recipe": "toy"})
+    before, flags = resolve_config({"recipe": "toy"}), list[str]()
     for section, settings in list_sections().items():
         for name in settings.keys() & type(getattr(before, section)).model_fields.keys():
             value = getattr(getattr(before, section), name)
             if isinstance(value, bool | dict | tuple) or name in ("kind", "objective"):
                 continue
-            flag = f"--{section}.{name.replace('_', '-')}"
             given = "null" if value is None else str(value)
-            assert exit_code("config", "show", "toy", flag, given) == 0
-            assert resolve_config(yaml.safe_load(capsys.readouterr().out)) == before
+            flags += [f"--{section}.{name.replace('_', '-')}", given]
+    assert len(flags) > 80
+    assert exit_code("config", "show", "toy", *flags) == 0
+    assert resolve_config(yaml.safe_load(capsys.readouterr().out)) == before
     words = "--betas 0.5 0.6 --no-exact-count --schedule-options.eps 0.25 --lr 3e-4"
     assert exit_code("config", "show", *words.split()) == 0
     shown = resolve_config(yaml.safe_load(capsys.readouterr().out))
@@ -160,19 +161,14 @@ def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(caps
 def test_the_schema_knows_every_setting(capsys):
     assert exit_code("config", "schema") == 0
     schema = json.loads(capsys.readouterr().out)
-    assert {"recipe", "data", "backbone", "diffusion", "optim", "train"} <= schema[
-        "properties"
-    ].keys()
+    known = schema["properties"].keys()
+    assert known >= {"recipe", "data", "backbone", "diffusion", "optim", "train"}
 
 
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        (
-            "seq_len: 128\nsteps: 20\nlr: 0.001\nseed: 1\nmodel: caduceus\nd_model: 8\nn_layer: "
-            "1\nbatch_size: 4\n",
-            0,
-        ),
+        ("seq_len: 128\nsteps: 20\nseed: 1\nmodel: caduceus\nd_model: 8\nn_layer: 1\n", 0),
         ("recipe: toy\noptim:\n  lr: 0.1\n", 0),
         ("recipe: toi\n", 2),
         ("seq_len: 128\nbacth_size: 4\n", 2),
@@ -196,13 +192,8 @@ def test_a_terminal_that_says_stop_twice_is_obeyed_at_once(tmp_path):
     run = tmp_path / "run"
     words = ["train", "toy", *TINY, "--steps", "100000", "--out", str(run)]
     env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "genodiff", *words],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=env,
-    )
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": env}
+    process = subprocess.Popen([sys.executable, "-m", "genodiff", *words], **pipes)
     while not (run / "checkpoints" / "step_00000002").exists():
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)

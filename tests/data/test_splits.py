@@ -156,15 +156,10 @@ def test_a_fetched_genome_must_be_the_whole_recipe_exactly(contigs):
 
 def test_a_fetched_genome_is_compared_with_the_recipe_under_a_bed_too(tmp_path):
     (tmp_path / "in.bed").write_text("chrI\t0\t100\ttrain\n")
-    recipe = load_recipe("sacCer3")
-    resolve(recipe.with_bed(tmp_path / "in.bed"), recipe.contigs, "in.fa", exact=True)
+    recipe = load_recipe("sacCer3").with_bed(tmp_path / "in.bed")
+    resolve(recipe, recipe.contigs, "in.fa", exact=True)
     with pytest.raises(DataError, match="another assembly"):
-        resolve(
-            recipe.with_bed(tmp_path / "in.bed"),
-            {**recipe.contigs, "chrI": 230_217},
-            "in.fa",
-            exact=True,
-        )
+        resolve(recipe, {**recipe.contigs, "chrI": 230_217}, "in.fa", exact=True)
 
 
 def test_bed_intervals_are_honoured_exactly(tmp_path):

@@ -187,18 +187,10 @@ def test_a_resumed_run_refuses_other_splits_of_the_same_file(tmp_path):
         other.check_same(store.identity())
 
 
-@pytest.mark.parametrize("change", ["removed", "truncated", "replaced"])
-def test_reading_goes_on_when_the_source_is_changed_while_in_use(tmp_path, change):
+def test_reading_goes_on_when_the_source_is_removed_while_in_use(tmp_path):
     store, _ = store_of(tmp_path, {"chr1": random_dna(2000)})
-    path = tmp_path / "in.fa"
     before = np.array(store.flat)
-    if change == "removed":
-        path.unlink()
-    elif change == "truncated":
-        os.truncate(path, 100)
-    else:
-        (tmp_path / "new").write_text(path.read_text().replace("A", "C"))
-        os.replace(tmp_path / "new", path)
+    (tmp_path / "in.fa").unlink()
     assert (store.flat == before).all()
 
 

@@ -65,10 +65,8 @@ def test_byte_level_bpe_gives_back_every_text_and_its_bytes_add_up(bpe, text):
 
 
 def test_a_file_and_its_folder_are_one_tokenizer(bpe):
-    assert (
-        open_tokenizer(str(bpe / "tokenizer.json")).vocabulary
-        == open_tokenizer(str(bpe)).vocabulary
-    )
+    one, other = (open_tokenizer(str(path)) for path in (bpe / "tokenizer.json", bpe))
+    assert one.vocabulary == other.vocabulary
 
 
 def test_wordpiece_reads_words_and_a_mask_in_the_text_is_no_mask(bert):
@@ -97,11 +95,8 @@ def test_the_published_vocabularies_are_known_without_their_files_and_agree_with
         there = open_tokenizer(str(shared / "data/tokenizers" / folder))
         assert there.vocabulary == read_vocabulary(name)
     gpt2 = open_tokenizer(str(shared / "data/tokenizers/gpt2"))
-    assert (gpt2.vocabulary.padded_size, gpt2.vocabulary.mask_id, gpt2.vocabulary.end_id) == (
-        50258,
-        50257,
-        50256,
-    )
+    v = gpt2.vocabulary
+    assert (v.padded_size, v.mask_id, v.end_id) == (50258, 50257, 50256)
     assert gpt2.encode(["Hello world"])[0].tolist() == [15496, 995]
     assert gpt2.decode(gpt2.encode([ODD])[0]) == ODD.encode()
     bert = open_tokenizer(str(shared / "data/tokenizers/bert-base-uncased"))
@@ -115,10 +110,8 @@ def test_a_tokenizer_json_with_added_tokens_reads_text_as_text(shared):
 
 def test_a_run_takes_back_its_own_tokenizer_and_no_other(bpe, tmp_path):
     tokenizer = open_tokenizer(str(bpe))
-    assert (
-        rebuild_tokenizer(tokenizer.files, tokenizer.vocabulary, tmp_path).vocabulary
-        == tokenizer.vocabulary
-    )
+    again = rebuild_tokenizer(tokenizer.files, tokenizer.vocabulary, tmp_path)
+    assert again.vocabulary == tokenizer.vocabulary
     assert name_tokenizer(tokenizer.files) == tokenizer.vocabulary.name
     changed = {"tokenizer.json": tokenizer.files["tokenizer.json"] + b"\n"}
     with pytest.raises(UsageError, match="is not the tokenizer that the model was trained with"):
@@ -136,19 +129,16 @@ def test_what_is_no_tokenizer_is_said(tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0"}))
     with pytest.raises(UsageError, match="is no tokenizer"):
         open_tokenizer(str(tmp_path))
-    with pytest.raises(
-        DataError,
-        match=r"the tokenizer gpt2 is not on this machine.*give the folder with --tokenizer",
-    ):
+    said = r"the tokenizer gpt2 is not on this machine.*give the folder with --tokenizer"
+    with pytest.raises(DataError, match=said):
         open_tokenizer("gpt2", offline=True)
 
 
 def test_a_missing_package_is_one_line_with_the_remedy(bpe, monkeypatch):
     files = {"tokenizer.json": (bpe / "tokenizer.json").read_bytes()}
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(
-        MachineError, match=r"needs the package 'tokenizers'.*pip install 'genodiff\[text\]'"
-    ):
+    said = r"needs the package 'tokenizers'.*pip install 'genodiff\[text\]'"
+    with pytest.raises(MachineError, match=said):
         FileTokenizer(files, "mine", "here")
 
 
@@ -160,16 +150,10 @@ def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe
         assert again.fingerprint() == vocabulary.fingerprint()
         assert len(json.dumps(vocabulary.to_json())) < 1000
     values = mine.to_json()
-    assert (
-        Vocabulary.from_json(values | {"tokenizer_sha256": "0" * 64}).fingerprint()
-        != mine.fingerprint()
-    )
-    for wrong in (
-        {"mask_id": 400},
-        {"domain": "dna"},
-        {"n_tokens": 10**12},
-        {"mask_id": values["end_id"]},
-    ):
+    other = Vocabulary.from_json(values | {"tokenizer_sha256": "0" * 64})
+    assert other.fingerprint() != mine.fingerprint()
+    ids = {"mask_id": 400}, {"mask_id": values["end_id"]}
+    for wrong in (*ids, {"domain": "dna"}, {"n_tokens": 10**12}):
         with pytest.raises(CheckpointError, match="does not describe a vocabulary"):
             Vocabulary.from_json(values | wrong)
     with pytest.raises(TypeError, match="encode with that"):

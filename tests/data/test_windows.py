@@ -18,29 +18,26 @@ def tilings(draw: st.DrawFn) -> tuple:
     genome = np.array(
         draw(st.lists(st.sampled_from([7, 7, 8, N_ID, N_ID]), min_size=1, max_size=120)), np.uint8
     )
-    stride, seq_len = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    longest = draw(st.integers(1, 12))
     starts = draw(st.lists(st.integers(0, len(genome) - 1), min_size=1, max_size=4, unique=True))
-    lengths = [draw(st.integers(1, min(seq_len, len(genome) - s))) for s in starts]
+    lengths = [draw(st.integers(1, min(longest, len(genome) - s))) for s in starts]
     counts = [
-        draw(st.integers(1, (len(genome) - s - n) // stride + 1))
-        for s, n in zip(starts, lengths, strict=True)
+        draw(st.integers(1, (len(genome) - s) // n)) for s, n in zip(starts, lengths, strict=True)
     ]
-    return (genome, starts, lengths, counts, stride,
-            draw(st.sampled_from([0.0, 0.3, 0.5, 0.99, 1.0])))  # fmt: skip
+    return genome, starts, lengths, counts, draw(st.sampled_from([0.0, 0.3, 0.5, 0.99, 1.0]))
 
 
 @given(tilings())
 def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_drops(case):
-    genome, starts, lengths, counts, stride, most = case
+    genome, starts, lengths, counts, most = case
     first = np.concatenate(([0], np.cumsum(counts)))
-    ranges = find_dropped_windows(np.array(starts), np.array(lengths), np.array(counts), first[:-1],
-                                  stride, find_runs_of_n(genome), most)  # fmt: skip
+    given = np.array(starts), np.array(lengths), np.array(counts), first[:-1]
+    ranges = find_dropped_windows(*given, find_runs_of_n(genome), most)
     found = [int(i) for low, high in ranges for i in range(low, high)]
     wanted = []
     for k, (s, n, c) in enumerate(zip(starts, lengths, counts, strict=True)):
         for i in range(c):
-            window = genome[s + i * stride : s + i * stride + n]
-            n_fraction = (window == N_ID).mean()
+            n_fraction = (genome[s + i * n : s + i * n + n] == N_ID).mean()
             if n_fraction > most or n_fraction == 1:
                 wanted.append(int(first[k]) + i)
     assert found == wanted
@@ -79,11 +76,9 @@ def test_windows_of_an_epoch_share_no_base(tmp_path_factory, lengths, seq_len, n
         windows = DnaWindows(store, recipe, "train", seq_len)
     except DataError:
         return
-    allowed = covered(
-        store,
-        store.offsets[windows.intervals.contig] + windows.intervals.start,
-        windows.intervals.end - windows.intervals.start,
-    )
+    inside = windows.intervals
+    first = store.offsets[inside.contig] + inside.start
+    allowed = covered(store, first, inside.end - inside.start)
     for phase in range(PHASES):
         tiling = windows.tiling(phase)
         starts, sizes = tiling.at(np.arange(len(tiling)))
@@ -112,12 +107,8 @@ def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_st
 
 
 def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_away(tmp_path):
-    contigs = {
-        "a": random_dna(64),
-        "b": random_dna(20, 1),
-        "c": random_dna(3, 2),
-        "v": random_dna(40),
-    }
+    contigs = {"a": random_dna(64), "b": random_dna(20, 1), "c": random_dna(3, 2)}
+    contigs["v"] = random_dna(40)
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
     windows = DnaWindows(store, recipe, "train", 32)
     assert windows.length.tolist() == [32, 32, 20]

@@ -4,6 +4,8 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +31,15 @@ from genodiff.runs.checkpoint import (
 from genodiff.runs.model import build_backbone, collect_tensors, load_model
 from genodiff.runs.sealed_files import seal
 
+FILES = (*checkpoint._MEMBERS, checkpoint.MANIFEST)
+
 
 def write(run: Path, step: int, **changes: Any) -> Path:
     """A checkpoint of an untrained network."""
     config = tiny(**changes)
     weights = collect_tensors(build_backbone(config, DNA))
-    state = State(
-        step,
-        weights,
-        {f"weights.{n}": t + step for n, t in weights.items()},
-        {"seconds": 0.1, "tokens": step},
-    )
+    tensors = {f"weights.{n}": t + step for n, t in weights.items()}
+    state = State(step, weights, tensors, {"seconds": 0.1, "tokens": step})
     return save_checkpoint(run, state, config, DNA, {"fingerprint": "f"})
 
 
@@ -73,21 +73,12 @@ def test_pruning_keeps_the_newest(tmp_path):
         write(tmp_path, step)
     prune_checkpoints(tmp_path, 2)
     assert list_steps(tmp_path) == [20, 15]
-    assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == [
-        "step_00000015",
-        "step_00000020",
-    ]
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 2
 
 
 def test_the_same_state_gives_the_same_bytes(tmp_path):
     one, two = write(tmp_path / "a", 3), write(tmp_path / "b", 3)
-    for name in (
-        "model.safetensors",
-        "trainer.safetensors",
-        "trainer.json",
-        "model.json",
-        "manifest.json",
-    ):
+    for name in FILES:
         assert (one / name).read_bytes() == (two / name).read_bytes()
 
 
@@ -144,13 +135,7 @@ def test_a_damaged_newest_checkpoint_is_set_aside_and_the_one_before_it_taken(
 @settings(
     max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
-@given(
-    st.sampled_from(
-        ["model.safetensors", "model.json", "trainer.safetensors", "trainer.json", "manifest.json"]
-    ),
-    st.floats(0, 1),
-    st.integers(0, 7),
-)
+@given(st.sampled_from(FILES), st.floats(0, 1), st.integers(0, 7))
 def test_no_flipped_bit_goes_unseen(tmp_path, name, where, bit):
     folder = tmp_path / "checkpoints" / "step_00000020"
     if not folder.exists():
@@ -232,35 +217,29 @@ def test_the_two_model_files_alone_are_a_model(tmp_path):
     assert all(torch.equal(t, weights[n]) for n, t in collect_tensors(model.backbone).items())
 
 
-def scramble(values: dict[str, Any]) -> None:
-    tokens = values["alphabet"]["tokens"]
-    tokens[7], tokens[8] = tokens[8], tokens[7]
+def put(at: str, value: Any) -> Callable[[dict[str, Any]], Any]:
+    """A change of one value, at a dotted place."""
+    *above, last = at.split(".")
+    return lambda values: reduce(getitem, above, values).update({last: value})
 
 
+TOKENS = list(DNA.tokens)
+TOKENS[7], TOKENS[8] = TOKENS[8], TOKENS[7]
 BAD_CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "of a later version": (lambda v: v.update(format_version=999), "999 is newer"),
-    "of no version": (lambda v: v.update(format_version="1"), "format_version"),
-    "with a permuted vocabulary": (scramble, "vocabulary or its complement differs"),
-    "with another complement": (
-        lambda v: v["alphabet"].update(complement=list(range(16))),
-        "complement differs",
-    ),
-    "with a broken vocabulary": (lambda v: v["alphabet"].update(mask_id=99), "vocabulary"),
-    "of another domain": (lambda v: v.update(domain="text"), "domain 'text'"),
-    "that asks for a giant": (
-        lambda v: v["config"]["backbone"].update(d_model=10**9),
-        "d_model 1000000000 .* memory",
-    ),
-    "with layers below zero": (lambda v: v["config"]["backbone"].update(n_layer=-1), "n_layer"),
-    "that names code": (
-        lambda v: v.update(auto_map={"AutoModel": "evil.Model"}),
-        "auto_map.*no remote code",
-    ),
-    "that names a path": (lambda v: v.update(tensors="/etc/passwd"), "tensors.*no outside path"),
+    "of a later version": (put("format_version", 999), "999 is newer"),
+    "of no version": (put("format_version", "1"), "format_version"),
+    "with a permuted vocabulary": (put("alphabet.tokens", TOKENS), "or its complement differs"),
+    "with another complement": (put("alphabet.complement", [*range(16)]), "complement differs"),
+    "with a broken vocabulary": (put("alphabet.mask_id", 99), "vocabulary"),
+    "of another domain": (put("domain", "text"), "domain 'text'"),
+    "that asks for a giant": (put("config.backbone.d_model", 10**9), "d_model 1000000000 .* mem"),
+    "with layers below zero": (put("config.backbone.n_layer", -1), "n_layer"),
+    "that names code": (put("auto_map", {"AutoModel": "evil.Model"}), "auto_map.*no remote code"),
+    "that names a path": (put("tensors", "/etc/passwd"), "tensors.*no outside path"),
     "without a key": (lambda v: v.pop("config"), "'config' is missing"),
-    "with a wider network": (lambda v: v["config"]["backbone"].update(d_model=15), "shape"),
-    "of other weights": (lambda v: v.update(weights_sha256="0" * 64), "hash"),
-    "with a step that is no number": (lambda v: v.update(step="20"), "step"),
+    "with a wider network": (put("config.backbone.d_model", 15), "shape"),
+    "of other weights": (put("weights_sha256", "0" * 64), "hash"),
+    "with a step that is no number": (put("step", "20"), "step"),
 }
 
 
@@ -295,11 +274,8 @@ def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> N
     tensors = load_file(path)
     change(tensors)
     save_file(tensors, path)
-    edit(
-        folder / "model.json",
-        lambda v: v.update(weights_sha256=hashlib.sha256(path.read_bytes()).hexdigest()),
-        sealed=True,
-    )
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    edit(folder / "model.json", put("weights_sha256", digest), sealed=True)
 
 
 BAD_WEIGHTS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], Any], str]] = {

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,6 @@ from genodiff.api.models import find_model, seal_facts
 from genodiff.errors import CheckpointError, MachineError, UsageError
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.runs.run_paths import READY_MODELS, find_ready_model, list_ready_models, locate
-from genodiff.runs.sealed_files import seal
 from tests.commands import command, exit_code
 from tests.tiny_run import genome_text, write_run
 
@@ -125,28 +123,7 @@ def test_a_plug_in_adds_a_model(exported, monkeypatch):
     assert list_ready_models()["maize"] == find_ready_model("maize") == exported / "tiny"
 
 
-@pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
-def test_a_byte_that_is_flipped_is_an_error_of_one_line(ready, name, tmp_path, monkeypatch):
-    folder = tmp_path / "models" / "tiny"
-    folder.mkdir(parents=True)
-    for file in ready.iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    monkeypatch.setenv("GENODIFF_MODELS", str(folder.parent))
-    whole = (folder / name).read_bytes()
-    places = random.Random(1).sample(range(len(whole)), 60)
-    for at in [0, len(whole) - 2, *places]:
-        spoilt = bytearray(whole)
-        spoilt[at] ^= 1 << (at % 7)
-        (folder / name).write_bytes(bytes(spoilt))
-        if json_equal(whole, bytes(spoilt)):
-            continue
-        with pytest.raises(CheckpointError) as fault:
-            genodiff.load("tiny", device="cpu")
-        assert "\n" not in str(fault.value)
-        assert name in str(fault.value)
-
-
-def test_a_byte_that_is_flipped_in_any_file_is_seen_where_a_model_is_shown(
+def test_a_byte_that_is_flipped_in_any_file_is_seen_where_a_model_is_shown_or_opened(
     ready, tmp_path, monkeypatch
 ):
     folder = tmp_path / "models" / "tiny"
@@ -164,6 +141,9 @@ def test_a_byte_that_is_flipped_in_any_file_is_seen_where_a_model_is_shown(
         whole = file.read_bytes()
         for at in random.Random(1).sample(range(len(whole)), min(40, len(whole))):
             file.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << (at % 7)]) + whole[at + 1 :])
+            if file.name in ("model.json", "model.safetensors"):
+                opened = find_fault(lambda: genodiff.load("tiny", device="cpu"))
+                assert isinstance(opened, str) or json_equal(whole, file.read_bytes())
             told = find_fault(lambda: genodiff.show_model("tiny"))
             if isinstance(told, str):
                 assert "\n" not in told
@@ -191,16 +171,3 @@ def json_equal(one: bytes, other: bytes) -> bool:
         return bool(json.loads(one) == json.loads(other))
     except ValueError:
         return False
-
-
-def test_a_folder_of_a_newer_genodiff_says_so(ready, tmp_path, monkeypatch):
-    folder = tmp_path / "models" / "newer"
-    folder.mkdir(parents=True)
-    for file in ready.iterdir():
-        os.link(file, folder / file.name)
-    card = json.loads((ready / "model.json").read_text()) | {"format_version": 2}
-    (folder / "model.json").unlink()
-    (folder / "model.json").write_text(json.dumps(seal(card)))
-    monkeypatch.setenv("GENODIFF_MODELS", str(folder.parent))
-    with pytest.raises(CheckpointError, match=r"newer than 1.*upgrade genodiff"):
-        genodiff.load("newer", device="cpu")

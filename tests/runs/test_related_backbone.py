@@ -12,7 +12,7 @@ import genodiff
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.models.opening import open_language, refuse_relatives
-from genodiff.runs import related_backbone, related_genome
+from genodiff.runs import related_backbone
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
@@ -25,13 +25,21 @@ from tests.tiny_run import genome_text, write_run
 IDS = np.array([*DNA.targets, DNA.mask_id])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_windows():
+    """Fits to an eighth of the windows."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("related_genome", "related_model"):
+            patch.setattr(f"genodiff.runs.{module}.FIT_WINDOWS", 16)
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("relatives")
     text = genome_text()
     for name, share, seed in (("near", 0.12, 2), ("far", 0.2, 3), ("strain", 0.004, 4)):
         (folder / f"{name}.fa").write_text(differ(text, share, seed))
-    (folder / "other.fa").write_text(genome_text(seed=9).replace(">c", ">o"))
     rows = ["path\tname\tspecies", "near.fa\tnear\tS. near", "far.fa\tfar\tS. far"]
     (folder / "two.tsv").write_text("\n".join(rows) + "\n")
     rows[1:] = rows[:0:-1]
@@ -98,21 +106,6 @@ def test_order_and_company_decide_nothing(run, folder):
     np.testing.assert_array_equal(together[1], ask(two, other))
 
 
-def test_what_is_fitted_is_kept(run, folder, monkeypatch):
-    first = open_language(run, "cpu", [folder / "near.fa"])
-    monkeypatch.setattr(related_genome, "fit_relatives", lambda *_, **__: 1 / 0)
-    assert open_language(run, "cpu", [folder / "near.fa"]).digest == first.digest
-
-
-def test_a_genome_that_is_no_relative_says_next_to_nothing(run, folder):
-    alone = open_language(run, "cpu")
-    model = open_language(run, "cpu", [folder / "other.fa"])
-    window, clean = draw_window(folder)
-    at = np.searchsorted(IDS[:4], clean[window == DNA.mask_id])
-    change = np.take_along_axis(ask(model, window) - ask(alone, window), at[:, None], 1)
-    assert abs(change.mean()) < 0.05
-
-
 def test_an_unrelated_genome_is_warned_of(run, folder, tmp_path, caplog):
     letters = np.random.default_rng(5).choice(list("ACGT"), 20_000)
     (tmp_path / "other.fa").write_text(f">x\n{''.join(letters)}\n")
@@ -130,26 +123,6 @@ def test_strains_are_left_out_unless_they_are_wanted(run, folder, caplog):
     assert [one["strain"] for one in model.relatives["genomes"]] == [False, True]
     with pytest.raises(DataError, match="every relative is a strain"):
         open_language(run, "cpu", [folder / "strain.fa"])
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["gone.fa"], "gone.fa: is not there"),
-        (["near.fa", "again/near.fa"], "two relatives are called near"),
-        (["own.fa"], "the relative own holds c1 of the genome itself"),
-        (["gone.tsv"], "gone.tsv"),
-        (["protein.fa"], "protein.fa"),
-    ],
-)
-def test_what_cannot_be_a_relative_is_one_line(given, said, run, folder):
-    (folder / "again").mkdir(exist_ok=True)
-    (folder / "again" / "near.fa").write_text(">x\nACGT\n")
-    (folder / "own.fa").write_text(genome_text())
-    (folder / "protein.fa").write_text(">p\nMKVLLE\n")
-    with pytest.raises(DataError, match=said) as fault:
-        open_language(run, "cpu", [folder / one for one in given])
-    assert "\n" not in str(fault.value)
 
 
 def test_a_copy_in_double_precision_shares_the_relatives(run, folder):

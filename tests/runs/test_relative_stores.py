@@ -2,8 +2,6 @@
 bad file is one line; strains and the genome itself are told from relatives by their bases.
 """
 
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,6 @@ from genodiff.data.genomes.listing import read_genome_list
 from genodiff.errors import DataError
 from genodiff.io.cache import cache_dir
 from genodiff.io.faidx import Genome
-from genodiff.io.identity import sha256_file
 from genodiff.memory.tables import SampledTable
 from genodiff.runs.related_genome import draw_windows, leave_strains_out, measure_kinship
 from genodiff.runs.relatives import (
@@ -24,7 +21,6 @@ from genodiff.runs.relatives import (
     read_genome_text,
 )
 from genodiff.runs.training_memory import OwnLoci, TrainMemory
-from tests.commands import SERVER
 from tests.data.many_genomes import LETTERS, change, read_tree, write_list
 
 N = 12_000
@@ -98,25 +94,6 @@ def test_bytes_depend_on_neither_order_nor_threads(tmp_path, monkeypatch):
     assert len(trees[0]) == 2 * 6
 
 
-@pytest.mark.slow
-def test_a_build_that_was_killed_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
-    rows = write_relatives(tmp_path, near=0.05, far=0.2)
-    path = write_list(tmp_path / "l.tsv", rows)
-    code = (
-        "from genodiff.data.genomes.listing import read_genome_list as r\n"
-        "from genodiff.runs.relatives import build_relatives\n"
-        f"build_relatives(r({str(path)!r}), jobs=1)"
-    )
-    for moment in (9, 30):  # within the first and the second genome
-        environment = {**os.environ, "GENODIFF_CRASH_AT": str(moment)}
-        assert SERVER.run_code(code, env=environment).returncode == -signal.SIGKILL
-    build_relatives(read_genome_list(path), jobs=1)
-    again = read_memories(cache_dir())
-    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "other"))
-    build_relatives(read_genome_list(path), jobs=1)
-    assert again == read_memories(tmp_path / "other")
-
-
 def test_they_are_built_in_a_folder_of_ones_own(tmp_path):
     rows = write_relatives(tmp_path, near=0.05, far=0.2)
     listed = read_genome_list(write_list(tmp_path / "l.tsv", rows))
@@ -175,14 +152,6 @@ def test_empty_contigs_are_told_in_one_line(tmp_path, caplog):
     assert "2 empty contigs" in record.message
 
 
-def test_a_wrong_hash_is_named(tmp_path):
-    rows = write_relatives(tmp_path, near=0.05)
-    right = sha256_file(tmp_path / "near.fa")
-    rows[0]["sha256"] = "0" * 64
-    with pytest.raises(DataError, match=f"its sha256 is {right}, not 0000"):
-        open_relatives(read_genome_list(write_list(tmp_path / "l.tsv", rows)), jobs=1)
-
-
 def test_the_same_genome_twice_is_refused(tmp_path):
     rows = write_relatives(tmp_path, near=0.05)
     (tmp_path / "copy.fa").write_text((tmp_path / "near.fa").read_text().lower())
@@ -211,13 +180,6 @@ def test_a_stranger_has_no_identity(target, tmp_path):
     kinship = measure_kinship(open_relatives(listed)[0], draw_windows(Genome(str(target))))
     assert kinship.homologous < 0.05
     assert not kinship.strain
-
-
-def test_the_genome_itself_is_refused(target, tmp_path):
-    (tmp_path / "again.fa").write_text(target.read_text().lower().replace(">", ">x"))
-    listed = read_genome_list(write_list(tmp_path / "l.tsv", [{"path": "again.fa"}]))
-    with pytest.raises(DataError, match="again holds chr1 of the genome itself"):
-        leave_strains_out(open_relatives(listed), Genome(str(target)))
 
 
 def test_a_contig_that_is_the_genomes_own_leaves_its_locus_out(target, tmp_path):

@@ -16,12 +16,8 @@ def test_the_share_is_that_of_the_bases_of_the_train_windows(tmp_path, upper):
     data = {"seq_len": 100, "soft_mask_weight": 0.3}
     feed = open_feed(resolve_config({"recipe": "own", "fasta": str(fasta), "data": data}))
     found = measure_soft_mask(feed)
-    ids = np.concatenate(
-        [
-            feed.store.flat[s : s + n]
-            for s, n in zip(feed.train.flat_start, feed.train.length, strict=True)
-        ]
-    )
+    rows = zip(feed.train.flat_start, feed.train.length, strict=True)
+    ids = np.concatenate([feed.store.flat[start : start + n] for start, n in rows])
     ids = ids[np.isin(ids & ~np.uint8(SOFT), DNA.targets)]
     assert found == {
         "soft_mask_weight": 0.3,

@@ -192,10 +192,7 @@ def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None
 def read_contents(
     path: Path, source: InputFile, headers: dict[str, str] | None = None
 ) -> Iterator[Content]:
-    """The contigs of a genome's file, in pieces: memory for one block of it.
-
-    `headers` takes what stands behind the name of each contig before it is given; not of parquet.
-    """
+    """The contigs of a genome's file, in pieces; `headers` takes the rest of FASTA headers."""
     if path.name.lower().endswith(PARQUET):
         yield from read_parquet_contents(path, source)
         return

@@ -106,7 +106,6 @@ def deal_contigs(
 def _find_units(
     rule: str, members: list[int], contigs: list[Contig], genomes: list[str], sketches: list[Sketch]
 ) -> list[str]:
-    """The name of the unit that each of these contigs belongs to."""
     if rule == "assembly":
         return [genomes[contigs[m].genome] for m in members]
     if rule == "chromosome":

@@ -168,10 +168,7 @@ def find_duplicates(
 
 
 def compare_assemblies(sketches: list[Sketch], most: int = 1 << 20) -> list[tuple[int, int, float]]:
-    """(a, b, share) of assemblies a < b of which one has half of the other's k-mers.
-
-    A sample of at most `most` k-mers in all, the same ones of every assembly, is counted.
-    """
+    """(a < b, share) of assemblies of which one has half of the other's k-mers, of a sample."""
     total = max(1, sum(len(s.kmers) for s in sketches))
     limit = np.uint64(int(int(SAMPLED) * min(1.0, most / total)))
     parts = [keep_distinct(np.asarray(s.kmers)[np.asarray(s.kmers) < limit]) for s in sketches]

@@ -254,10 +254,7 @@ def name_species(name: str, description: str) -> str:
 
 
 def find_several(headers: Mapping[str, str]) -> list[str]:
-    """The species of a file that holds several, the most frequent first; else empty.
-
-    Of a genome whose records are not all named, those that are have to be most of them.
-    """
+    """The species of a file that holds several and mostly names them, by frequency; else none."""
     found = Counter(filter(None, (name_species(*one) for one in headers.items())))
     several = len(found) > 1 and 2 * found.total() > len(headers)
     return [name for name, _ in found.most_common()] if several else []

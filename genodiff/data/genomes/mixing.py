@@ -74,7 +74,6 @@ class GenomeMix:
 
 @lru_cache(maxsize=4)
 def _draw_block(mix: GenomeMix, block: int) -> tuple[Ints, int]:
-    """The ranks of a block's windows, in their order, and its tiling phase."""
     seed, size = mix.seed, mix.size
     phase = int(uniforms(seed, Purpose.WINDOW_PHASE, block, 1)[0] * PHASES)
     first = mix.windows.genome_ranks(phase)
@@ -97,7 +96,7 @@ def _draw_block(mix: GenomeMix, block: int) -> tuple[Ints, int]:
 
 
 def round_systematically(shares: NDArray[np.float64], size: int, u: float) -> Ints:
-    """`size` times shares (sum 1) as whole numbers of sum `size`, in the mean over `u` exact."""
+    """`size` times shares (sum 1) as whole numbers of sum `size`, exact in the mean over `u`."""
     ends = np.cumsum(shares)
     last = int(np.flatnonzero(shares)[-1])
     ends[last:] = 1.0  # what rounding left over
