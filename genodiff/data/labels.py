@@ -89,7 +89,7 @@ class WindowLabels:
 def read_labels(
     path: str | Path, *, quantiles: int | None = None, column: int | None = None
 ) -> LabelTable:
-    """The labels of a file; `column` counts from 1. Raises `DataError` naming the line, `UsageError`."""
+    """The labels of a file (`column` from 1). Raises `DataError` naming the line, `UsageError`."""
     stripped = ((n, text.rstrip(" \t")) for n, text in read_text_lines(path, "a table of labels"))
     split = split_rows([(n, line) for n, line in stripped if not is_bed_comment(line)], str(path))
     # START and END, however these are written.
@@ -165,7 +165,7 @@ def place_labels(table: LabelTable, store: Store) -> WindowLabels:
 
 
 def _tell_absent(table: LabelTable, numbers: Ints) -> None:
-    """Warn of contigs that a genome lacks (-1). Raises `DataError` where the first is a column name."""
+    """Warn of contigs that a genome lacks (-1). Raises `DataError` for a row of column names."""
     absent = np.flatnonzero(numbers < 0)
     if len(absent) and not absent[0] and (table.labels == table.labels[0]).sum() == 1:
         what = f"the genome has no contig '{table.contigs[0]}', and no other row has the label "

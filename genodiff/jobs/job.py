@@ -198,7 +198,7 @@ class Job(ABC, Generic[Asked]):
 
 
 def describe_fields(request: Any, hashes: Mapping[str, str]) -> dict[str, Any]:
-    """The fields that decide an output, as plain values, files by sha256; none that opening tells."""
+    """The fields that decide an output, as plain values, files by sha256; not those of opening."""
     return {
         one.name: _describe(getattr(request, one.name), one.option, hashes)
         for one in list_fields(request.__class__)

@@ -127,7 +127,6 @@ class Journal:
         self.path.unlink(missing_ok=True)
 
     def _append(self, data: bytes) -> None:
-        """Keep these bytes. Raises `MachineError` for a full disk."""
         file = self._open()
         try:
             file.write(data)

@@ -239,7 +239,7 @@ def _find_place(pair: AlignedPair, side: int, column: int) -> int:
 def find_locus(
     name: str, lengths: Mapping[str, int], species: frozenset[str] = frozenset()
 ) -> str | None:
-    """The contig that `name` means: itself, an alias, or behind a prefix (one of `species` first)."""
+    """The contig that `name` means: itself, an alias, or behind a prefix (of `species` first)."""
     prefix, dot, rest = name.partition(".")
     if dot and prefix in species and (found := find_contig(rest, lengths)):
         return found

@@ -290,7 +290,6 @@ class ProfileFit(NamedTuple):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the cache has it."""
         return _read_kept(self.path, ProfileNumbers) is not None
 
     def __call__(self) -> ProfileNumbers:
