@@ -13,7 +13,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class Tokenizer(ABC):
 
     vocabulary: Vocabulary
     lossless = True
-    files: dict[str, bytes]
+    files: dict[str, bytes] = {}  # noqa: RUF012
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Ids]:
@@ -60,7 +60,6 @@ class ByteTokenizer(Tokenizer):
     """UTF-8 bytes as ids 0 to 255."""
 
     vocabulary = BYTES
-    files: ClassVar[dict[str, bytes]] = {}
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         return [np.frombuffer(text.encode(), np.uint8) for text in texts]
@@ -77,7 +76,6 @@ class LetterTokenizer(Tokenizer):
     """The 27 characters of text8: a to z and the space. Any other raises `DataError`."""
 
     vocabulary = TEXT8
-    files: ClassVar[dict[str, bytes]] = {}
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         encoded = []
