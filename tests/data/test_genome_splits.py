@@ -49,15 +49,15 @@ def test_copies_of_one_ancestor_stay_in_one_split(tmp_path):
 
 
 def test_a_stretch_that_train_has_too_is_left_out(tmp_path):
-    """One stretch of 3 kb of a large contig is copied, turned and changed, into all others: too
+    """One stretch of 1.5 kb of a large contig is copied, turned and changed, into all others: too
     little to join them, and it may not be tested on."""
     rng = np.random.default_rng(1)
-    shared = LETTERS[rng.integers(0, 4, 3000)]
-    rows, size, places = [], 400_000, {}
+    shared = LETTERS[rng.integers(0, 4, 1500)]
+    rows, size, places = [], 200_000, {}
     for i in range(6):
         sequence = LETTERS[rng.integers(0, 4, size)]
-        at = 50_000 * (i + 1)
-        sequence[at : at + 3000] = change(turn(shared) if i % 2 else shared, 0.02, rng)
+        at = 25_000 * (i + 1)
+        sequence[at : at + 1500] = change(turn(shared) if i % 2 else shared, 0.02, rng)
         places[f"g{i}"] = at
         write_contigs(tmp_path / f"g{i}.fa", c=sequence)
         rows.append({"path": f"g{i}.fa"})
@@ -68,8 +68,8 @@ def test_a_stretch_that_train_has_too_is_left_out(tmp_path):
         assert part
         for contig, start, end in part:
             at = places[names[contig]]
-            assert end <= at + 24 or start >= at + 3000 - 24
-    assert manifest["homology"]["test"]["left_out"] >= 3000
+            assert end <= at + 24 or start >= at + 1500 - 24
+    assert manifest["homology"]["test"]["left_out"] >= 1500
 
 
 def test_what_the_sample_misses_is_found_by_all_kmers(tmp_path):
