@@ -30,6 +30,7 @@ def fitted(monkeypatch):
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", ["one", "both"])
 def test_a_genome_is_fitted_once_alone_and_among_others(world, fitted, first):
     genome, one = Genome(world.genome), world.relatives[1:]

@@ -58,6 +58,7 @@ def test_none_is_base_composition_and_relatives_are_told(world):
     assert measure_bits(told, world) < 1.2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["another genome", "reversed"])
 def test_a_genome_that_is_no_relative_changes_no_bits(world, tmp_path, kind):
     letters = world.genome.read_text().splitlines()[1]
@@ -70,19 +71,13 @@ def test_a_genome_that_is_no_relative_changes_no_bits(world, tmp_path, kind):
     assert measure_bits(with_other, world) == pytest.approx(measure_bits(alone, world), abs=0.002)
 
 
-def test_score_tells_slow_sites_and_shards_are_the_whole(world, sites, tmp_path, capsys):
+def test_score_tells_slow_sites(world, sites, tmp_path, capsys):
     words = ["score", "none", "--fasta", world.genome, "--variants", sites, "-q"]
     words += ["--relatives", *world.relatives]
     code, out, _ = command(capsys, *words, "--plan", "-o", tmp_path / "all.tsv")
     assert (code, list(tmp_path.iterdir())) == (0, [])
     assert "relatives" in out
     assert command(capsys, *words, "-o", tmp_path / "all.tsv")[0] == 0
-    for i in (1, 2):
-        part = [*words, "--shard", f"{i}/2", "-o", tmp_path / f"{i}.tsv"]
-        assert command(capsys, *part)[0] == 0
-    merge = ["merge", tmp_path / "1.tsv", tmp_path / "2.tsv", "-o", tmp_path / "both.tsv"]
-    assert command(capsys, *merge)[0] == 0
-    assert (tmp_path / "both.tsv").read_bytes() == (tmp_path / "all.tsv").read_bytes()
     frame = pl.read_csv(tmp_path / "all.tsv", separator="\t", skip_rows=1, null_values=".")
     slow = np.zeros(LENGTH, bool)
     for start, end in SLOW:
