@@ -77,7 +77,8 @@ def evaluate_text(
     else:
         batches = EvalBatches(windows, options.batch_size, options.seed, options.repeats)
         found = measure_bound(model.objective, model.backbone, batches, device, progress)
-    tokens, size = found.tokens.sum(0), windows.bytes()
+    tokens = found.tokens.sum(0)
+    size = windows.store.bytes_of(windows.flat_start, windows.length)
     nats = found.nats.sum(0).mean(0)
     per_token, per_byte = ratio(nats, tokens), ratio(nats, size)
     bits = per_token.scaled(BITS)
