@@ -305,7 +305,6 @@ def _read_files(flag: str, given: Sequence[str]) -> dict[str, Path]:
 
 
 def _name_word(one: Field) -> str:
-    """A field as a message shows its place on the command line."""
     return (one.option.names or (one.name,))[0].lstrip("-").upper()
 
 

@@ -94,7 +94,6 @@ def write_example(folder: Path, *, seed: int = 1, force: bool = False) -> list[P
 
 
 def _lay_out(length: int, rng: np.random.Generator) -> _Layout:
-    """Genes, introns, UTRs and conserved elements at random places of a random sequence."""
     made = _Layout(
         rng.choice(4, length, p=_SHARE), np.ones(length), np.full((length, 3), -1, np.int64)
     )

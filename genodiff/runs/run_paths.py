@@ -86,7 +86,6 @@ def _find_folder(path: str | Path) -> Path:
 
 @cache
 def _say_which(path: str) -> None:
-    """A line, once, where a path is called as a ready model is."""
     if ready := find_ready_model(path):
         what = "%s is used as a path, not as the pretrained model of that name: %s"
         _log.warning(what, path, ready)

@@ -148,7 +148,6 @@ def cluster_owners(hashes: Words, owner: Ints, n: int) -> Ints:
 
 
 def _count_more(codes: Ints, counts: Ints, new: Ints) -> tuple[Ints, Ints]:
-    """Numbers and how often each was seen, with new ones."""
     found, seen = np.unique(new, return_counts=True)
     joined, where = np.unique(np.concatenate((codes, found)), return_inverse=True)
     total = np.bincount(where, np.concatenate((counts, seen)), len(joined))
