@@ -10,6 +10,7 @@ deletions: they are not aligned.
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from Bio.Data.CodonTable import standard_dna_table
@@ -29,8 +30,8 @@ _STEP = 0.01
 _SLOW, _UTR = 0.1, 0.6
 _SITES, _SAMPLES = 900, 6
 _LETTERS = np.array(list("ACGT"))
-_STOPS = tuple(standard_dna_table.stop_codons)
-_ACID_OF = standard_dna_table.forward_table
+_CODE: Any = standard_dna_table
+_STOPS, _ACID_OF = tuple(_CODE.stop_codons), _CODE.forward_table
 
 Bases = NDArray[np.int64]
 

@@ -173,6 +173,7 @@ def _part(held: list[Array], windows: list[Kept], source: _Source) -> pl.DataFra
     names, width = name_columns(source.how), source.shape[-1]
     table = pl.DataFrame({name: [getattr(w, name) for w in windows] for name in _PLACE})
     vector = pl.Array(pl.Float32, width)
+    values: Any
     for i, name in enumerate(names):
         if source.unpooled:
             values = [row.reshape(row.shape[0], len(names), width)[:, i].tolist() for row in held]
@@ -221,9 +222,9 @@ def _read_npz(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tupl
     numbers, ends = columns["embeddings"], columns.get("offsets", [])
     for i, place in enumerate(zip(*(columns[name].tolist() for name in _PLACE), strict=True)):
         if how.pool == "none":
-            yield Kept(*place, bases=int(ends[i + 1] - ends[i])), numbers[ends[i] : ends[i + 1]]
+            yield Kept(*place, int(ends[i + 1] - ends[i])), numbers[ends[i] : ends[i + 1]]
         else:
-            yield Kept(*place, bases=0), numbers[i]
+            yield Kept(*place, 0), numbers[i]
 
 
 def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:
@@ -232,7 +233,7 @@ def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[
         vectors = row[len(_PLACE) :]
         numbers = np.stack([np.array(one, np.float32).reshape(-1, width) for one in vectors], 1)
         axis = (len(numbers),) if how.pool == "none" else ()
-        kept = Kept(*row[: len(_PLACE)], bases=sum(axis))
+        kept = Kept(*row[: len(_PLACE)], sum(axis))
         yield kept, numbers.reshape(*axis, *shape)
 
 

@@ -228,7 +228,7 @@ class NetworkPredictor(SavedPredictor):
         network, nothing = self.network, np.zeros(len(sequences), np.int64)
         part = encode(Examples(sequences, nothing, []), self.encoder, self.longest)
         separate = (
-            network.backbone.settings.kind in _SEPARATE_ROWS  # type: ignore[union-attr]
+            network.backbone.settings.kind in _SEPARATE_ROWS  # type: ignore[union-attr, operator]
             and select_provider(device="cpu").name == _NATIVE
         )
         device = network.device

@@ -112,7 +112,7 @@ def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] 
 
 
 _LEAKS = {DNA.name: _leaks, TEXT.name: _text_leaks}
-_KEYS = {
+_KEYS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
     DNA.name: partial(fingerprint_sequences, both_strands=True), TEXT.name: fingerprint_texts,
 }  # fmt: skip
 """Keys of sequences: two sequences of a domain are the same where their keys are equal."""

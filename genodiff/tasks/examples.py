@@ -94,7 +94,8 @@ def concatenate(first: Examples, second: Examples) -> Examples:
     joined = None
     if first.coordinates is not None and second.coordinates is not None:
         pairs = zip(first.coordinates, second.coordinates, strict=True)
-        joined = Coordinates(*map(np.concatenate, pairs))
+        columns: list[Any] = [np.concatenate(pair) for pair in pairs]
+        joined = Coordinates(*columns)
     n = first.n + second.n
     share = n / (first.forecast + second.forecast) if n else 1.0
     both = bool(first.sequences) == bool(second.sequences) or not first.n or not second.n

@@ -61,7 +61,8 @@ def read_benchmark(files: TaskFiles) -> Parts:
         return Parts(train, test)
     paths = [path for part in PARTS if (path := find_part(home, part)) is not None]
     if len(paths) == 2:
-        return Parts(*(read_examples(path, classes=classes)[0] for path in paths))
+        train, test = (read_examples(path, classes=classes)[0] for path in paths)
+        return Parts(train, test)
     if find_part(home, "test") is not None:
         local = "use --split local, which re-splits the test part"
         fix = local if (home / LOCAL).is_file() else "give both parts"
