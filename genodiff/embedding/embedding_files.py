@@ -222,9 +222,9 @@ def _read_npz(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tupl
     numbers, ends = columns["embeddings"], columns.get("offsets", [])
     for i, place in enumerate(zip(*(columns[name].tolist() for name in _PLACE), strict=True)):
         if how.pool == "none":
-            yield Kept(*place, int(ends[i + 1] - ends[i])), numbers[ends[i] : ends[i + 1]]
+            yield Kept._make((*place, int(ends[i + 1] - ends[i]))), numbers[ends[i] : ends[i + 1]]
         else:
-            yield Kept(*place, 0), numbers[i]
+            yield Kept._make((*place, 0)), numbers[i]
 
 
 def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:
@@ -233,7 +233,7 @@ def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[
         vectors = row[len(_PLACE) :]
         numbers = np.stack([np.array(one, np.float32).reshape(-1, width) for one in vectors], 1)
         axis = (len(numbers),) if how.pool == "none" else ()
-        kept = Kept(*row[: len(_PLACE)], sum(axis))
+        kept = Kept._make((*row[: len(_PLACE)], sum(axis)))
         yield kept, numbers.reshape(*axis, *shape)
 
 
