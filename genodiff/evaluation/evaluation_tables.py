@@ -161,10 +161,13 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _size(result: dict[str, Any]) -> str:
-    of = f" of {result['windows_total']:,}" if result["windows"] < result["windows_total"] else ""
     again = f", {result['repeats']} masks each" if result["repeats"] > 1 else ""
     windows = "window" if result["windows_total"] == 1 else "windows"
-    return f"{result['tokens']:,} bases in {result['windows']:,}{of} {windows}{again}"
+    return f"{result['tokens']:,} bases in {result['windows']:,}{_of(result)} {windows}{again}"
+
+
+def _of(result: dict[str, Any]) -> str:
+    return f" of {result['windows_total']:,}" if result["windows"] < result["windows_total"] else ""
 
 
 def _interval(ends: list[float] | None, form: str = ".4f") -> str:
@@ -179,15 +182,9 @@ def _gap(gap: dict[str, Any], sign: int = 1) -> str:
 def _draw_text(result: dict[str, Any]) -> list[Table]:
     """The split with its n-grams."""
     named = result["recipe"] if result["recipe"] != "own" else Path(result["text"] or "own").name
-    of = f" of {result['windows_total']:,}" if result["windows"] < result["windows_total"] else ""
-    size = (
-        f"{result['tokens']:,} tokens, {result['bytes']:,} bytes in "
-        f"{result['windows']:,}{of} {result['packing']} windows"
-    )
-    title = (
-        f"{result['split']} of {named}: {size} "
-        f"({result['tokenizer']}{'' if result['lossless'] else ', loses text'})"
-    )
+    size = f"{result['tokens']:,} tokens, {result['bytes']:,} bytes in {result['windows']:,}"
+    how = f"{result['tokenizer']}{'' if result['lossless'] else ', loses text'}"
+    title = f"{result['split']} of {named}: {size}{_of(result)} {result['packing']} windows ({how})"
     columns = "bits/byte", "95 % interval", "perplexity/token", "95 % interval"
     table = _table(title, *columns, "baseline − model, bits")
 
@@ -229,25 +226,16 @@ def _print(tables: list[Table]) -> None:
 
 
 def _print_plan(found: dict[str, Any]) -> None:
-    domain = DOMAINS[found["domain"]]
-    print(
-        f"model    {found['parameters']:,} parameters, checkpoint {found['checkpoint']}, "
-        f"{found['alphabet']}"
-    )
-    print(
-        f"windows  {found['windows']:,} of {found['windows_total']:,} of the split "
-        f"{found['split']}, {format_count(found['repeats'], 'mask')} each"
-    )
-    print(f"{domain.units + ' ':<8} at most {found['tokens']:,} through the network")
-    lines = found["seconds_of_baselines"]
-    print(
-        f"time     about {format_duration(found['seconds'])}"
-        + ("" if lines is None else f", and {format_duration(lines)} to count the baselines")
-    )
-    if found["memory"] is not None:
-        kept = found["memory"]
-        print(
-            f"memory   {kept['bases']:,} bases of the split {kept['split']}, {kept['folder']}; the "
-            "time is with it"
-        )
+    units, lines = DOMAINS[found["domain"]].units, found["seconds_of_baselines"]
+    of = f"of {found['windows_total']:,} of the split {found['split']}"
+    masks, time = format_count(found["repeats"], "mask"), format_duration(found["seconds"])
+    model = f"{found['parameters']:,} parameters, checkpoint {found['checkpoint']}"
+    print(f"model    {model}, {found['alphabet']}")
+    print(f"windows  {found['windows']:,} {of}, {masks} each")
+    print(f"{units + ' ':<8} at most {found['tokens']:,} through the network")
+    counted = "" if lines is None else f", and {format_duration(lines)} to count the baselines"
+    print(f"time     about {time}{counted}")
+    if (kept := found["memory"]) is not None:
+        where = f"split {kept['split']}, {kept['folder']}"
+        print(f"memory   {kept['bases']:,} bases of the {where}; the time is with it")
     print(f"files    {', '.join(found['files'])}")

@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp  # type: ignore[import-untyped]
 
 from genodiff.alphabet import Alphabet
-from genodiff.errors import UsageError
 from genodiff.io.places import Place
 from genodiff.maps.map_regions import MapRegion
 from genodiff.scoring.masked_reader import Logs, MaskedReader
@@ -88,16 +87,11 @@ def cut_map_window(
 
 
 class DependencyMap:
-    """The map of one window: what its sources change at its targets.
-
-    `every` None asks for each target by itself. Raises `UsageError` for `every` below 2.
-    """
+    """The map of one window; `every` (2 or more) None asks for each target by itself."""
 
     def __init__(
         self, reader: MaskedReader, window: MapWindow, targets: tuple[int, ...], every: int | None
     ) -> None:
-        if every is not None and every < 2:
-            raise UsageError(f"--every {every} is below 2", fix="give 2 or more; larger is nearer")
         self.reader, self.window, self._targets = reader, window, targets
         inside = window.ids[window.first : window.last]
         self._columns = reader.columns(inside)

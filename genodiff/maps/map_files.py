@@ -83,19 +83,11 @@ def make_pair_frame(maps: Sequence[PairMap]) -> pl.DataFrame:
         source, target = np.nonzero(off)
         alt = size[source, :, target].argmax(1)
         letters, own = np.array(list(BASES)), one.region.columns
-        base = one.base[source, alt, target]
-        parts.append(
-            {
-                "source": one.region.positions[source] + 1,
-                "source_ref": letters[own[source]],
-                "target": one.region.positions[target] + 1,
-                "target_ref": letters[own[target]],
-                "dependency": strength[source, target],
-                "alt": letters[alt],
-                "base": letters[base],
-                "change": one.change[source, alt, target],
-            }
-        )
+        pos, base = one.region.positions + 1, one.base[source, alt, target]
+        pair = {"source": pos[source], "source_ref": letters[own[source]]}
+        pair |= {"target": pos[target], "target_ref": letters[own[target]]}
+        pair |= {"dependency": strength[source, target], "alt": letters[alt]}
+        parts.append(pair | {"base": letters[base], "change": one.change[source, alt, target]})
     schema = {
         "source": pl.Int64, "source_ref": pl.String, "target": pl.Int64, "target_ref": pl.String,
         "dependency": pl.Float32, "alt": pl.String, "base": pl.String, "change": pl.Float32,

@@ -113,25 +113,13 @@ def list_tracks(
     for number, (key, short, long, more) in enumerate(containers, 1):
         if f"{key}_A" not in kinds:
             continue
-        parent, limits = f"genodiff_{key}", kinds[f"{key}_A"].limits
-        found.append(
-            {
-                "track": parent,
-                "container": "multiWig",
-                "type": f"bigWig {limits[0]} {limits[1]}",
-                "shortLabel": f"genodiff {short}",
-                "longLabel": _cut(long + of),
-                "aggregate": "stacked",
-                **more,
-                "autoScale": "off",
-                "viewLimits": f"{limits[0]}:{limits[1]}",
-                "maxHeightPixels": _WIDE,
-                "showSubtrackColorOnUi": "on",
-                "noInherit": "on",
-                "visibility": "full" if key == "logo" else "hide",
-                "priority": str(number),
-            }
-        )
+        parent, (low, high) = f"genodiff_{key}", kinds[f"{key}_A"].limits
+        stack = {"track": parent, "container": "multiWig", "type": f"bigWig {low} {high}"}
+        stack |= {"shortLabel": f"genodiff {short}", "longLabel": _cut(long + of)}
+        stack |= {"aggregate": "stacked", **more, "autoScale": "off", "viewLimits": f"{low}:{high}"}
+        stack |= {"maxHeightPixels": _WIDE, "showSubtrackColorOnUi": "on", "noInherit": "on"}
+        stack["visibility"] = "full" if key == "logo" else "hide"
+        found.append(stack | {"priority": str(number)})
         for place, base in enumerate(BASES, 1):
             line = _describe_track(f"{key}_{base}", kinds, place)
             found.append({**line, "shortLabel": base, "parent": parent})
@@ -140,41 +128,27 @@ def list_tracks(
     for number, key in enumerate(alone, 3):
         line = _describe_track(key, kinds, number)
         more = {"autoScale": "off", "maxHeightPixels": _WIDE, "windowingFunction": "mean"}
-        limits = kinds[key].limits
-        view = {"viewLimits": f"{limits[0]}:{limits[1]}", "visibility": "full"}
-        found.append({**line, **more, **view})
+        low, high = kinds[key].limits
+        found.append(line | more | {"viewLimits": f"{low}:{high}", "visibility": "full"})
     return found
 
 
 def _describe_track(key: str, kinds: TrackKinds, priority: int) -> Stanza:
     kind = kinds[key]
-    return {
-        "track": f"genodiff_{key}",
-        "type": f"bigWig {kind.limits[0]} {kind.limits[1]}",
-        "shortLabel": key,
-        "longLabel": _cut(kind.label),
-        "bigDataUrl": f"{key}.bw",
-        "color": kind.colour,
-        "priority": str(priority),
-    }
+    found = {"track": f"genodiff_{key}", "type": f"bigWig {kind.limits[0]} {kind.limits[1]}"}
+    found |= {"shortLabel": key, "longLabel": _cut(kind.label), "bigDataUrl": f"{key}.bw"}
+    return found | {"color": kind.colour, "priority": str(priority)}
 
 
 def _describe_genome(request: HubRequest) -> Stanza:
-    if request.genome is not None:
-        return {"genome": request.genome, "trackDb": "trackDb.txt"}
-    name = request.assembly
-    contig, start, end = request.view
-    return {
-        "genome": name,
-        "trackDb": "trackDb.txt",
-        "twoBitPath": f"{name}.2bit",
-        "organism": name,
-        "scientificName": name,
-        "description": f"{name}, given to genodiff",
-        "defaultPos": f"{contig}:{start + 1}-{end}",
-        "orderKey": "1",
-        "htmlPath": "description.html",
-    }
+    name, (contig, start, end) = request.genome or request.assembly, request.view
+    found = {"genome": name, "trackDb": "trackDb.txt"}
+    if request.genome is None:
+        found |= {"twoBitPath": f"{name}.2bit", "organism": name, "scientificName": name}
+        found["description"] = f"{name}, given to genodiff"
+        found["defaultPos"] = f"{contig}:{start + 1}-{end}"
+        found |= {"orderKey": "1", "htmlPath": "description.html"}
+    return found
 
 
 def describe_reading(told: Mapping[str, Any]) -> dict[str, str]:
@@ -188,11 +162,8 @@ def describe_reading(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _describe_hub(name: str, facts: Mapping[str, str], labels: Sequence[str]) -> str:
-    rows = {"genome": name, **facts}
-    cells = "".join(
-        f"<tr><td>{escape(key)}</td><td>{escape(str(value))}</td></tr>\n"
-        for key, value in rows.items()
-    )
+    rows = [(escape(key), escape(str(one))) for key, one in {"genome": name, **facts}.items()]
+    cells = "".join(f"<tr><td>{key}</td><td>{value}</td></tr>\n" for key, value in rows)
     tracks = "".join(f"<li>{escape(one)}</li>\n" for one in labels)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -6,9 +6,9 @@
     surprisal     −log2 p(reference), in bits
 
 Logos: Schneider and Stephens 1990, without their correction for small samples. A base that is not
-A, C, G or T has no value, which is NaN in arrays. What relatives say is in `related_tracks.py`.
+A, C, G or T has no value, which is NaN in arrays.
 
-Tracks of what relatives say, beside those of any model (`track_values.py`).
+Tracks of what relatives say, beside those of any model.
 
     relatives      2 − H bits of what relatives alone say of a base, the network being left out
     agree          the share of the votes that have the reference base (`memory/votes.py`)
@@ -43,7 +43,7 @@ from genodiff.scoring.variant_windows import Contigs, TrackPiece
 
 Chances = NDArray[np.float32]
 """(bases, 4): p(A), p(C), p(G), p(T); NaN where the reference has no base. With relatives there are
-the columns of `related_tracks.py` beside them."""
+the columns of `name_related` beside them."""
 
 Track = NDArray[np.float32]
 """(L,), NaN where there is no value."""
@@ -171,15 +171,14 @@ def make_blocks(
     `related` are the names of the columns beside the four chances.
     """
     held: list[tuple[TrackPiece, Chances]] = []
-    size = 0
     for piece, p in pieces:
         if held:
-            last = held[-1][0]
-            if last.contig != piece.contig or last.end != piece.start or size >= _BLOCK:
+            (first, _), (last, _) = held[0], held[-1]
+            follows = (last.contig, last.end) == (piece.contig, piece.start)
+            if not follows or last.end - first.start >= _BLOCK:
                 yield _join(genome, held, related)
-                held, size = [], 0
+                held = []
         held.append((piece, p))
-        size += len(p)
     if held:
         yield _join(genome, held, related)
 
@@ -193,8 +192,7 @@ def join_intervals(
         held: list[BaseTracks] = []
         while not held or held[-1].end < end:
             held.append(next(rest))
-        letters = "".join(one.letters for one in held)
-        p = np.concatenate([one.p for one in held])
+        letters, p = "".join(one.letters for one in held), np.concatenate([one.p for one in held])
         names = held[0].related
         related = {name: np.concatenate([one.related[name] for one in held]) for name in names}
         yield BaseTracks(contig, start, letters, p, related)
@@ -276,7 +274,7 @@ class DrawnTrack(NamedTuple):
 def list_drawn(told: Mapping[str, Any]) -> list[DrawnTrack]:
     """Those that a page draws; `told` is what the sidecar says. Of many relatives the first.
 
-    Beside them are the names and limits of values of other files (`value_rows.py`).
+    Beside them are the names and limits of values of other files.
     """
     beside = [DrawnTrack(name, name, limits, False) for name, limits in told.get("beside", ())]
     relatives = told.get("relatives")

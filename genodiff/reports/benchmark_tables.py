@@ -112,25 +112,17 @@ HOW = (
 
 def make_table_rows(panel: TaskResult) -> list[dict[str, str]]:
     """A task's table: baselines, networks and published values, each from the worst to the best."""
-    rows = [
-        {
-            "role": line.role,
-            "name": line.name,
-            "value": format_cell(line),
-            "interval": show_interval(
-                line.estimate, metric=panel.about["metric"], fixed=bool(line.ensemble)
-            ),
-            "seeds": f"{line.ensemble}, averaged" if line.ensemble else str(len(line.rows)),
-            "valid": _mean(r["valid"] for r in line.rows),
-            "others": ", ".join(
-                f"{name} {_mean(r['metrics'].get(name) for r in line.rows)}"
-                for name in panel.about.get("metrics", [])[1:]
-            ),
-            "setting": _setting(line.rows[0], panel.domain),
-            "seconds": describe_duration(float(np.mean([r["seconds"] for r in line.rows]))),
-        }
-        for line in panel.lines
-    ]
+    rows, metric, more = [], panel.about["metric"], panel.about.get("metrics", [])[1:]
+    for line in panel.lines:
+        known, ensemble = line.rows, line.ensemble
+        row = {"role": line.role, "name": line.name, "value": format_cell(line)}
+        row["interval"] = show_interval(line.estimate, metric=metric, fixed=bool(ensemble))
+        row["seeds"] = f"{ensemble}, averaged" if ensemble else str(len(known))
+        row["valid"] = _mean(r["valid"] for r in known)
+        means = (f"{name} {_mean(r['metrics'].get(name) for r in known)}" for name in more)
+        row |= {"others": ", ".join(means), "setting": _setting(known[0], panel.domain)}
+        row["seconds"] = describe_duration(float(np.mean([r["seconds"] for r in known])))
+        rows.append(row)
     empty = dict.fromkeys(("interval", "seeds", "valid", "others", "seconds"), "")
     for value in sorted(panel.published, key=lambda v: (v.metric, v.mean)):
         shown = f"{value.mean:.3f}" + ("" if value.range is None else f" ± {value.range:.3f}")

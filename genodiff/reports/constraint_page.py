@@ -26,54 +26,42 @@ def render_constraint_page(
     """
     known, scored = max(told["known"], 1), told["scored"]
     classes = told.get("classes") or ()
-    return render_template(
-        "constraint.html.jinja",
-        {
-            "name": assembly,
-            "share": f"{scored / known:.1%}",
-            "scored": f"{scored:,}",
-            "known": f"{known:,}",
-            "elements": f"{told['elements']:,}",
-            "element_share": f"{told['element_bases'] / max(scored, 1):.1%}",
-            "fdr": f"{told['fdr']:g}",
-            "rate": f"{told['means']['rate']:.2f}",
-            "relatives": [_describe_relative(one, told) for one in told["relatives"]["genomes"]],
-            "species": any(one.get("species") for one in told["relatives"]["genomes"]),
-            "few": told.get("rs_values"),
-            "smooth": _SMOOTH,
-            "left_out": [one["name"] for one in told["relatives"].get("left_out", ())],
-            "strongest": [
-                (f"{one.contig}:{one.start + 1:,}-{one.end:,}", f"{one.end - one.start:,}",
-                 f"{one.lod:.1f}", f"{one.q:.2g}")
-                for one in strongest[:MOST_ELEMENTS]
-            ],
-            "place": "" if around is None else around.label,
-            "profile": draw_profile(around, strongest) if around is not None else "",
-            "by_class": draw_classes(classes) if classes else "",
-            "classes": [_describe_class(one) for one in classes],
-            "facts": _list_facts(told),
-        },
-    )  # fmt: skip
+    genomes, left_out = told["relatives"]["genomes"], told["relatives"].get("left_out", ())
+    context: dict[str, Any] = {"name": assembly, "few": told.get("rs_values"), "smooth": _SMOOTH}
+    context |= {"share": f"{scored / known:.1%}", "scored": f"{scored:,}", "known": f"{known:,}"}
+    context |= {"elements": f"{told['elements']:,}", "fdr": f"{told['fdr']:g}"}
+    context["element_share"] = f"{told['element_bases'] / max(scored, 1):.1%}"
+    context["rate"] = f"{told['means']['rate']:.2f}"
+    context["relatives"] = [_describe_relative(one, told) for one in genomes]
+    context["species"] = any(one.get("species") for one in genomes)
+    context["left_out"] = [one["name"] for one in left_out]
+    context["strongest"] = [_describe_element(one) for one in strongest[:MOST_ELEMENTS]]
+    context["place"] = "" if around is None else around.label
+    context["profile"] = "" if around is None else draw_profile(around, strongest)
+    context["by_class"] = draw_classes(classes) if classes else ""
+    context["classes"] = [_describe_class(one) for one in classes]
+    return render_template("constraint.html.jinja", context | {"facts": _list_facts(told)})
+
+
+def _describe_element(one: Element) -> tuple[str, ...]:
+    place, size = f"{one.contig}:{one.start + 1:,}-{one.end:,}", f"{one.end - one.start:,}"
+    return place, size, f"{one.lod:.1f}", f"{one.q:.2g}"
 
 
 def _describe_relative(one: Mapping[str, Any], told: Mapping[str, Any]) -> tuple[str, ...]:
     covered = told["covered"][one["name"]] / max(told["known"], 1)
-    species = str(one.get("species") or "").replace("_", " ")
-    identity = one.get("identity")
-    return (
-        one["name"], species, "" if identity is None else f"{identity:.1%}", f"{covered:.1%}",
-        f"{one['bases'] / 1e6:,.2f}",
-    )  # fmt: skip
+    species, identity = str(one.get("species") or "").replace("_", " "), one.get("identity")
+    alike = "" if identity is None else f"{identity:.1%}"
+    return one["name"], species, alike, f"{covered:.1%}", f"{one['bases'] / 1e6:,.2f}"
 
 
 def _describe_class(one: Mapping[str, Any]) -> tuple[str, ...]:
     name, scored, bases = one["class"].replace("_", " "), one["scored"], one["bases"]
     if not scored:
         return (name, f"{bases:,}", "0%", "", "", "", "")
-    return (
-        name, f"{bases:,}", f"{scored / bases:.1%}", f"{one['rate']:.2f}",
-        f"{one['rs']:+.3f}", f"{one['conserved']:.2f}", f"{one['in_elements'] / bases:.1%}",
-    )  # fmt: skip
+    figures = f"{one['rate']:.2f}", f"{one['rs']:+.3f}", f"{one['conserved']:.2f}"
+    within = f"{one['in_elements'] / bases:.1%}"
+    return name, f"{bases:,}", f"{scored / bases:.1%}", *figures, within
 
 
 def _list_facts(told: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -79,11 +79,21 @@ def render_page(
     `comparison` sets samples beside real DNA, and `note` says why there is none. `windows` has a
     line for each split.
     """
-    evaluation = folder.evaluation
-    lines = blocks.list_lines(evaluation) if evaluation is not None else []
-    samples = folder.samples or []
-    unit = folder.domain.size_unit
-    context = {
+    evaluation, samples, unit = folder.evaluation, folder.samples or [], folder.domain.size_unit
+    context: dict[str, Any] = dict.fromkeys(("lines", "regions", "contigs"), ())
+    context |= {"headline": None, "soft_mask": "", "contigs_left": 0}
+    lines = []
+    if evaluation is not None:
+        lines, left = blocks.list_lines(evaluation), len(evaluation.contigs) - blocks.MOST_CONTIGS
+        context |= {
+            "headline": blocks.make_headline(evaluation, folder.with_memory),
+            "lines": blocks.list_line_rows(evaluation, lines),
+            "regions": blocks.list_region_rows(evaluation),
+            "soft_mask": blocks.describe_soft_mask(evaluation),
+            "contigs": blocks.list_contig_rows(evaluation),
+            "contigs_left": max(0, left),
+        }
+    context |= {
         "unit": unit,
         "is_text": folder.domain is TEXT,
         "name": folder.path.resolve().name,
@@ -98,20 +108,10 @@ def render_page(
         ],
         "commands": blocks.list_commands(folder),
         "again": f"genodiff report {shlex.quote(str(folder.path))}",
-        "headline": blocks.make_headline(evaluation, folder.with_memory)
-        if evaluation is not None
-        else None,
         "others": list_other_tables(folder),
         "findings": list_findings(folder),
         "figures": _figures(folder, comparison, lines),
-        "lines": blocks.list_line_rows(evaluation, lines) if evaluation is not None else [],
         "training": blocks.describe_training(folder),
-        "regions": blocks.list_region_rows(evaluation) if evaluation is not None else [],
-        "soft_mask": blocks.describe_soft_mask(evaluation) if evaluation is not None else "",
-        "contigs": blocks.list_contig_rows(evaluation) if evaluation is not None else [],
-        "contigs_left": max(0, len(evaluation.contigs) - blocks.MOST_CONTIGS)
-        if evaluation is not None
-        else 0,
         "card": blocks.make_card(comparison) if comparison is not None else None,
         "card_note": note,
         "samples": [blocks.sample(s, folder.domain) for s in samples[: blocks.MOST_SAMPLES]],

@@ -97,27 +97,17 @@ def render_scorecard(name: str, found: Mapping[str, Any]) -> str:
         row._replace(cells=[cell.replace(" ", "\u00a0") for cell in row.cells])
         for row in list_scorecard_rows(sets)
     ]
-    return render_template(
-        "scorecard.html.jinja",
-        {
-            "name": name,
-            "findings": found["findings"],
-            "total": f"{found['samples']:,}",
-            "compared": f"{found['compared']:,}",
-            "length": f"{found['length']:,}",
-            "train": f"{found['train_bases']:,}" if found["train_bases"] else "",
-            "columns": list(sets),
-            "groups": [
-                {"title": _TITLES[group], "rows": list(some)}
-                for group, some in groupby(rows, key=lambda row: row.group)
-            ],
-            "words": draw_word_distances(sets),
-            "shares": draw_shares(sets),
-            "ratios": draw_motif_ratios(motifs) if motifs else "",
-            "motifs": [_show_motif(one) for one in motifs[:_MOST_MOTIFS]],
-            "more_motifs": f"{max(0, len(motifs) - _MOST_MOTIFS):,}",
-        },
-    )
+    groups = groupby(rows, key=lambda row: row.group)
+    context: dict[str, Any] = {"name": name, "findings": found["findings"], "columns": list(sets)}
+    context |= {"total": f"{found['samples']:,}", "compared": f"{found['compared']:,}"}
+    context["length"] = f"{found['length']:,}"
+    context["train"] = f"{found['train_bases']:,}" if found["train_bases"] else ""
+    context["groups"] = [{"title": _TITLES[one], "rows": list(some)} for one, some in groups]
+    context |= {"words": draw_word_distances(sets), "shares": draw_shares(sets)}
+    context["ratios"] = draw_motif_ratios(motifs) if motifs else ""
+    context["motifs"] = [_show_motif(one) for one in motifs[:_MOST_MOTIFS]]
+    context["more_motifs"] = f"{max(0, len(motifs) - _MOST_MOTIFS):,}"
+    return render_template("scorecard.html.jinja", context)
 
 
 def _show_motif(one: Mapping[str, Any]) -> list[str]:

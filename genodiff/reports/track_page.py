@@ -27,40 +27,23 @@ def render_track_page(
     `genes` are those of each region.
     """
     drawn = list_drawn(told)
-    data = {
-        "glyphs": GLYPHS,
-        "related": [
-            {"name": one.title, "limits": one.limits, "strip": one.is_strip} for one in drawn
-        ],
-        "regions": [
-            {
-                "contig": one.contig,
-                "start": one.start + 1,
-                "letters": one.letters,
-                "p": encode_numbers(np.ascontiguousarray(one.p, "<f4")),
-                "related": [
-                    encode_numbers(np.ascontiguousarray(one.related[track.name], "<f4"))
-                    for track in drawn
-                ],
-                "genes": [_shift_gene(gene, one.start) for gene in some],
-            }
-            for one, some in zip(regions, genes or [[]] * len(regions), strict=True)
-        ],
-    }
+    shown = [{"name": one.title, "limits": one.limits, "strip": one.is_strip} for one in drawn]
+    data: dict[str, Any] = {"glyphs": GLYPHS, "related": shown, "regions": []}
+    for one, some in zip(regions, genes or [[]] * len(regions), strict=True):
+        part = {"contig": one.contig, "start": one.start + 1, "letters": one.letters}
+        p, *related = (
+            encode_numbers(np.ascontiguousarray(values, "<f4"))
+            for values in (one.p, *(one.related[track.name] for track in drawn))
+        )
+        part |= {"p": p, "related": related}
+        data["regions"].append(part | {"genes": [_shift_gene(gene, one.start) for gene in some]})
     # "<" would end the script early
     text = json.dumps(data).replace("<", "\\u003c")
-    return render_template(
-        "tracks.html.jinja",
-        {
-            "name": regions[0].label if len(regions) == 1 else f"{len(regions):,} regions",
-            "has_genes": any(genes),
-            "has_related": bool(told.get("relatives")),
-            "has_values": bool(told.get("tracks")),
-            "labels": [one.label for one in regions],
-            "facts": _list_facts(regions, told),
-            "data": Markup(text),
-        },
-    )
+    name = regions[0].label if len(regions) == 1 else f"{len(regions):,} regions"
+    context = {"name": name, "facts": _list_facts(regions, told), "data": Markup(text)}
+    context |= {"has_genes": any(genes), "labels": [one.label for one in regions]}
+    context |= {"has_related": bool(told.get("relatives")), "has_values": bool(told.get("tracks"))}
+    return render_template("tracks.html.jinja", context)
 
 
 def _shift_gene(one: Gene, start: int) -> dict[str, Any]:

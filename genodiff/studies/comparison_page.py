@@ -99,36 +99,24 @@ def write_run_page(results: dict[str, Any], out: Path) -> None:
     unit, against = results["unit"], results["against"]
     head = ["", f"bits per {unit}", "95 % interval", f"minus {against}"]
     head += ["perplexity", "parameters", "objective", "length"]
-    body = [
-        [
-            row["name"],
-            f"{'=' if row['figure'] == 'exact' else '≤'} {row['bits']:.4f}",
-            show_ends(row["ci95_bits"]),
-            show_difference(row["minus"]),
-            f"{row['perplexity']:.3f}",
-            f"{row['parameters']:,}",
-            row["objective"],
-            f"{row['seq_len']:,}",
-        ]
-        for row in results["rows"]
-    ]
-    size = f"{results['tokens']:,} tokens in {results['windows']:,} of {results['windows_total']:,}"
+    body = []
+    for row in results["rows"]:
+        bits = f"{'=' if row['figure'] == 'exact' else '≤'} {row['bits']:.4f}"
+        figures = bits, show_ends(row["ci95_bits"]), show_difference(row["minus"])
+        size = f"{row['perplexity']:.3f}", f"{row['parameters']:,}"
+        body.append([row["name"], *figures, *size, row["objective"], f"{row['seq_len']:,}"])
+    read = f"{results['tokens']:,} tokens in {results['windows']:,} of {results['windows_total']:,}"
     again = f", {results['repeats']} masks each" if results["repeats"] > 1 else ""
     notes = [
-        f"{results['split']} of {results['data']}: {size} windows{again}. Intervals are over "
+        f"{results['split']} of {results['data']}: {read} windows{again}. Intervals are over "
         f"blocks of windows, not over training seeds; differences are taken window by window. "
         f"{describe_correction(results['pairs'])}"
         f'"=" is an exact likelihood, "≤" a bound.',
         *results["notes"],
     ]
-    shown = [
-        Dot(row["name"], row["bits"], row["ci95_bits"], (), "model") for row in results["rows"]
-    ]
-    picture = ComparisonFigure(
-        "In a picture",
-        draw_dots(f"bits per {unit}", shown),
-        "Each run with its own 95 % interval. Paired differences are surer than these intervals.",
-    )
+    told = "Each run with its own 95 % interval. Paired differences are surer than these intervals."
+    dots = [Dot(one["name"], one["bits"], one["ci95_bits"], (), "model") for one in results["rows"]]
+    picture = ComparisonFigure("In a picture", draw_dots(f"bits per {unit}", dots), told)
     title = ", ".join(row["name"] for row in results["rows"])
     table = ComparisonTable(f"Bits per {unit}", head, body)
     tables = [table, make_pair_table(results["pairs"])]

@@ -22,18 +22,11 @@ def finetune(asked: SweepRequest, judged: Judged) -> dict[str, Any]:
     if asked.adapter is not None:
         parse_adapter(asked.adapter)
     device, domain = choose_device(asked.device), judged.data.domain
-    plan = SweepPlan(
-        judged.data,
-        judged.tasks,
-        parse_models(asked.words, list_baselines(domain), domain),
-        asked.methods,
-        asked.seeds,
-        asked.over,
-        asked.search,
-        "new" if asked.keep_weights is None else "all" if asked.keep_weights else "none",
-        exclude=asked.exclude_overlap,
-        choose_head=asked.choose_head,
-    )
+    models = parse_models(asked.words, list_baselines(domain), domain)
+    keep = "new" if asked.keep_weights is None else "all" if asked.keep_weights else "none"
+    fits = (asked.methods, asked.seeds, asked.over, asked.search, keep)
+    how: dict[str, Any] = {"exclude": asked.exclude_overlap, "choose_head": asked.choose_head}
+    plan = SweepPlan(judged.data, judged.tasks, models, *fits, **how)
     if asked.exclude_overlap and not any(m.kind == "checkpoint" for m in plan.models):
         what = "--exclude-overlap needs a pretrained model, and none is named"
         raise UsageError(what, fix="give --model RUN, or leave it out")

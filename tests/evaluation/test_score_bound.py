@@ -156,16 +156,6 @@ def _share_of(world: LongChain, row: NDArray[np.uint8], positions: list[int]) ->
     return total
 
 
-def test_figures_are_a_function_of_the_seed_and_not_of_the_batch_size():
-    world = dna_like(24)
-    rows = drawn(world, 50, 4)
-    how = ((50, 9), (7, 9), (50, 10))
-    one, other, again = (scored(world, rows, batch_size=b, repeats=2, seed=s) for b, s in how)
-    np.testing.assert_allclose(one.nats, other.nats, rtol=1e-12)
-    np.testing.assert_array_equal(one.rate, other.rate)
-    assert not np.allclose(one.nats, again.nats)
-
-
 def test_every_window_meets_every_mask_rate_alike_and_the_split_as_a_whole_evenly():
     rows = np.full((40, 64), DNA.targets[0], np.uint8)
     bound = scored(None, rows, repeats=4)
@@ -249,8 +239,11 @@ def _add_up(summary: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     assert bits_of_parts == pytest.approx(summary["bits_per_base"])
     for k, line in summary["markov_bits"].items():
         assert sum(p["tokens"] * p["markov_bits"][k] for p in parts) / tokens == pytest.approx(line)
-    for p in parts:
+    for p in [summary, *parts]:
         assert p["perplexity"] == pytest.approx(2 ** p["bits_per_base"])
+        assert p["nelbo_nats"] == pytest.approx(math.log(p["perplexity"]))
+        assert p["ci95_bits"][0] < p["bits_per_base"] < p["ci95_bits"][1]
+    assert summary["nelbo_nats_total"] == pytest.approx(summary["nelbo_nats"] * tokens)
     fitted = sum(p["tokens"] * p["fitted_bits"] for p in parts) / tokens
     assert fitted == pytest.approx(summary["markov_fitted"]["bits"])
 
@@ -268,12 +261,3 @@ def test_without_soft_masked_bases_the_figure_is_that_of_the_others():
     gap = both["bits_per_base"] - both["source_bits"]
     assert both["model_minus_source_bits"]["bits"] == pytest.approx(gap)
     assert (upper["soft_masked"], both["soft_masked"]) == (0, 1)
-
-
-def test_perplexity_bits_and_nats_are_one_figure():
-    summary = summary_of(scored(dna_like(40), drawn(dna_like(40), 30, 10)))
-    assert summary["perplexity"] == pytest.approx(math.exp(summary["nelbo_nats"]))
-    assert summary["bits_per_base"] == pytest.approx(summary["nelbo_nats"] / math.log(2))
-    assert summary["nelbo_nats_total"] == pytest.approx(summary["nelbo_nats"] * summary["tokens"])
-    low, high = summary["ci95_bits"]
-    assert low < summary["bits_per_base"] < high

@@ -13,7 +13,6 @@ from worlds import World, dna_like, markov_chain
 
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
-from genodiff.errors import UsageError
 from genodiff.maps.dependency_map import (
     DependencyMap,
     MapWindow,
@@ -211,8 +210,3 @@ def test_a_row_goes_on_where_another_ended():
     whole = [row.change for row in found.read_sources()]
     rest = [row.change for row in found.read_sources(skip=2)]
     assert all(np.array_equal(one, other) for one, other in zip(whole[2:], rest, strict=True))
-
-
-def test_every_must_leave_something_visible():
-    with pytest.raises(UsageError, match="below 2"):
-        open_map(network_reader(), letters(4), every=1)

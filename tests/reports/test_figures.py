@@ -63,10 +63,6 @@ def test_a_figure_names_itself_and_takes_its_colours_and_fonts_from_the_page(nam
     assert "var(--" in DRAWN[name]
 
 
-def test_drawing_twice_gives_the_same_bytes():
-    assert drawn() == DRAWN
-
-
 @pytest.mark.parametrize("closed", [-0.5, 0.0, 0.2, 0.75, 1.0, 1.3])
 def test_the_number_line_draws_all_values_and_any_share_of_the_gap(closed):
     model = BitsLine("model", "this model", 1.99 - 0.79 * closed)
