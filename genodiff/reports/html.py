@@ -46,6 +46,7 @@ from genodiff.statistics.reasons import TOO_FEW
 
 _OWN = "Other evaluations of the run's own data"
 _FOREIGN = "On other data"
+_SECTIONS = "headline", "training", "detail", "generated", "configuration", "provenance"
 
 
 def write_report(
@@ -82,7 +83,7 @@ def render_page(
     evaluation, samples, unit = folder.evaluation, folder.samples or [], folder.domain.size_unit
     context: dict[str, Any] = dict.fromkeys(("lines", "regions", "contigs"), ())
     context |= {"headline": None, "soft_mask": "", "contigs_left": 0}
-    lines = []
+    lines: list[figures.BitsLine] = []
     if evaluation is not None:
         lines, left = blocks.list_lines(evaluation), len(evaluation.contigs) - blocks.MOST_CONTIGS
         context |= {
@@ -93,19 +94,14 @@ def render_page(
             "contigs": blocks.list_contig_rows(evaluation),
             "contigs_left": max(0, left),
         }
+    titles = [f"Bits per {unit}", "Training", "Bits by region", folder.domain.samples_title]
+    titles += ["Configuration", "Provenance"]
     context |= {
         "unit": unit,
         "is_text": folder.domain is TEXT,
         "name": folder.path.resolve().name,
         "subtitle": blocks.subtitle(folder),
-        "contents": [
-            ("headline", f"Bits per {unit}"),
-            ("training", "Training"),
-            ("detail", "Bits by region"),
-            ("generated", folder.domain.samples_title),
-            ("configuration", "Configuration"),
-            ("provenance", "Provenance"),
-        ],
+        "contents": list(zip(_SECTIONS, titles, strict=True)),
         "commands": blocks.list_commands(folder),
         "again": f"genodiff report {shlex.quote(str(folder.path))}",
         "others": list_other_tables(folder),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -42,15 +43,10 @@ def make_track_frame(block: BaseTracks, kinds: TrackKinds = TRACKS) -> pl.DataFr
     known = block.known
     at = np.flatnonzero(known)
     letters = np.frombuffer(block.letters.encode(), "S1").astype("U1")[known]
-    return pl.DataFrame(
-        {
-            "contig": pl.repeat(block.contig, len(at), eager=True, dtype=pl.String),
-            "pos": at + block.start + 1,
-            "ref": pl.Series(letters.tolist(), dtype=pl.String),
-            **{
-                name: pl.Series(np.ascontiguousarray(kinds[name].compute(block)[known]))
-                for name in kinds
-                if not name.startswith("logo_")
-            },
-        }
-    )
+    contig = pl.repeat(block.contig, len(at), eager=True, dtype=pl.String)
+    ref = pl.Series(letters.tolist(), dtype=pl.String)
+    columns: dict[str, Any] = {"contig": contig, "pos": at + block.start + 1, "ref": ref}
+    for name, kind in kinds.items():
+        if not name.startswith("logo_"):
+            columns[name] = pl.Series(np.ascontiguousarray(kind.compute(block)[known]))
+    return pl.DataFrame(columns)
