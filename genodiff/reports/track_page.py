@@ -40,8 +40,8 @@ def render_track_page(
     # "<" would end the script early
     text = json.dumps(data).replace("<", "\\u003c")
     name = regions[0].label if len(regions) == 1 else f"{len(regions):,} regions"
-    context = {"name": name, "facts": _list_facts(regions, told), "data": Markup(text)}
-    context |= {"has_genes": any(genes), "labels": [one.label for one in regions]}
+    context: dict[str, Any] = {"name": name, "data": Markup(text), "has_genes": any(genes)}
+    context |= {"facts": _list_facts(regions, told), "labels": [one.label for one in regions]}
     context |= {"has_related": bool(told.get("relatives")), "has_values": bool(told.get("tracks"))}
     return render_template("tracks.html.jinja", context)
 

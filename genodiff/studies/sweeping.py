@@ -24,8 +24,9 @@ def finetune(asked: SweepRequest, judged: Judged) -> dict[str, Any]:
     device, domain = choose_device(asked.device), judged.data.domain
     models = parse_models(asked.words, list_baselines(domain), domain)
     keep = "new" if asked.keep_weights is None else "all" if asked.keep_weights else "none"
-    fits = (asked.methods, asked.seeds, asked.over, asked.search, keep)
-    how: dict[str, Any] = {"exclude": asked.exclude_overlap, "choose_head": asked.choose_head}
+    how: dict[str, Any] = {"keep": keep, "exclude": asked.exclude_overlap}
+    how |= {"search": asked.search, "choose_head": asked.choose_head}
+    fits = asked.methods, asked.seeds, asked.over
     plan = SweepPlan(judged.data, judged.tasks, models, *fits, **how)
     if asked.exclude_overlap and not any(m.kind == "checkpoint" for m in plan.models):
         what = "--exclude-overlap needs a pretrained model, and none is named"
