@@ -18,9 +18,8 @@ Tracks of what relatives say, beside those of any model.
 
 Each place is told by all other places of its window.
 
-Values of files, drawn below a model's own tracks: coverage, or what `genodiff predict` wrote.
-
-A file is read whole, and what of it lies in the intervals is kept. Nothing of it goes into files of
+Values of files, drawn below a model's own tracks: coverage, or what `genodiff predict` wrote. A
+file is read whole, and what of it lies in the intervals is kept. Nothing of it goes into files of
 tracks: it is drawn on the page and the picture alone.
 """
 

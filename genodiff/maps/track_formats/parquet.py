@@ -40,8 +40,7 @@ def _join(content: TrackContent) -> Iterator[pl.DataFrame]:
 
 def make_track_frame(block: BaseTracks, kinds: TrackKinds = TRACKS) -> pl.DataFrame:
     """A row for each base with values: contig, pos (from 1), ref, and the tracks."""
-    known = block.known
-    at = np.flatnonzero(known)
+    known, at = block.known, np.flatnonzero(block.known)
     letters = np.frombuffer(block.letters.encode(), "S1").astype("U1")[known]
     contig = pl.repeat(block.contig, len(at), eager=True, dtype=pl.String)
     ref = pl.Series(letters.tolist(), dtype=pl.String)
