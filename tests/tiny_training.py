@@ -1,5 +1,6 @@
 """Runs of a few thousand weights on the toy genome, for the tests of several rooms."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -30,3 +31,14 @@ def tiny(**changes: Any) -> RunConfig:
 def run_tiny(out: Path, **changes: Any) -> RunResult:
     """Train it into `out`."""
     return train(tiny(**changes), out, argv=["test"])
+
+
+def read_rows(run: Path) -> list[dict[str, str]]:
+    """The rows of a run's metrics.csv."""
+    with (run / "metrics.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def read_losses(run: Path) -> list[str]:
+    """The loss of each step, to the bit."""
+    return [row["loss_hex"] for row in read_rows(run)]

@@ -17,8 +17,7 @@ import torch
 
 from genodiff.data.loader import EvalBatches
 from genodiff.data.windows import Windows
-from genodiff.diffusion.likelihood import window_nelbo
-from genodiff.diffusion.loss import decompose
+from genodiff.diffusion.loss import decompose, exact_count_bound
 from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
 from genodiff.runs.denoiser import make_inputs
@@ -61,8 +60,8 @@ def schedule_figures(
             denoiser, clean, draws = make_inputs(batch, model.backbone, device)
             t, u = 1 - draws.u_time, draws.u_mask
             if name == EXACT_COUNT:
-                part = window_nelbo(diffusion, denoiser, clean, counts(t, clean.n), u)
-                estimate = part.scale * part.masked_nats
+                part = exact_count_bound(diffusion, denoiser, clean, counts(t, clean.n), u)
+                estimate = part.scale * part.ce.sum(-1)
             else:
                 terms = decompose(diffusion, denoiser, clean, t, u)
                 estimate = terms.reconstruction + terms.diffusion

@@ -35,9 +35,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from genodiff.data.windows import Windows
-from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.objective import objective
-from genodiff.diffusion.schedule import SCHEDULES, Linear
+from genodiff.diffusion.schedule import SCHEDULES
 from genodiff.domain import DomainName
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.evaluation.bound import Progress
@@ -248,10 +246,8 @@ def compare_schedules(
 
 def _has_schedules(config: RunConfig) -> bool:
     """Whether the network is trained on the bound in continuous time, which no schedule changes."""
-    made = objective(
-        config.diffusion.objective, MaskedDiffusion(Linear(), 0, (1,)), **config.diffusion.own()
-    )
-    return made.trains_continuous_bound
+    continuous = config.diffusion.time_steps is None
+    return continuous and config.diffusion.objective in ("mdlm", "uniform")
 
 
 def _windows(model: TrainedModel, spec: TrialSpec, offline: bool) -> tuple[Windows, Floats | None]:

@@ -175,18 +175,16 @@ def _fork_launcher(out: Path, *, fsdp: bool = False) -> Launcher:
         import multiprocessing
 
         from genodiff.errors import GenodiffError
-        from genodiff.kernels.dispatch import name_preferred
         from genodiff.runs.resolve import resolve_config
-        from genodiff.training.launch import RankWork, launch_ranks
+        from genodiff.training.launch import launch_ranks
+        from genodiff.training.run import train
 
         fork = multiprocessing.get_context("fork")
         multiprocessing.get_context = lambda method=None: fork  # type: ignore[assignment,misc]
-        work = RankWork(
-            resolve_config(TINY), out, "cpu", False, ["faults"], None, (), threads=1,
-            scan=name_preferred(), level=logging.INFO, fsdp=fsdp,
-        )  # fmt: skip
+        logging.getLogger("genodiff").setLevel(logging.INFO)
+        config = resolve_config(TINY)
         try:
-            launch_ranks(2, work)
+            launch_ranks(2, partial(train, config, out, argv=["faults"], fsdp=fsdp), "cpu")
             code = 0
         except GenodiffError as error:
             print(f"error: {error}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -316,24 +315,15 @@ def _train(asked: TrainRequest, planned: PlannedRun) -> RunResult:
         from genodiff.hub.warm_start import read_warm_start
 
         later = partial(read_warm_start, config.init)
-    if asked.devices != 1:
-        import torch
-
-        from genodiff.kernels.dispatch import name_preferred
-        from genodiff.training.launch import RankWork, launch_ranks
-
-        work = RankWork(
-            config, folder, device, asked.offline, asked.argv or sys.argv, later, asked.logger,
-            threads=max(1, torch.get_num_threads() // max(1, asked.devices)),
-            scan=name_preferred(), level=logging.getLogger("genodiff").getEffectiveLevel(),
-            fsdp=asked.fsdp,
-        )  # fmt: skip
-        return launch_ranks(asked.devices, work)
-    return train(
-        config, folder, device=device, offline=asked.offline, argv=asked.argv,
-        start=later() if start is None and later is not None else start,
+    given = partial(
+        train, config, folder, device=device, offline=asked.offline, argv=asked.argv or sys.argv,
         loggers=asked.logger, fsdp=asked.fsdp,
     )  # fmt: skip
+    if asked.devices == 1:
+        return given(start=start or later)
+    from genodiff.training.launch import launch_ranks
+
+    return launch_ranks(asked.devices, partial(given, start=later), device)
 
 
 def _read_init(

@@ -161,11 +161,8 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "B L D"]:
         """`seen` is a `make_visible_mask`. With a `cache` the L positions follow those in it."""
         batch, length, width = x.shape
-        q, k, v = (
-            self.qkv(x)
-            .view(batch, length, 3, self.n_head, width // self.n_head)
-            .permute(2, 0, 3, 1, 4)
-        )
+        heads = self.qkv(x).view(batch, length, 3, self.n_head, width // self.n_head)
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
         if self.qk_bias is not None:
             q, k = q + self.qk_bias[0], k + self.qk_bias[1]
         if turn is not None:

@@ -5,6 +5,7 @@ Layers: fresh weights, norms, the flips that join both strands, and dropout by h
 
 import copy
 from collections.abc import Iterable, Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from genodiff.backbones.settings import BACKBONES as BACKBONES
 from genodiff.backbones.settings import NETWORKS as NETWORKS
@@ -65,6 +67,20 @@ def take_last(states: Iterable[Tensor]) -> Tensor:
     return found
 
 
+recompute = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
+"""A call whose backward pass keeps its inputs alone and makes it again."""
+
+
+def mask_padding(
+    x: Shaped[Tensor, "B L *rest"], lengths: Int[Tensor, " B"] | None, like: Tensor
+) -> Float[Tensor, "B L 1"] | None:
+    """1 on each row's sequence and 0 behind it, in the dtype of `like`; None without lengths."""
+    if lengths is None:
+        return None
+    at = torch.arange(x.shape[1], device=x.device)
+    return (at < lengths[:, None])[..., None].to(like.dtype)
+
+
 class InitialValues:
     """The initial values of a network's parameters.
 
@@ -86,6 +102,14 @@ class InitialValues:
     def normal(self, *shape: int, std: float) -> Float[Tensor, "..."]:
         """Normal with mean 0, float64."""
         return torch.special.ndtri(self.uniform(*shape, low=1e-16)) * std
+
+    def weight(self, *shape: int, bound: float, scale: float = 1.0) -> nn.Parameter:
+        """A parameter, uniform in ±`bound`, times `scale`."""
+        return nn.Parameter((self.uniform(*shape, low=-bound, high=bound) * scale).float())
+
+    def table(self, *shape: int, std: float = 0.02) -> nn.Parameter:
+        """A parameter, normal with mean 0, such as an embedding."""
+        return nn.Parameter(self.normal(*shape, std=std).float())
 
 
 def flip_positions(
@@ -209,6 +233,12 @@ class Backbone(nn.Module):
         """The width of `features`."""
         return self.settings.d_model
 
+    @property
+    def head_weight(self) -> Tensor:
+        """The weight of the head, which may be the embedding."""
+        weight: Tensor = self.embedding if self.head is None else self.head  # type: ignore[assignment]
+        return weight
+
     def of_class(self, label: int) -> "Backbone":
         """This network, its weights shared, for one class: `label` is 0 to n_classes - 1."""
         one = copy.copy(self)
@@ -248,5 +278,7 @@ class Backbone(nn.Module):
         lengths: Int[Tensor, " B"] | None = None,
         **options: Any,
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors: the input of each block, then `features`. Needed by `embed` only."""
+        """n_layer + 1 tensors: the input of each block (of a Caduceus, without the residual), then
+        `features`. Needed by `embed` only.
+        """
         return list(self._stream(xt, sigma, lengths, **options))

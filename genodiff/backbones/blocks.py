@@ -26,8 +26,8 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
+from genodiff.backbones.backbone import mask_padding, recompute
 from genodiff.backbones.mamba import Mamba, Reader
 from genodiff.errors import UsageError
 from genodiff.kernels.block_pairs import join, separate
@@ -58,7 +58,6 @@ def read_by_pass(
     for start in range(0, xt.shape[1], size):
         end = min(start + size, xt.shape[1])
         seen = torch.cat([clean[:, :start], xt[:, start:end]], 1)
-
         found = _pass(network, network.embed(seen, labels), _by_readers(lambda _: read))
         logits.append(_head(network, found)[:, start:])
     return torch.cat(logits, 1)
@@ -132,13 +131,7 @@ class BlockPast:
     def _go(
         self, x: Tensor, rows: Tensor | None, lengths: Tensor | None, keep: bool
     ) -> Float[Tensor, "A n V"]:
-        mask = None
-        if lengths is not None:
-            at = torch.arange(x.shape[1], device=x.device)
-            mask = (at < lengths[:, None])[..., None].to(self.network.embedding.dtype)
-
-        def of_layer(i: int) -> Reader:
-            return partial(read, i)
+        mask = mask_padding(x, lengths, self.network.embedding)
 
         def read(i: int, x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
             if reverse:
@@ -154,7 +147,7 @@ class BlockPast:
                 self._edges[i] = after
             return y
 
-        mix = _by_readers(of_layer, mask)
+        mix = _by_readers(lambda i: partial(read, i), mask)
         return _head(self.network, _pass(self.network, self.network.embed(x), mix))
 
 
@@ -192,20 +185,15 @@ def _by_readers(of_layer: Callable[[int], Reader], mask: Tensor | None = None) -
 
 def _pass(network: "Caduceus", residual: Tensor, mix: Mix) -> Tensor:
     """The residual stream after all blocks."""
-    recompute = network.settings.checkpointing and torch.is_grad_enabled()
+    again = network.settings.checkpointing and torch.is_grad_enabled()
     for i, block in enumerate(list_blocks(network)):
 
         def add(residual: Tensor, i: int = i, block: "Block" = block) -> Tensor:
             return mix(i, block.mixer, block.norm(residual))
 
-        if recompute:
-            added = checkpoint(add, residual, use_reentrant=False, preserve_rng_state=False)
-        else:
-            added = add(residual)
-        residual = residual + added
+        residual = residual + (recompute(add, residual) if again else add(residual))
     return residual
 
 
 def _head(network: "Caduceus", residual: Tensor) -> Tensor:
-    head = network.embedding if network.head is None else network.head
-    return linear(network.final_norm(residual), head)
+    return linear(network.final_norm(residual), network.head_weight)

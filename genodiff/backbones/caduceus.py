@@ -21,7 +21,6 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from genodiff.backbones.backbone import (
     NETWORKS,
@@ -31,6 +30,8 @@ from genodiff.backbones.backbone import (
     exchange_strands,
     flip_positions,
     join_strands,
+    mask_padding,
+    recompute,
     stack_strands,
     take_last,
     vote,
@@ -44,10 +45,8 @@ from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_st
 from genodiff.kernels.linear import linear, look_up
 from genodiff.kernels.mixer import scan_piece
 
-_EMBEDDING_STD = 0.02
-_AT_A_TIME = (
-    1 << 16
-)  # positions, where blocks are recomputed to save memory: a longer row goes alone
+_AT_A_TIME = 1 << 16
+"""Positions, where blocks are recomputed to save memory: a longer row goes alone."""
 _LONG = 1 << 17  # positions of all rows, from where even the blocks' inputs are too many to keep
 
 
@@ -77,7 +76,7 @@ def _recomputed(block: nn.Module, residual: Tensor, mask: Tensor | None, mirrore
     rows = max(1, _AT_A_TIME // max(residual.shape[1], 1))
     masks = repeat(None) if mask is None else mask.split(rows)
     parts = [
-        checkpoint(block, part, of, mirrored, use_reentrant=False, preserve_rng_state=False)
+        recompute(block, part, of, mirrored)
         for part, of in zip(residual.split(rows), masks, strict=False)
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
@@ -118,27 +117,15 @@ class Caduceus(Backbone):
         map_ = torch.tensor(complement) if self.paired else None
         self.register_buffer("complement", map_, persistent=False)
         draws = InitialValues(seed)
-        self.embedding = nn.Parameter(
-            draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float()
-        )
+        self.embedding = draws.table(vocab_size, settings.d_model)
         self.blocks = nn.ModuleList(Block(settings, draws) for _ in range(settings.n_layer))
         self.final_norm = Norm(settings.norm, settings.d_model, settings.norm_eps)
-        self.head = (
-            None
-            if settings.tied_head
-            else nn.Parameter(
-                draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float()
-            )
-        )
+        self.head = None if settings.tied_head else draws.table(vocab_size, settings.d_model)
         # Zeros at first: until it has learnt a class, the network is the one without classes, and
         # until it has learnt to read a memory, the one without a memory.
-        self.classes = (
-            nn.Parameter(torch.zeros(settings.n_classes, settings.d_model))
-            if settings.n_classes
-            else None
-        )
-        self.recalled = (
-            nn.Parameter(torch.zeros(RECALLED, settings.d_model)) if settings.recalls else None
+        self.classes, self.recalled = (
+            nn.Parameter(torch.zeros(rows, settings.d_model)) if rows else None
+            for rows in (settings.n_classes, RECALLED * settings.recalls)
         )
         # Stores the residual stream in this dtype between blocks; None leaves it as computed
         # (float32 under autocast).
@@ -171,11 +158,10 @@ class Caduceus(Backbone):
         """
         if block is not None:
             return read_streams(self, xt if clean is None else clean, xt, block, lengths, labels)
-        hidden = take_last(self._stream(xt, lengths, labels, recalled=recalled))
-        head = self.embedding if self.head is None else self.head
+        hidden = take_last(self._read(xt, lengths, labels, recalled=recalled))
         if self.complement is None:
-            return linear(hidden if rows is None else hidden[rows], head)
-        logits = vote(linear(hidden, head), self.complement, lengths)
+            return linear(hidden if rows is None else hidden[rows], self.head_weight)
+        logits = vote(linear(hidden, self.head_weight), self.complement, lengths)
         return logits if rows is None else logits[rows]
 
     def logits_at(self, xt: Int[Tensor, "B L"], at: int) -> Float[Tensor, "B {self.vocab_size}"]:
@@ -195,8 +181,7 @@ class Caduceus(Backbone):
             given, other = residual.chunk(2)
             strands = [(given, at), (other, xt.shape[1] - 1 - at)]
         rows = torch.cat([last.read_at(strand, place) for strand, place in strands])
-        head = self.embedding if self.head is None else self.head
-        logits = linear(self.final_norm(rows)[:, None], head)
+        logits = linear(self.final_norm(rows)[:, None], self.head_weight)
         return (logits if self.complement is None else vote(logits, self.complement, None))[:, 0]
 
     def features(  # type: ignore[override]
@@ -209,28 +194,17 @@ class Caduceus(Backbone):
 
         With paired strands it is [s(x), R s(rc x)] side by side; R flips positions and channels.
         """
-        rows = take_last(self._stream(xt, lengths))
+        rows = take_last(self._read(xt, lengths))
         return join_strands(rows, lengths) if self.paired else rows
 
-    def hidden_states(  # type: ignore[override]
-        self,
-        xt: Int[Tensor, "B L"],
-        sigma: Tensor | None = None,
-        lengths: Int[Tensor, " B"] | None = None,
-    ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors, laid out as `features`.
-
-        They are the embedding, the output of each mixer but the last, and the features.
-        """
-        return self._list_states(xt, lengths)
-
-    def _list_states(self, xt: Tensor, lengths: Tensor | None) -> list[Tensor]:
-        states = []
-        for i, rows in enumerate(self._stream(xt, lengths, every=True)):
+    def _stream(  # type: ignore[override]
+        self, xt: Tensor, sigma: Tensor | None, lengths: Tensor | None
+    ) -> Iterator[Tensor]:
+        """The embedding, the output of each mixer but the last, and the features, laid out so."""
+        for i, rows in enumerate(self._read(xt, lengths, every=True)):
             if self.settings.alternate_strands and i % 2 and i < self.settings.n_layer:
                 rows = exchange_strands(rows, lengths)
-            states.append(join_strands(rows, lengths) if self.paired else rows)
-        return states
+            yield join_strands(rows, lengths) if self.paired else rows
 
     def embed(
         self,
@@ -259,7 +233,7 @@ class Caduceus(Backbone):
             return found
         return found + embed_classes(labels, self.classes)[:, None]
 
-    def _stream(
+    def _read(
         self,
         xt: Tensor,
         lengths: Tensor | None,
@@ -272,34 +246,26 @@ class Caduceus(Backbone):
         With paired strands, the strands are rows. Without `every`, only the last one is sure to
         come.
         """
-        mask = None
         hidden = self.embed(xt, labels, lengths, recalled)
-        row_lengths = (
-            torch.cat([lengths, lengths]) if lengths is not None and self.paired else lengths
-        )
-        if row_lengths is not None:
-            mask = (torch.arange(xt.shape[1], device=xt.device) < row_lengths[:, None])[
-                ..., None
-            ].to(self.embedding.dtype)
+        of_rows = lengths.repeat(2) if lengths is not None and self.paired else lengths
+        mask = mask_padding(xt, of_rows, self.embedding)
         yield hidden
-        recompute = self.settings.checkpointing and torch.is_grad_enabled()
-        if not recompute and self.residual_dtype is None:
+        again = self.settings.checkpointing and torch.is_grad_enabled()
+        if not again and self.residual_dtype is None:
             yield from self._add_late(hidden, mask, lengths)
             return
-        residual = hidden
-        if recompute and not every and hidden.shape[:2].numel() >= _LONG:
+        residual, n = hidden, len(self.blocks)
+        if again and not every and hidden.shape[:2].numel() >= _LONG:
             # Inputs of groups of blocks are kept, and of blocks within one group: about 2 √n of n,
             # for one more forward pass.
-            size = ceil(sqrt(len(self.blocks)))
-            for first in range(0, len(self.blocks), size):
-                group = partial(self._group, range(first, min(first + size, len(self.blocks))))
-                residual = checkpoint(
-                    group, residual, mask, use_reentrant=False, preserve_rng_state=False
-                )
+            size = ceil(sqrt(n))
+            for first in range(0, n, size):
+                group = partial(self._group, range(first, min(first + size, n)))
+                residual = recompute(group, residual, mask)
         else:
-            for i in range(len(self.blocks)):
-                residual, hidden = self._step(i, residual, mask, recompute)
-                if i + 1 < len(self.blocks):
+            for i in range(n):
+                residual, hidden = self._step(i, residual, mask, again)
+                if i + 1 < n:
                     yield hidden
         if self.settings.alternate_strands and len(self.blocks) % 2:
             residual = exchange_strands(residual, lengths)
@@ -308,7 +274,7 @@ class Caduceus(Backbone):
     def _add_late(
         self, residual: Tensor, mask: Tensor | None, lengths: Tensor | None
     ) -> Iterator[Tensor]:
-        """What `_stream` yields after the embedding.
+        """What `_read` yields after the embedding.
 
         What a block gives is added to the residual stream where the next norm reads it: on a GPU
         one kernel does both.
@@ -337,15 +303,12 @@ class Caduceus(Backbone):
         return residual
 
     def _step(
-        self, i: int, residual: Tensor, mask: Tensor | None, recompute: bool
+        self, i: int, residual: Tensor, mask: Tensor | None, again: bool
     ) -> tuple[Tensor, Tensor]:
         """The residual stream after block i, and what the block has added to it."""
         block, mirrored = self.blocks[i], self.settings.alternate_strands and i % 2 == 0
-        hidden = (
-            _recomputed(block, residual, mask, mirrored)
-            if recompute
-            else block(residual, mask, mirrored)
-        )
+        given = (residual, mask, mirrored)
+        hidden = _recomputed(block, *given) if again else block(*given)
         if self.residual_dtype is not None:
             residual = residual.to(self.residual_dtype)
         return residual + hidden, hidden
@@ -373,6 +336,4 @@ class Caduceus(Backbone):
 
             residual = residual + block.mixer(block.norm(residual), None, False, read)
         cache.length += x.shape[1]
-        return F.linear(
-            self.final_norm(residual), self.embedding if self.head is None else self.head
-        )
+        return F.linear(self.final_norm(residual), self.head_weight)

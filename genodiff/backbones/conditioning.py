@@ -9,20 +9,21 @@ identity. Sources: Peebles and Xie, 2023, arXiv 2212.09748; Sahoo et al., 2024, 
 Schiff et al., 2024, arXiv 2412.10193 (classes).
 """
 
+from collections.abc import Iterator
 from math import log
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.backbone import InitialValues
+from genodiff.backbones.backbone import Backbone, InitialValues, recompute
 from genodiff.backbones.mamba import Projection
 from genodiff.backbones.settings import FREQUENCIES
 from genodiff.kernels.linear import look_up
 
 _LONGEST_PERIOD = 10_000.0
-_LABEL_STD = 0.02
 
 
 def make_sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}"]:
@@ -60,7 +61,7 @@ class Label(nn.Module):
 
     def __init__(self, n_classes: int, d_cond: int, draws: InitialValues) -> None:
         super().__init__()
-        self.embedding = nn.Parameter(draws.normal(n_classes + 1, d_cond, std=_LABEL_STD).float())
+        self.embedding = draws.table(n_classes + 1, d_cond)
 
     def forward(self, label: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
         return F.silu(embed_classes(label, self.embedding))
@@ -109,3 +110,28 @@ class Modulation(nn.Module):
 def modulate(x: Float[Tensor, "B L D"], shift: Tensor, scale: Tensor) -> Float[Tensor, "B L D"]:
     """x (1 + scale) + shift, with `shift` and `scale` of shape (B, 1, D)."""
     return x * (1 + scale) + shift
+
+
+class ConditionedBackbone(Backbone):
+    """A network of blocks that read the residual stream, a condition (if any) and more."""
+
+    selects_rows = True
+    condition: Condition | None
+    final_modulation: Modulation | None
+
+    def _find_condition(
+        self, xt: Tensor, sigma: Tensor | None, labels: Tensor | None
+    ) -> Float[Tensor, "B D"] | None:
+        """The condition of these rows; None where the network has none."""
+        labels = self.fill_labels(xt, labels)
+        return None if self.condition is None else self.condition(xt.shape[0], sigma, labels)
+
+    def _read(self, h: Tensor, c: Tensor | None, *more: Any) -> Iterator[Tensor]:
+        """The input of each block, the first being h, then what the head reads."""
+        s: Any = self.settings
+        again = s.checkpointing and torch.is_grad_enabled()
+        for block in self.blocks:  # type: ignore[union-attr]
+            yield h
+            h = recompute(block, h, c, *more) if again else block(h, c, *more)
+        h = self.final_norm(h)  # type: ignore[operator]
+        yield h if self.final_modulation is None else modulate(h, *self.final_modulation(c))

@@ -17,15 +17,12 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.backbone import NETWORKS, Backbone, InitialValues, Norm, drop
-from genodiff.backbones.conditioning import Condition, Modulation, modulate
+from genodiff.backbones.backbone import NETWORKS, InitialValues, Norm, drop, mask_padding
+from genodiff.backbones.conditioning import Condition, ConditionedBackbone, Modulation, modulate
 from genodiff.backbones.kinds.dimamba import DiMambaSettings
 from genodiff.backbones.mamba import Mamba
 from genodiff.kernels.linear import look_up
-
-_EMBEDDING_STD = 0.02
 
 
 class Block(nn.Module):
@@ -51,36 +48,24 @@ class Block(nn.Module):
 
 
 @NETWORKS.register("dimamba")
-class DiMamba(Backbone):
+class DiMamba(ConditionedBackbone):
     """A denoiser `(xt, sigma) -> logits` of partly masked sequences."""
 
     settings: DiMambaSettings
-    selects_rows = True
 
     def __init__(self, *, settings: DiMambaSettings, vocab_size: int, seed: int = 0) -> None:
         super().__init__()
         s = self.settings = settings
         self.vocab_size = vocab_size
         draws = InitialValues(seed)
-        self.embedding = nn.Parameter(
-            draws.normal(vocab_size + s.spare_rows, s.d_model, std=_EMBEDDING_STD).float()
-        )
-        has_condition = s.conditioning != "none"
-        self.condition = (
-            Condition(s.width_cond, s.n_classes, s.time_conditioning, draws)
-            if has_condition
-            else None
-        )
+        self.embedding = draws.table(vocab_size + s.spare_rows, s.d_model)
+        of = (s.width_cond, s.n_classes, s.time_conditioning, draws)
+        self.condition = None if s.conditioning == "none" else Condition(*of)
         self.blocks = nn.ModuleList(Block(s, i, draws) for i in range(s.n_layer))
         self.final_norm = Norm(s.norm, s.width, s.norm_eps)
-        self.final_modulation = (
-            Modulation(s.d_cond, s.width, 2) if s.conditioning == "adaln" else None
-        )
-        self.head = (
-            None
-            if s.tie_head
-            else nn.Parameter(draws.normal(vocab_size, s.width, std=_EMBEDDING_STD).float())
-        )
+        adaln = s.conditioning == "adaln"
+        self.final_modulation = Modulation(s.d_cond, s.width, 2) if adaln else None
+        self.head = None if s.tie_head else draws.table(vocab_size, s.width)
 
     @property
     def d_out(self) -> int:
@@ -111,42 +96,22 @@ class DiMamba(Backbone):
 
     def logits(self, features: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape V"]:
         """The head: what `features` says of each token."""
-        if self.head is not None:
-            return F.linear(features, self.head)
-        return F.linear(
-            features[..., self.settings.width - self.settings.d_model :], self.embedding
-        )
+        if self.head is None:
+            features = features[..., self.settings.width - self.settings.d_model :]
+        return F.linear(features, self.head_weight)
 
     def _stream(
         self, xt: Tensor, sigma: Tensor | None, lengths: Tensor | None, labels: Tensor | None = None
     ) -> Iterator[Tensor]:
-        s = self.settings
-        labels = self.fill_labels(xt, labels)
-        c = None if self.condition is None else self.condition(xt.shape[0], sigma, labels)
-        mask = None
-        if lengths is not None:
-            mask = (torch.arange(xt.shape[1], device=xt.device) < lengths[:, None])[..., None].to(
-                self.embedding.dtype
-            )
+        c = self._find_condition(xt, sigma, labels)
         keys = self.dropout_keys if self.training else None
-        h = (
-            xt @ self.embedding[: xt.shape[2]]
-            if xt.is_floating_point()
-            else look_up(xt, self.embedding)
+        yield from self._read(
+            self._embed(xt, c), c, mask_padding(xt, lengths, self.embedding), keys
         )
-        if s.conditioning == "concat" and c is not None:
-            h = torch.cat([c[:, None].expand(-1, h.shape[1], -1).to(h.dtype), h], -1)
-        elif s.conditioning == "add" and c is not None:
-            h = h + c[:, None]
-        for block in self.blocks:
-            yield h
-            if s.checkpointing and torch.is_grad_enabled():
-                h = checkpoint(
-                    block, h, c, mask, keys, use_reentrant=False, preserve_rng_state=False
-                )
-            else:
-                h = block(h, c, mask, keys)
-        h = self.final_norm(h)
-        if self.final_modulation is not None and c is not None:
-            h = modulate(h, *self.final_modulation(c))
-        yield h
+
+    def _embed(self, xt: Tensor, c: Tensor | None) -> Float[Tensor, "B L D"]:
+        one_hot, table = xt.is_floating_point(), self.embedding
+        h = xt @ table[: xt.shape[2]] if one_hot else look_up(xt, table)
+        if self.settings.conditioning == "concat" and c is not None:
+            return torch.cat([c[:, None].expand(-1, h.shape[1], -1).to(h.dtype), h], -1)
+        return h + c[:, None] if self.settings.conditioning == "add" and c is not None else h

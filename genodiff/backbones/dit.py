@@ -20,7 +20,6 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from genodiff.backbones.attention import (
     Attention,
@@ -29,8 +28,8 @@ from genodiff.backbones.attention import (
     make_rotation,
     make_visible_mask,
 )
-from genodiff.backbones.backbone import NETWORKS, Backbone, InitialValues, Norm, drop, take_last
-from genodiff.backbones.conditioning import Condition, Modulation, modulate
+from genodiff.backbones.backbone import NETWORKS, InitialValues, Norm, drop, take_last
+from genodiff.backbones.conditioning import Condition, ConditionedBackbone, Modulation, modulate
 from genodiff.backbones.kinds.dit import DiTSettings
 from genodiff.backbones.mamba import Projection
 from genodiff.errors import UsageError
@@ -45,9 +44,8 @@ class Block(nn.Module):
     def __init__(self, s: DiTSettings, layer: int, draws: InitialValues) -> None:
         super().__init__()
         self.layer, self.p = layer, s.dropout
-        scale = (
-            1.0 if s.adaln else 1 / sqrt(2 * s.n_layer)
-        )  # gates that open from zero need no smaller start
+        # Gates that open from zero need no smaller start.
+        scale = 1.0 if s.adaln else 1 / sqrt(2 * s.n_layer)
         self.attention_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
         self.attention = Attention(s.d_model, s.n_head, s.causal, draws, scale, s.qk_bias)
         self.mlp_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
@@ -64,21 +62,16 @@ class Block(nn.Module):
         keys: Tensor | None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
+        n = 2 * self.layer
         if self.modulation is None or c is None:
-            h = h + drop(
-                self.attention(self.attention_norm(h), turn, seen, cache, self.layer),
-                self.p,
-                keys,
-                2 * self.layer,
-            )
-            return h + drop(self._mlp(self.mlp_norm(h)), self.p, keys, 2 * self.layer + 1)
+            y = self.attention(self.attention_norm(h), turn, seen, cache, self.layer)
+            h = h + drop(y, self.p, keys, n)
+            return h + drop(self._mlp(self.mlp_norm(h)), self.p, keys, n + 1)
         shift, scale, gate, shift_mlp, scale_mlp, gate_mlp = self.modulation(c)
-        y = self.attention(
-            modulate(self.attention_norm(h), shift, scale), turn, seen, cache, self.layer
-        )
-        h = h + gate * drop(y, self.p, keys, 2 * self.layer)
+        x = modulate(self.attention_norm(h), shift, scale)
+        h = h + gate * drop(self.attention(x, turn, seen, cache, self.layer), self.p, keys, n)
         y = self._mlp(modulate(self.mlp_norm(h), shift_mlp, scale_mlp))
-        return h + gate_mlp * drop(y, self.p, keys, 2 * self.layer + 1)
+        return h + gate_mlp * drop(y, self.p, keys, n + 1)
 
     def _mlp(self, x: Tensor) -> Tensor:
         y: Tensor = self.mlp_out(F.gelu(self.mlp_in(x), approximate="tanh"))
@@ -86,33 +79,27 @@ class Block(nn.Module):
 
 
 @NETWORKS.register("dit")
-class DiT(Backbone):
+class DiT(ConditionedBackbone):
     """A denoiser `(xt, sigma) -> logits`; a causal one gives the logits of the next token."""
 
     settings: DiTSettings
-    selects_rows = True
 
     def __init__(self, *, settings: DiTSettings, vocab_size: int, seed: int = 0) -> None:
         super().__init__()
         s = self.settings = settings
         self.vocab_size = vocab_size
         draws = InitialValues(seed)
-        bound = 1 / sqrt(s.d_model)
-        self.embedding = nn.Parameter(
-            draws.uniform(vocab_size, s.d_model, low=-bound, high=bound).float()
-        )
-        self.condition = (
-            Condition(s.d_cond, s.n_classes, s.time_conditioning, draws) if s.adaln else None
-        )
+        self.embedding = draws.weight(vocab_size, s.d_model, bound=1 / sqrt(s.d_model))
+        of = (s.d_cond, s.n_classes, s.time_conditioning, draws)
+        self.condition = Condition(*of) if s.adaln else None
         self.blocks = nn.ModuleList(Block(s, i, draws) for i in range(s.n_layer))
         self.final_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
         self.final_modulation = Modulation(s.d_cond, s.d_model, 2) if s.adaln else None
-        head = (
-            torch.zeros(vocab_size, s.d_model)
-            if s.adaln or s.tie_head
-            else draws.normal(vocab_size, s.d_model, std=_HEAD_STD)
-        )
-        self.head = None if s.tie_head else nn.Parameter(head.float())
+        self.head: nn.Parameter | None = None
+        if not s.tie_head and s.adaln:
+            self.head = nn.Parameter(torch.zeros(vocab_size, s.d_model))
+        elif not s.tie_head:
+            self.head = draws.table(vocab_size, s.d_model, std=_HEAD_STD)
         self.head_bias = None if s.tie_head else nn.Parameter(torch.zeros(vocab_size))
 
     def forward(
@@ -137,9 +124,7 @@ class DiT(Backbone):
 
     def logits(self, features: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape V"]:
         """The head: what `features` says of each token."""
-        return F.linear(
-            features, self.embedding if self.head is None else self.head, self.head_bias
-        )
+        return F.linear(features, self.head_weight, self.head_bias)
 
     def cache(self, capacity: int) -> KeyValueCache:
         """An empty cache for `decode`, of `capacity` positions."""
@@ -170,26 +155,10 @@ class DiT(Backbone):
         cache: KeyValueCache | None = None,
     ) -> Iterator[Tensor]:
         s, length = self.settings, xt.shape[1]
-        labels = self.fill_labels(xt, labels)
         seen = make_visible_mask(length, lengths, segments, s.causal)
         start = 0 if cache is None else cache.length
-        turn = (
-            make_rotation(start, length, s.d_model // s.n_head, self.embedding)
-            if s.rotary
-            else None
-        )
-        c = None if self.condition is None else self.condition(xt.shape[0], sigma, labels)
+        width = s.d_model // s.n_head
+        turn = make_rotation(start, length, width, self.embedding) if s.rotary else None
         keys = self.dropout_keys if self.training else None
-        h = look_up(xt, self.embedding)
-        for block in self.blocks:
-            yield h
-            if s.checkpointing and torch.is_grad_enabled() and cache is None:
-                h = checkpoint(
-                    block, h, c, turn, seen, keys, use_reentrant=False, preserve_rng_state=False
-                )
-            else:
-                h = block(h, c, turn, seen, keys, cache)
-        h = self.final_norm(h)
-        if self.final_modulation is not None and c is not None:
-            h = modulate(h, *self.final_modulation(c))
-        yield h
+        c = self._find_condition(xt, sigma, labels)
+        yield from self._read(look_up(xt, self.embedding), c, turn, seen, keys, cache)

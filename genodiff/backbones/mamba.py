@@ -35,10 +35,7 @@ class Projection(nn.Module):
         self, inputs: int, outputs: int, bias: bool, draws: InitialValues, scale: float = 1.0
     ) -> None:
         super().__init__()
-        bound = 1 / sqrt(inputs)
-        self.weight = nn.Parameter(
-            (draws.uniform(outputs, inputs, low=-bound, high=bound) * scale).float()
-        )
+        self.weight = draws.weight(outputs, inputs, bound=1 / sqrt(inputs), scale=scale)
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
 
     def forward(self, x: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape outputs"]:
@@ -48,37 +45,18 @@ class Projection(nn.Module):
 class Direction(nn.Module):
     """What each direction has of its own: convolution, projections to (dt, B, C), A, D."""
 
-    def __init__(
-        self,
-        d_inner: int,
-        d_state: int,
-        d_conv: int,
-        dt_rank: int,
-        conv_bias: bool,
-        draws: InitialValues,
-    ) -> None:
+    def __init__(self, d_inner: int, shape: MambaShape, draws: InitialValues) -> None:
         super().__init__()
-        self.dt_rank, self.d_state = dt_rank, d_state
-        bound = 1 / sqrt(d_conv)
-        self.conv_weight = nn.Parameter(
-            draws.uniform(d_inner, d_conv, low=-bound, high=bound).float()
-        )
-        self.conv_bias = (
-            nn.Parameter(draws.uniform(d_inner, low=-bound, high=bound).float())
-            if conv_bias
-            else None
-        )
-        self.x_proj = Projection(d_inner, dt_rank + 2 * d_state, False, draws)
-        bound = dt_rank**-0.5
-        self.dt_weight = nn.Parameter(
-            draws.uniform(d_inner, dt_rank, low=-bound, high=bound).float()
-        )
-        dt = torch.exp(draws.uniform(d_inner, low=log(_DT_MIN), high=log(_DT_MAX))).clamp(
-            min=_DT_FLOOR
-        )
-        self.dt_bias = nn.Parameter(
-            (dt + torch.log(-torch.expm1(-dt))).float()
-        )  # the inverse of softplus
+        d_state, rank = shape.d_state, shape.rank
+        bound = 1 / sqrt(shape.d_conv)
+        self.conv_weight = draws.weight(d_inner, shape.d_conv, bound=bound)
+        self.conv_bias = draws.weight(d_inner, bound=bound) if shape.conv_bias else None
+        self.x_proj = Projection(d_inner, rank + 2 * d_state, False, draws)
+        self.dt_weight = draws.weight(d_inner, rank, bound=rank**-0.5)
+        dt = torch.exp(draws.uniform(d_inner, low=log(_DT_MIN), high=log(_DT_MAX)))
+        dt = dt.clamp(min=_DT_FLOOR)
+        # The inverse of softplus.
+        self.dt_bias = nn.Parameter((dt + torch.log(-torch.expm1(-dt))).float())
         self.A_log = nn.Parameter(torch.log(torch.arange(1.0, d_state + 1)).repeat(d_inner, 1))
         self.D = nn.Parameter(torch.ones(d_inner))
         for parameter in (self.dt_bias, self.A_log, self.D):
@@ -88,15 +66,8 @@ class Direction(nn.Module):
         """The weights as the kernels take them; `A` where it is known."""
         if A is None:
             (A,) = compute_rates([self.A_log])
-        return DirectionWeights(
-            self.conv_weight,
-            self.conv_bias,
-            self.x_proj.weight,
-            self.dt_weight,
-            self.dt_bias,
-            A,
-            self.D,
-        )
+        steps = (self.x_proj.weight, self.dt_weight, self.dt_bias)
+        return DirectionWeights(self.conv_weight, self.conv_bias, *steps, A, self.D)
 
 
 Reader = Callable[[Tensor, DirectionWeights, bool], Tensor]
@@ -112,7 +83,6 @@ class Mamba(nn.Module):
     def __init__(self, d_model: int, shape: MambaShape, draws: InitialValues) -> None:
         super().__init__()
         d_inner, bias, scale = shape.expand * d_model, shape.proj_bias, 1 / sqrt(shape.n_layer)
-        of = (d_inner, shape.d_state, shape.d_conv, shape.rank, shape.conv_bias, draws)
         self.strategy, self.bidirectional = shape.bidirectional_strategy, shape.bidirectional
         self.tied = shape.tie_directions or not shape.bidirectional
         self.in_proj = Projection(d_model, 2 * d_inner, bias, draws)
@@ -120,9 +90,9 @@ class Mamba(nn.Module):
         if not self.tied:
             self.in_proj_back = Projection(d_model, 2 * d_inner, bias, draws)
             self.out_proj_back = Projection(d_inner, d_model, bias, draws, scale)
-        self.ahead = Direction(*of)
+        self.ahead = Direction(d_inner, shape, draws)
         if self.bidirectional:
-            self.back = Direction(*of)
+            self.back = Direction(d_inner, shape, draws)
 
     def forward(
         self,
@@ -144,22 +114,18 @@ class Mamba(nn.Module):
         ways = [mirrored, not mirrored][: len(readings)]
         if reader is None and (self.adds or not self.bidirectional):
             into, onto = self.in_proj, self.out_proj
-            w_in: Tensor = into.weight
-            w_out: Tensor = onto.weight
+            w_in: Tensor = into.weight.flip(1) if mirrored else into.weight
+            w_out: Tensor = onto.weight.flip(0) if mirrored else onto.weight
             b_out: Tensor | None = onto.bias
-            if mirrored:
-                w_in, w_out, b_out = (
-                    w_in.flip(1),
-                    w_out.flip(0),
-                    None if b_out is None else b_out.flip(0),
-                )
             given = (w_in, into.bias, w_out)
             if size is None:
                 out = mixer(h, *given, readings, ways, mask, self.recompute)
             else:
                 out = mix_blocks(h, *given, readings, size, mask)
+            if b_out is None:
+                return out
             # Each direction adds the bias once.
-            return out if b_out is None else out + len(readings) * b_out
+            return out + len(readings) * (b_out.flip(0) if mirrored else b_out)
         x, z = self._project_in(self.in_proj, h, mask, mirrored)
         if reader is None:
 

@@ -6,7 +6,7 @@ The settings and presets of a kind stand in a file of `backbones.kinds`, the net
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Union
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ from genodiff.settings import Settings
 
 if TYPE_CHECKING:
     import genodiff.backbones.backbone
+    import genodiff.backbones.kinds.caduceus
+    import genodiff.backbones.kinds.dimamba
 
 
 class StepBytes(NamedTuple):
@@ -50,19 +52,18 @@ class BackboneSettings(Settings):
     @property
     def time_conditioned(self) -> bool:
         """Whether the logits depend on sigma."""
-        return False
+        return bool(getattr(self, "time_conditioning", False))
 
     @property
     def reads_memory(self) -> bool:
         """Whether the network is told what a memory of the training genome says of each base."""
-        return False
+        return bool(getattr(self, "recalls", False))
 
     @property
     def reads_blocks(self) -> bool:
         """Whether the network reads a block after its clean past (block diffusion)."""
         return False
 
-    @abstractmethod
     def build(
         self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
     ) -> "genodiff.backbones.backbone.Backbone":
@@ -70,6 +71,10 @@ class BackboneSettings(Settings):
 
         `complement` maps each id to its complement; networks that read both strands need it.
         """
+        more: dict[str, Any] = {"complement": complement} if self.paired else {}
+        made = NETWORKS[self.kind](settings=self, vocab_size=vocab_size, seed=seed, **more)
+        network: genodiff.backbones.backbone.Backbone = made
+        return network
 
     @abstractmethod
     def n_parameters(self, vocab_size: int) -> int:
@@ -99,32 +104,11 @@ FREQUENCIES = 256
 """Width of the sinusoidal embedding of a noise level."""
 
 
-@runtime_checkable
-class MambaShape(Protocol):
-    """What the settings of a network of Mamba blocks have in common."""
-
-    @property
-    def d_state(self) -> int: ...
-    @property
-    def d_conv(self) -> int: ...
-    @property
-    def expand(self) -> int: ...
-    @property
-    def rank(self) -> int: ...
-    @property
-    def n_layer(self) -> int: ...
-    @property
-    def bidirectional(self) -> bool: ...
-    @property
-    def bidirectional_strategy(self) -> str: ...
-    @property
-    def tie_directions(self) -> bool: ...
-    @property
-    def norm(self) -> str: ...
-    @property
-    def conv_bias(self) -> bool: ...
-    @property
-    def proj_bias(self) -> bool: ...
+MambaShape = Union[
+    "genodiff.backbones.kinds.caduceus.CaduceusSettings",
+    "genodiff.backbones.kinds.dimamba.DiMambaSettings",
+]
+"""The settings of a network of Mamba blocks."""
 
 
 def count_norm_weights(shape: MambaShape, width: int) -> int:

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.backbones.backbone import exchange_strands
+from genodiff.backbones.backbone import exchange_strands, vote
 from genodiff.backbones.caduceus import Block, Caduceus
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
 from genodiff.kernels.mixer import scan_piece
@@ -45,42 +45,23 @@ def stream(
     strands = [_Strand(network, xt, ends)]
     if network.complement is not None:
         other = network.complement[xt.long()].to(xt.dtype).flip(0)
-        strands.append(
-            _Strand(network, other, [len(xt) - start for start in reversed([0, *ends[:-1]])])
-        )
-    fits = (
-        len(strands) * len(xt) * network.settings.d_model * network.embedding.element_size() <= keep
-    )
+        turned = [len(xt) - start for start in reversed([0, *ends[:-1]])]
+        strands.append(_Strand(network, other, turned))
+    size = len(strands) * len(xt) * network.settings.d_model * network.embedding.element_size()
     for strand in strands:
-        strand.sweep(fits)
-    start = 0
-    for i, end in enumerate(ends):
-        yield (
-            start,
-            _logits(
-                network,
-                [
-                    strand.top(i if n == 0 else len(ends) - 1 - i)
-                    for n, strand in enumerate(strands)
-                ],
-            ),
-        )
-        start = end
+        strand.sweep(size <= keep)
+    for i, start in enumerate([0, *ends[:-1]] if ends else []):
+        pieces = (i, len(ends) - 1 - i)
+        tops = [strand.top(at) for strand, at in zip(strands, pieces, strict=False)]
+        yield start, _logits(network, torch.cat(tops))
 
 
 @torch.no_grad()
-def _logits(network: Caduceus, rows: list[Tensor]) -> Tensor:
-    both = torch.cat(rows)
+def _logits(network: Caduceus, rows: Tensor) -> Tensor:
     if network.settings.alternate_strands and len(network.blocks) % 2:
-        both = exchange_strands(both)
-    logits = F.linear(
-        network.final_norm(both), network.embedding if network.head is None else network.head
-    )
-    return (
-        logits[0]
-        if network.complement is None
-        else logits[0] + logits[1].flip(0)[:, network.complement]
-    )
+        rows = exchange_strands(rows)
+    logits = F.linear(network.final_norm(rows), network.head_weight)
+    return (logits if network.complement is None else vote(logits, network.complement))[0]
 
 
 @dataclass
@@ -109,9 +90,8 @@ class _Strand:
             edges = _Edges(self._carried(layer, False), self._carried(layer, True)[::-1])
             self._edges.append(edges)
             if self._kept is not None:
-                self._kept = [
-                    rows + self._mixed(layer, rows, i) for i, rows in enumerate(self._kept)
-                ]
+                kept = enumerate(self._kept)
+                self._kept = [rows + self._mixed(layer, rows, i) for i, rows in kept]
 
     @torch.no_grad()
     def top(self, i: int) -> Tensor:
@@ -161,6 +141,5 @@ class _Strand:
 
     def _block(self, layer: int) -> tuple[Block, bool]:
         """A block, and whether it reads the strand mirrored."""
-        return cast(
-            Block, self._network.blocks[layer]
-        ), self._network.settings.alternate_strands and layer % 2 == 0
+        mirrored = self._network.settings.alternate_strands and layer % 2 == 0
+        return cast(Block, self._network.blocks[layer]), mirrored

@@ -8,12 +8,12 @@ from genodiff.constraints.constraint import (
     BASES,
     OTHER,
     Automaton,
+    Constraint,
     CountAutomaton,
     DesignSpace,
     EditLimit,
     Mask,
     SetAutomaton,
-    SingleConstraint,
     Span,
 )
 from genodiff.constraints.word_table import CODES, check_word
@@ -21,7 +21,7 @@ from genodiff.errors import UsageError
 
 
 @dataclass(frozen=True)
-class KeepBases(SingleConstraint):
+class KeepBases(Constraint):
     """Each base of the interval stays as it is."""
 
     span: Span = None
@@ -37,7 +37,7 @@ class KeepBases(SingleConstraint):
 
 
 @dataclass(frozen=True)
-class FitPattern(SingleConstraint):
+class FitPattern(Constraint):
     """The bases from position `at` of the contig on fit an IUPAC pattern, a set for each letter.
 
     `at` None is the start of the judged interval.
@@ -64,7 +64,7 @@ class FitPattern(SingleConstraint):
 
 
 @dataclass(frozen=True)
-class MaxEdits(SingleConstraint):
+class MaxEdits(Constraint):
     """At most `most` bases of the interval differ from the letters that stand there.
 
     A letter that is not A, C, G or T has no base to differ from.

@@ -12,8 +12,9 @@ proof. What is left is minimal: without any one of its members, the others can b
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from Bio import BiopythonWarning, Restriction
 from Bio.Data.CodonTable import unambiguous_dna_by_id
@@ -24,7 +25,7 @@ from genodiff.constraints.bases import FitPattern, KeepBases, MaxEdits
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.constraint import Constraint, DesignSpace
-from genodiff.constraints.layers import MOST_STATES, Judged, Rules, can_be_met, judge_in
+from genodiff.constraints.layers import MOST_STATES, Judged, Rules, is_feasible, judge_in
 from genodiff.constraints.repeats import NoGenomeRepeats
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
 
@@ -45,9 +46,23 @@ def find_violations(
         span = getattr(rule, "span", None)
         lo, hi = (start, end) if span is None else (span[0] - offset, span[1] - offset)
         lo, hi = max(0, lo), min(len(text), hi)
-        for what in _JUDGES[type(rule)](rule, text, before, max(0, lo), max(lo, hi), offset):
-            found.append(f"{rule}: {what}")
+        here = _Letters(text, before, lo, max(lo, hi), offset)
+        found += [f"{rule}: {what}" for what in _JUDGES[type(rule)](rule, here)]
     return found
+
+
+class _Letters(NamedTuple):
+    """Letters now and before, of which lo … hi are judged; `offset` as in `find_violations`."""
+
+    text: str
+    before: str
+    lo: int
+    hi: int
+    offset: int
+
+    def touches(self, start: int, end: int) -> bool:
+        """Whether start … end shares a letter with the judged interval."""
+        return start < self.hi and end > self.lo
 
 
 def _find_words(words: list[str], both: bool, text: str) -> Iterator[tuple[int, int, str]]:
@@ -58,73 +73,60 @@ def _find_words(words: list[str], both: bool, text: str) -> Iterator[tuple[int, 
                 yield hit.start(), hit.start() + len(word), hit[1]
 
 
-def _avoid(rule: Avoid, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:
+def _avoid(rule: Avoid, at: _Letters) -> Iterator[str]:
     words = [word.strip().upper() for word in rule.words]
-    for start, end, letters in _find_words(words, rule.both, text):
-        if start < hi and end > lo:
-            yield f"{letters} at {start + offset + 1}"
+    for start, end, letters in _find_words(words, rule.both, at.text):
+        if at.touches(start, end):
+            yield f"{letters} at {start + at.offset + 1}"
 
 
-def _require(rule: Require, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:
+def _require(rule: Require, at: _Letters) -> Iterator[str]:
     words = [word.strip().upper() for word in rule.words]
-    if not any(_find_words(words, rule.both, text[lo:hi])):
+    if not any(_find_words(words, rule.both, at.text[at.lo : at.hi])):
         yield "is not there"
 
 
-def _sites(
-    rule: AvoidSites, text: str, before: str, lo: int, hi: int, offset: int
-) -> Iterator[str]:
+def _sites(rule: AvoidSites, at: _Letters) -> Iterator[str]:
     for name in rule.enzymes:
-        site = str(getattr(Restriction, name).site)
-        for start, end, letters in _find_words([site], True, text):
-            if start < hi and end > lo:
-                yield f"{name} {letters} at {start + offset + 1}"
+        site = Avoid((str(getattr(Restriction, name).site),))
+        yield from (f"{name} {what}" for what in _avoid(site, at))
 
 
-def _run(rule: MaxRun, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:
-    for hit in re.finditer("A+|C+|G+|T+", text):
-        if hit.end() - hit.start() > rule.longest and hit.start() < hi and hit.end() > lo:
-            yield f"{hit[0]} at {hit.start() + offset + 1}"
+def _run(rule: MaxRun, at: _Letters) -> Iterator[str]:
+    for hit in re.finditer("A+|C+|G+|T+", at.text):
+        if hit.end() - hit.start() > rule.longest and at.touches(*hit.span()):
+            yield f"{hit[0]} at {hit.start() + at.offset + 1}"
 
 
-def _repeats(
-    rule: NoRepeats, text: str, before: str, lo: int, hi: int, offset: int
-) -> Iterator[str]:
+def _repeats(rule: NoRepeats, at: _Letters) -> Iterator[str]:
     size, words = rule.longest + 1, set(rule.words)
-    for at in range(max(0, lo - size + 1), min(len(text) - size + 1, hi)):
-        if text[at : at + size] in words:
-            yield f"{text[at : at + size]} at {at + offset + 1}"
+    for start in range(max(0, at.lo - size + 1), min(len(at.text) - size + 1, at.hi)):
+        if at.text[start : start + size] in words:
+            yield f"{at.text[start : start + size]} at {start + at.offset + 1}"
 
 
-def _genome(
-    rule: NoGenomeRepeats, text: str, before: str, lo: int, hi: int, offset: int
-) -> Iterator[str]:
-    for at in rule.find_repeats(text, lo, hi):
-        yield f"{text[at : at + rule.longest + 1]} at {at + offset + 1}"
+def _genome(rule: NoGenomeRepeats, at: _Letters) -> Iterator[str]:
+    for start in rule.find_repeats(at.text, at.lo, at.hi):
+        yield f"{at.text[start : start + rule.longest + 1]} at {start + at.offset + 1}"
 
 
-def _gc(rule: GcContent, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:
-    window = min(rule.window or hi - lo, hi - lo)
-    for at in range(lo, hi - window + 1, rule.step if window < hi - lo else 1):
-        piece = text[at : at + window]
+def _gc(rule: GcContent, at: _Letters) -> Iterator[str]:
+    size = at.hi - at.lo
+    window = min(rule.window or size, size)
+    for start in range(at.lo, at.hi - window + 1, rule.step if window < size else 1):
+        piece = at.text[start : start + window]
         n = piece.count("G") + piece.count("C")
         if not math.ceil(rule.low * window - 1e-9) <= n <= math.floor(rule.high * window + 1e-9):
-            yield f"{n} of {window} at {at + offset + 1}"
+            yield f"{n} of {window} at {start + at.offset + 1}"
 
 
-def _protein(
-    rule: KeepProtein, text: str, before: str, lo: int, hi: int, offset: int
-) -> Iterator[str]:
+def _protein(rule: KeepProtein, at: _Letters) -> Iterator[str]:
     starts = unambiguous_dna_by_id[rule.table].start_codons
-    new, old = (_codons(rule, one, lo, hi, offset) for one in (text, before))
-    for number, (codon, was) in enumerate(zip(new, old, strict=True)):
+    for number, codon, was in _codons(rule, at):
         now = _translate(codon, rule.table)
         if rule.protein is not None:
-            if "N" not in codon and rule.protein[number].upper() not in (
-                "X",
-                "*" if now[1] else "",
-                now[0],
-            ):
+            good = ("X", "*" if now[1] else "", now[0])
+            if "N" not in codon and rule.protein[number].upper() not in good:
                 yield f"codon {number + 1} is {codon}"
         elif codon != was and (
             now != _translate(was, rule.table) or (rule.keep_start and not number and was in starts)
@@ -132,9 +134,8 @@ def _protein(
             yield f"codon {number + 1} is {codon}, was {was}"
 
 
-def _stop(rule: NoStop, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:
-    new, old = (_codons(rule, one, lo, hi, offset) for one in (text, before))
-    for number, (codon, was) in enumerate(zip(new, old, strict=True)):
+def _stop(rule: NoStop, at: _Letters) -> Iterator[str]:
+    for number, codon, was in _codons(rule, at):
         if codon != was and _translate(codon, rule.table)[1]:
             yield f"codon {number + 1} is {codon}"
 
@@ -148,34 +149,39 @@ def _translate(codon: str, table: int) -> tuple[str, bool]:
     return amino, codon in unambiguous_dna_by_id[table].stop_codons
 
 
-def _codons(rule: KeepProtein | NoStop, text: str, lo: int, hi: int, offset: int) -> list[str]:
-    """In the protein's order; NNN where the letters are not all here."""
-    exons = [(a - offset, b - offset) for a, b in rule.exons] or [(lo, hi)]
-    places = [at for a, b in exons for at in range(a, b)]
-    letters = "".join(text[at] if 0 <= at < len(text) else "N" for at in places)
-    whole = [letters[i : i + 3] for i in range(0, len(letters) - 2, 3)]
-    if rule.strand == 1:
-        return whole
-    return [str(Seq(codon).reverse_complement()) for codon in reversed(whole)]
+def _codons(rule: KeepProtein | NoStop, at: _Letters) -> Iterator[tuple[int, str, str]]:
+    """(number, codon, codon before) in the protein's order; NNN where letters are not all here."""
+    exons = [(a - at.offset, b - at.offset) for a, b in rule.exons] or [(at.lo, at.hi)]
+    places = [i for a, b in exons for i in range(a, b)]
+
+    def read(text: str) -> list[str]:
+        letters = "".join(text[i] if 0 <= i < len(text) else "N" for i in places)
+        whole = [letters[i : i + 3] for i in range(0, len(letters) - 2, 3)]
+        if rule.strand == 1:
+            return whole
+        return [str(Seq(codon).reverse_complement()) for codon in reversed(whole)]
+
+    new, old = read(at.text), read(at.before)
+    yield from ((i, *pair) for i, pair in enumerate(zip(new, old, strict=True)))
 
 
-def _keep(rule: KeepBases, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:
-    for at in range(lo, hi):
-        if text[at] != before[at]:
-            yield f"{text[at]} at {at + offset + 1}, was {before[at]}"
+def _keep(rule: KeepBases, at: _Letters) -> Iterator[str]:
+    for i in range(at.lo, at.hi):
+        if at.text[i] != at.before[i]:
+            yield f"{at.text[i]} at {i + at.offset + 1}, was {at.before[i]}"
 
 
-def _pattern(
-    rule: FitPattern, text: str, before: str, lo: int, hi: int, offset: int
-) -> Iterator[str]:
-    at = lo if rule.at is None else rule.at - offset
-    for i, code in enumerate(rule.pattern.strip().upper()):
-        if text[at + i] not in ambiguous_dna_values[code] and not text[at + i] == code == "N":
-            yield f"{text[at + i]} at {at + i + offset + 1}, wanted {code}"
+def _pattern(rule: FitPattern, at: _Letters) -> Iterator[str]:
+    first = at.lo if rule.at is None else rule.at - at.offset
+    for i, code in enumerate(rule.pattern.strip().upper(), first):
+        letter = at.text[i]
+        if letter not in ambiguous_dna_values[code] and not letter == code == "N":
+            yield f"{letter} at {i + at.offset + 1}, wanted {code}"
 
 
-def _edits(rule: MaxEdits, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:
-    n = sum(a != b for a, b in zip(text[lo:hi], before[lo:hi], strict=True) if b in "ACGT")
+def _edits(rule: MaxEdits, at: _Letters) -> Iterator[str]:
+    pairs = zip(at.text[at.lo : at.hi], at.before[at.lo : at.hi], strict=True)
+    n = sum(a != b for a, b in pairs if b in "ACGT")
     if n > rule.most:
         yield f"{n} edits"
 
@@ -193,24 +199,23 @@ def find_conflict(rules: Rules, space: DesignSpace) -> list[Constraint]:
 
     Raises `UsageError` where a product is too large.
     """
-    found = find_judged_conflict(judge_in(rules, space), space, most_states=MOST_STATES)
-    return [rule for rule, _ in found]
+    return [rule for rule, _ in find_judged_conflict(rules, space)]
 
 
 def find_judged_conflict(
-    judged: Sequence[Judged], space: DesignSpace, *, most_states: int
+    rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES
 ) -> list[Judged]:
-    """As `find_conflict`, of constraints that judge intervals of their own."""
-    parts = list(judged)
+    """`find_conflict`, each constraint with where it holds."""
+    parts = judge_in(rules, space)
     for part in parts:  # most conflicts are with the kept bases alone
-        if not can_be_met([part], space, most_states=most_states):
+        if not is_feasible([part], space, most_states=most_states):
             return [part]
-    if can_be_met(parts, space, most_states=most_states):
+    if is_feasible(parts, space, most_states=most_states):
         return []
     at = 0
     while at < len(parts):
         rest = parts[:at] + parts[at + 1 :]
-        if can_be_met(rest, space, most_states=most_states):
+        if is_feasible(rest, space, most_states=most_states):
             at += 1
         else:
             parts = rest

@@ -16,9 +16,9 @@ from genodiff.constraints.constraint import (
     DEAD,
     OTHER,
     Automaton,
+    Constraint,
     DesignSpace,
     Mask,
-    SingleConstraint,
     States,
 )
 from genodiff.errors import DataError, UsageError
@@ -91,7 +91,74 @@ class CodonAutomaton(Automaton):
 
 
 @dataclass(frozen=True)
-class KeepProtein(SingleConstraint):
+class _Frame(Constraint):
+    """A reading frame; its fields are those of `KeepProtein`."""
+
+    exons: Intervals = ()
+    strand: int = 1
+    table: int = 1
+
+    def __post_init__(self) -> None:
+        check_table(self.table)
+        if self.strand not in (1, -1):
+            raise UsageError(f"strand {self.strand}", fix="give 1 or -1")
+        before = self.exons[0][0] if self.exons else 0
+        for start, end in self.exons:
+            if not before <= start < end:
+                raise UsageError("exons overlap, are empty or not in order", fix="sort them")
+            before = end
+        _count_codons(self.exons)
+
+    @property
+    def reach(self) -> int:
+        return 2
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        where = ",".join(f"{start + 1}-{end}" for start, end in self.exons)
+        other = " on the other strand" if self.strand == -1 else ""
+        return f"{' of ' + where if where else ''}{other}"
+
+    def find_codons(self, space: DesignSpace) -> list[tuple[Codon, int]]:
+        """The codons that lie within the letters, and their numbers in the protein.
+
+        Raises `UsageError` where the judged interval is the frame and no multiple of three.
+        """
+        inside = self.exons or ((space.start + space.offset, space.end + space.offset),)
+        n = _count_codons(inside)
+        places = np.concatenate([np.arange(start, end) for start, end in inside]) - space.offset
+        threes, numbers = places.reshape(-1, 3), np.arange(n)[:: self.strand]
+        within = (threes[:, 0] >= 0) & (threes[:, 2] < len(space.letters))
+        codons = [(int(a), int(b), int(c)) for a, b, c in threes[within]]
+        return list(zip(codons, numbers[within].tolist(), strict=True))
+
+    def allow_codons(
+        self,
+        space: DesignSpace,
+        allow: Callable[[Codon, int], Callable[[str], bool]],
+        usage: Usage | None = None,
+    ) -> list[Automaton]:
+        """The automaton of the codons that hold a free position: none where no codon does."""
+        read = CODONS if self.strand == 1 else [_turn(codon) for codon in CODONS]
+        chosen: list[Codon] = []
+        rows: list[Mask] = []
+        for three, number in self.find_codons(space):
+            if space.free[list(three)].any():
+                good = allow(three, number)
+                chosen.append(three)
+                rows.append(np.array([good(codon) for codon in read]).reshape(4, 4, 4))
+        if not chosen:
+            return []
+        weights = None
+        if usage is not None:
+            weight = dict(usage)
+            weights = np.array([weight[codon] for codon in read]).reshape(4, 4, 4)
+        return [CodonAutomaton(chosen, np.stack(rows), weights)]
+
+
+@dataclass(frozen=True)
+class KeepProtein(_Frame):
     """The frame codes for the same amino acids as before, or for `protein` where one is given.
 
     `exons` are intervals of the contig, from left to right; () is the judged interval. `strand` is
@@ -100,26 +167,21 @@ class KeepProtein(SingleConstraint):
     With `usage` the law of the designs is weighed by the use of every codon that holds a free base.
     """
 
-    exons: Intervals = ()
-    strand: int = 1
-    table: int = 1
     protein: str | None = None
     keep_start: bool = True
     usage: Usage | None = None
 
     def __post_init__(self) -> None:
-        check_frame(self.exons, self.strand, self.table)
-        if self.protein is not None and self.exons and len(self.protein) * 3 != _size(self.exons):
-            raise UsageError(
-                f"a protein of {len(self.protein)} amino acids in a frame of "
-                f"{_size(self.exons)} bases",
-                fix="give three bases for each",
-            )
+        super().__post_init__()
+        size = 3 * _count_codons(self.exons)
+        if self.protein is not None and self.exons and len(self.protein) * 3 != size:
+            what = f"a protein of {len(self.protein)} amino acids in a frame of {size} bases"
+            raise UsageError(what, fix="give three bases for each")
 
     def automata(self, space: DesignSpace) -> list[Automaton]:
-        codons, numbers = find_codons(space, self.exons, self.strand)
-        if self.protein is not None and not self.exons and len(self.protein) != len(codons):
-            what = f"a protein of {len(self.protein)} amino acids for {len(codons)} codons"
+        n = len(self.find_codons(space))
+        if self.protein is not None and not self.exons and len(self.protein) != n:
+            what = f"a protein of {len(self.protein)} amino acids for {n} codons"
             raise UsageError(what, fix="give three bases for each")
 
         def allow(three: Codon, number: int) -> Callable[[str], bool]:
@@ -140,99 +202,24 @@ class KeepProtein(SingleConstraint):
             found = read_codon(codon, self.table)
             return lambda c: read_codon(c, self.table) == found
 
-        return make_frame(space, codons, numbers, self.strand, allow, self.usage)
-
-    @property
-    def reach(self) -> int:
-        return 2
+        return self.allow_codons(space, allow, self.usage)
 
     def __str__(self) -> str:
         what = "protein kept" if self.protein is None else "protein given"
         use = "" if self.usage is None else ", codons by their usage"
-        return f"{what}{_name_frame(self.exons, self.strand)}{use}"
+        return f"{what}{self.place}{use}"
 
 
 @dataclass(frozen=True)
-class NoStop(SingleConstraint):
+class NoStop(_Frame):
     """No stop codon in the frame; exons, strand and table as of `KeepProtein`."""
-
-    exons: Intervals = ()
-    strand: int = 1
-    table: int = 1
-
-    def __post_init__(self) -> None:
-        check_frame(self.exons, self.strand, self.table)
 
     def automata(self, space: DesignSpace) -> list[Automaton]:
         stops = unambiguous_dna_by_id[self.table].stop_codons
-        codons, numbers = find_codons(space, self.exons, self.strand)
-        return make_frame(space, codons, numbers, self.strand, lambda *_: lambda c: c not in stops)
-
-    @property
-    def reach(self) -> int:
-        return 2
+        return self.allow_codons(space, lambda *_: lambda c: c not in stops)
 
     def __str__(self) -> str:
-        return f"no stop codon{_name_frame(self.exons, self.strand)}"
-
-
-def check_frame(exons: Intervals, strand: int, table: int) -> None:
-    """Raises `UsageError` for exons that are no reading frame."""
-    check_table(table)
-    if strand not in (1, -1):
-        raise UsageError(f"strand {strand}", fix="give 1 or -1")
-    before = exons[0][0] if exons else 0
-    for start, end in exons:
-        if not before <= start < end:
-            raise UsageError("exons overlap, are empty or not in order", fix="sort them")
-        before = end
-    if _size(exons) % 3:
-        what = f"a reading frame of {_size(exons)} bases, which is no multiple of three"
-        raise UsageError(what, fix="give whole codons")
-
-
-def find_codons(space: DesignSpace, exons: Intervals, strand: int) -> tuple[list[Codon], list[int]]:
-    """The codons of a frame that lie within the letters, and their numbers in the protein.
-
-    Raises `UsageError` where the judged interval is to be the frame and is no multiple of three.
-    """
-    inside = exons or ((space.start + space.offset, space.end + space.offset),)
-    if _size(inside) % 3:
-        what = f"a reading frame of {_size(inside)} bases, which is no multiple of three"
-        raise UsageError(what, fix="give whole codons")
-    places = np.concatenate([np.arange(start, end) for start, end in inside]) - space.offset
-    threes = places.reshape(-1, 3)
-    within = (threes[:, 0] >= 0) & (threes[:, 2] < len(space.letters))
-    numbers = np.arange(len(threes))[:: 1 if strand == 1 else -1]
-    codons = [(int(a), int(b), int(c)) for a, b, c in threes[within]]
-    return codons, numbers[within].tolist()
-
-
-def make_frame(
-    space: DesignSpace,
-    codons: Sequence[Codon],
-    numbers: Sequence[int],
-    strand: int,
-    allow: Callable[[Codon, int], Callable[[str], bool]],
-    usage: Usage | None = None,
-) -> list[Automaton]:
-    """The automaton of the codons that hold a free position: none where no codon does."""
-    read = CODONS if strand == 1 else [_turn(codon) for codon in CODONS]
-    chosen: list[Codon] = []
-    rows: list[Mask] = []
-    for three, number in zip(codons, numbers, strict=True):
-        if not space.free[list(three)].any():
-            continue
-        good = allow(three, number)
-        chosen.append(three)
-        rows.append(np.array([good(codon) for codon in read]).reshape(4, 4, 4))
-    if not chosen:
-        return []
-    if usage is None:
-        return [CodonAutomaton(chosen, np.stack(rows))]
-    weight = dict(usage)
-    weights = np.array([weight[codon] for codon in read]).reshape(4, 4, 4)
-    return [CodonAutomaton(chosen, np.stack(rows), weights)]
+        return f"no stop codon{self.place}"
 
 
 def codes_for(codon: str, wanted: str, table: int) -> bool:
@@ -245,10 +232,10 @@ def _turn(text: str) -> str:
     return text.translate(str.maketrans("ACGTN", "TGCAN"))[::-1]
 
 
-def _size(exons: Intervals) -> int:
-    return sum(end - start for start, end in exons)
-
-
-def _name_frame(exons: Intervals, strand: int) -> str:
-    where = ",".join(f"{start + 1}-{end}" for start, end in exons)
-    return f"{' of ' + where if where else ''}{' on the other strand' if strand == -1 else ''}"
+def _count_codons(exons: Intervals) -> int:
+    """Raises `UsageError` for what is no multiple of three."""
+    size = sum(end - start for start, end in exons)
+    if size % 3:
+        what = f"a reading frame of {size} bases, which is no multiple of three"
+        raise UsageError(what, fix="give whole codons")
+    return size // 3

@@ -17,11 +17,11 @@ from genodiff.constraints.constraint import (
     DEAD,
     OTHER,
     Automaton,
+    Constraint,
     CountAutomaton,
     DesignSpace,
     EditLimit,
     Mask,
-    SingleConstraint,
     Span,
     States,
 )
@@ -31,7 +31,7 @@ _EDGE = 1e-9  # a share times a length that is a whole number but for rounding
 
 
 @dataclass(frozen=True)
-class GcContent(SingleConstraint):
+class GcContent(Constraint):
     """G and C are `low` to `high` (0 to 1) of the interval, or of each window of `window` bases.
 
     Windows lie within the interval and begin every `step` bases from its start; those of an

@@ -165,9 +165,9 @@ Span = tuple[int, int] | None
 class Constraint(ABC):
     """What a designed sequence must satisfy."""
 
-    @abstractmethod
     def parts(self) -> Iterator["Constraint"]:
         """The constraints that this one joins; itself where it joins none."""
+        yield self
 
     @abstractmethod
     def automata(self, space: DesignSpace) -> list[Automaton]:
@@ -184,13 +184,6 @@ class Constraint(ABC):
 
     def __and__(self, other: "Constraint") -> "AllOf":
         return AllOf((*self.parts(), *other.parts()))
-
-
-class SingleConstraint(Constraint):
-    """A constraint that joins no others."""
-
-    def parts(self) -> Iterator[Constraint]:
-        yield self
 
 
 @dataclass(frozen=True)

@@ -81,51 +81,43 @@ class PackedLayers(NamedTuple):
 
 Judged = tuple[Constraint, DesignSpace]
 """A constraint and where it holds. Pairs that stand together share letters and free positions."""
-Rules = Constraint | Sequence[Constraint]
+Rules = Constraint | Sequence[Constraint | Judged]
 
 
 def judge_in(rules: Rules, space: DesignSpace) -> list[Judged]:
-    """Each single constraint of `rules`, in this space."""
+    """Each single constraint of `rules` where it holds: in this space, unless it has its own."""
     some = [rules] if isinstance(rules, Constraint) else rules
-    return [(part, space) for one in some for part in one.parts()]
+    pairs = (one if isinstance(one, tuple) else (one, space) for one in some)
+    return [(part, where) for one, where in pairs for part in one.parts()]
 
 
-def compile_constraints(rules: Rules, space: DesignSpace) -> Layers | None:
+def compile_constraints(
+    rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES
+) -> Layers | None:
     """The layers of what satisfies all constraints; None where nothing does.
 
-    Raises `UsageError` where the product has more than `MOST_STATES` states, with its size so far.
+    Raises `UsageError` where the product has more than `most_states` states, with its size so far.
     """
-    return compile_judged(judge_in(rules, space), space, most_states=MOST_STATES)
-
-
-def compile_judged(
-    judged: Sequence[Judged], space: DesignSpace, *, most_states: int
-) -> Layers | None:
-    """As `compile_constraints`, of constraints that judge intervals of their own."""
-    automata = _open(judged)
+    automata = _open(rules, space)
     gains: list[Gains] | None = [] if any(one.weighs for one in automata) else None
     return _minimise(list(_explore(automata, space, most_states, gains)), space, gains)
 
 
-def is_feasible(rules: Rules, space: DesignSpace) -> bool:
+def is_feasible(rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES) -> bool:
     """Whether some completion satisfies all constraints. Raises as `compile_constraints` does."""
-    return can_be_met(judge_in(rules, space), space, most_states=MOST_STATES)
-
-
-def can_be_met(judged: Sequence[Judged], space: DesignSpace, *, most_states: int) -> bool:
-    """As `is_feasible`, of constraints that judge intervals of their own."""
     n = 1
-    for table in _explore(_open(judged), space, most_states):
+    for table in _explore(_open(rules, space), space, most_states):
         n = int((table >= 0).sum())
     return n > 0
 
 
-def _open(judged: Sequence[Judged]) -> list[Automaton]:
-    limits = tuple(limit for rule, space in judged for limit in rule.limits(space))
+def _open(rules: Rules, space: DesignSpace) -> list[Automaton]:
+    judged = judge_in(rules, space)
+    limits = tuple(limit for rule, here in judged for limit in rule.limits(here))
     return [
         automaton
-        for rule, space in judged
-        for automaton in rule.automata(replace(space, limits=limits))
+        for rule, here in judged
+        for automaton in rule.automata(replace(here, limits=limits))
     ]
 
 

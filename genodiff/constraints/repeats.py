@@ -19,7 +19,7 @@ from Bio.Seq import reverse_complement
 from numpy.typing import NDArray
 
 from genodiff.alphabet import LETTER_CODES
-from genodiff.constraints.constraint import BASES, Automaton, DesignSpace, SingleConstraint
+from genodiff.constraints.constraint import BASES, Automaton, Constraint, DesignSpace
 from genodiff.constraints.words import Avoid, NoRepeats, Span, open_table
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import read_fasta
@@ -52,7 +52,7 @@ def _sort_once(parts: list[Hashes]) -> Hashes:
 
 
 @dataclass(frozen=True)
-class NoGenomeRepeats(SingleConstraint):
+class NoGenomeRepeats(Constraint):
     """No stretch longer than `longest` bases that stands in the file as well, on either strand.
 
     `hashes` are sorted, of the file's forward strand; see `read_repeats`.

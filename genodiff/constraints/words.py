@@ -13,9 +13,9 @@ from genodiff.constraints.constraint import (
     BASES,
     DEAD,
     Automaton,
+    Constraint,
     DesignSpace,
     Mask,
-    SingleConstraint,
     Span,
     States,
 )
@@ -72,8 +72,8 @@ class RequireWordsAutomaton(Automaton):
 
 
 @dataclass(frozen=True)
-class Avoid(SingleConstraint):
-    """None of `words` (IUPAC) shares a base with the interval, on either strand if `both`."""
+class _Words(Constraint):
+    """Words (IUPAC) on this strand, or on either if `both`."""
 
     words: tuple[str, ...]
     both: bool = True
@@ -83,41 +83,40 @@ class Avoid(SingleConstraint):
         _refuse_text(self.words)
         find_strands(self.words, False)
 
+    @property
+    def table(self) -> WordTable:
+        """The table of all words, on all strands."""
+        return open_table(find_strands(self.words, self.both))
+
+    def __str__(self) -> str:
+        where = "" if self.both else " (this strand)"
+        return f"{type(self).__name__.lower()} {_shorten(self.words)}{where}"
+
+
+@dataclass(frozen=True)
+class Avoid(_Words):
+    """None of `words` (IUPAC) shares a base with the interval, on either strand if `both`."""
+
     def automata(self, space: DesignSpace) -> list[Automaton]:
-        table = open_table(find_strands(self.words, self.both))
         start, end = space.find_interval(self.span)
-        return [AvoidWordsAutomaton(table, start, end, len(space.letters))] if end > start else []
+        automaton = AvoidWordsAutomaton(self.table, start, end, len(space.letters))
+        return [automaton] if end > start else []
 
     @property
     def reach(self) -> int:
         return max(map(len, self.words)) - 1
 
-    def __str__(self) -> str:
-        return f"avoid {_shorten(self.words)}{_name_strand(self.both)}"
-
 
 @dataclass(frozen=True)
-class Require(SingleConstraint):
+class Require(_Words):
     """One of `words` (IUPAC) lies within the interval, on either strand if `both`."""
 
-    words: tuple[str, ...]
-    both: bool = True
-    span: Span = None
-
-    def __post_init__(self) -> None:
-        _refuse_text(self.words)
-        find_strands(self.words, False)
-
     def automata(self, space: DesignSpace) -> list[Automaton]:
-        table = open_table(find_strands(self.words, self.both))
-        return [RequireWordsAutomaton(table, *space.find_interval(self.span))]
-
-    def __str__(self) -> str:
-        return f"require {_shorten(self.words)}{_name_strand(self.both)}"
+        return [RequireWordsAutomaton(self.table, *space.find_interval(self.span))]
 
 
 @dataclass(frozen=True)
-class AvoidSites(SingleConstraint):
+class AvoidSites(Constraint):
     """No recognition site of these restriction enzymes, on either strand (Biopython's tables)."""
 
     enzymes: tuple[str, ...]
@@ -128,20 +127,23 @@ class AvoidSites(SingleConstraint):
         for name in self.enzymes:
             find_site(name)
 
+    @property
+    def _avoid(self) -> Avoid:
+        return Avoid(tuple(find_site(name) for name in self.enzymes), True, self.span)
+
     def automata(self, space: DesignSpace) -> list[Automaton]:
-        words = tuple(find_site(name) for name in self.enzymes)
-        return Avoid(words, True, self.span).automata(space)
+        return self._avoid.automata(space)
 
     @property
     def reach(self) -> int:
-        return max(len(find_site(name)) for name in self.enzymes) - 1
+        return self._avoid.reach
 
     def __str__(self) -> str:
         return f"enzymes {_shorten(self.enzymes)}"
 
 
 @dataclass(frozen=True)
-class MaxRun(SingleConstraint):
+class MaxRun(Constraint):
     """No run of one base longer than `longest` shares a base with the interval."""
 
     longest: int
@@ -166,7 +168,7 @@ class MaxRun(SingleConstraint):
 
 
 @dataclass(frozen=True)
-class NoRepeats(SingleConstraint):
+class NoRepeats(Constraint):
     """No stretch longer than `longest` bases that stands in the file as well, on either strand.
 
     `words` are the file's stretches of `longest` + 1 bases, both strands; `repeats.read_repeats`
@@ -215,7 +217,3 @@ def _refuse_text(words: tuple[str, ...]) -> None:
 
 def _shorten(words: tuple[str, ...]) -> str:
     return ", ".join(words) if len(words) <= 12 else f"{', '.join(words[:10])} … ({len(words)})"
-
-
-def _name_strand(both: bool) -> str:
-    return "" if both else " (this strand)"

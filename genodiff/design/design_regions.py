@@ -19,7 +19,7 @@ from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.constraint import OTHER, Constraint, DesignSpace, read_symbols
 from genodiff.constraints.design_rules import DesignRules, name_conflict
-from genodiff.constraints.layers import Judged, Layers, compile_judged
+from genodiff.constraints.layers import Judged, Layers, compile_constraints
 from genodiff.constraints.repeats import NoGenomeRepeats
 from genodiff.design.contig_line import ContigLine, lay_out, lay_out_round
 from genodiff.design.kept_frames import KeptFrame, judge_frames
@@ -243,7 +243,7 @@ class Designer:
         space = self.space(group)
         judged = self.judge(group, space)
         try:
-            layers = compile_judged(judged, space, most_states=self.most_states)
+            layers = compile_constraints(judged, space, most_states=self.most_states)
             if layers is not None:
                 return layers
             conflict = find_judged_conflict(judged, space, most_states=self.most_states)

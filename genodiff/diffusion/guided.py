@@ -28,7 +28,7 @@ of single positions cannot be combined with it.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from inspect import signature
+from functools import wraps
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -38,7 +38,7 @@ from torch import Tensor
 from genodiff.diffusion.draw import draw_again
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.registries import GUIDANCES as GUIDANCES
-from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions
+from genodiff.diffusion.sampler import Filling, Reveal, Sampled, SamplerOptions, list_settings
 from genodiff.errors import UsageError
 
 Need = Literal["reward", "gradient", "conditional"]
@@ -104,45 +104,42 @@ class Guidance:
     needs: Need
     calls: Callable[..., int]
     """(masks, most reveals, targets, its own settings) -> most calls of the reward for a record."""
-    particles: Callable[..., int]
-    """(its own settings) -> sequences that are drawn side by side for a record."""
     tilts: bool = False  # moves the logits of single positions, so nothing may be drawn together
 
     @property
     def settings(self) -> dict[str, float]:
-        """The names of its own settings, with what they are unless given."""
-        given = list(signature(self.run).parameters.values())[3:]
-        return {one.name: one.default for one in given}
+        """The names of its own settings, with their defaults."""
+        return list_settings(self.run, 3)
+
+    def particles(self, **given: float) -> int:
+        """Sequences that are drawn side by side for a record: its setting `particles`, or 1."""
+        return int((self.settings | given).get("particles", 1))
 
 
 Runs = TypeVar("Runs", bound=Callable[..., Guided])
 
 
-def guidance(
-    name: str,
-    *,
-    needs: Need,
-    calls: Callable[..., int],
-    particles: Callable[..., int] = lambda **settings: 1,
-    tilts: bool = False,
-) -> Callable[[Runs], Runs]:
-    """A decorator that registers a function as the guidance `name`; see `Guidance` for the rest.
+def guidance(name: str, **facts: Any) -> Callable[[Runs], Runs]:
+    """A decorator that registers a function as the guidance `name`; `facts` are of `Guidance`.
 
-    Its arguments after `aim` are its own settings: numbers, each with a default.
+    Its arguments after `aim` are its own settings: numbers, each with a default. It runs without
+    gradients, and not at strength 0, where the sampler runs by itself.
     """
 
     def register(run: Runs) -> Runs:
-        GUIDANCES.add(name, Guidance(run, needs, calls, particles, tilts))
-        return run
+        @torch.no_grad()
+        @wraps(run)
+        def guide(chain: GuidedChain, xt: Tensor, aim: Aim, **own: float) -> Guided:
+            if aim.strength:
+                return run(chain, xt, aim, **own)
+            done = chain.run(xt)
+            none = torch.zeros(len(xt), dtype=torch.int64)
+            return Guided(*done, none, none.double())
+
+        GUIDANCES.add(name, Guidance(guide, **facts))
+        return guide  # type: ignore[return-value]
 
     return register
-
-
-def run_plain(chain: GuidedChain, xt: Int[Tensor, "B L"]) -> Guided:
-    """The sampler itself, for strength 0."""
-    done = chain.run(xt)
-    none = torch.zeros(len(xt), dtype=torch.int64)
-    return Guided(done.x0, done.nfe, none, torch.zeros(len(xt), dtype=torch.float64))
 
 
 def no_estimate(records: int) -> Float[Tensor, " B"]:
@@ -151,10 +148,11 @@ def no_estimate(records: int) -> Float[Tensor, " B"]:
 
 
 class Counted:
-    """A reward that counts the sequences of each record that it was asked for."""
+    """An aim's reward that counts the sequences of each record that it was asked for."""
 
-    def __init__(self, reward: Reward, records: int) -> None:
-        self.reward, self.calls = reward, torch.zeros(records, dtype=torch.int64)
+    def __init__(self, aim: Aim, records: int) -> None:
+        assert aim.reward is not None
+        self.reward, self.calls = aim.reward, torch.zeros(records, dtype=torch.int64)
 
     def __call__(self, record: int, x: Int[Tensor, "n L"]) -> Float[Tensor, " n"]:
         """The rewards; equal sequences are asked for once."""
@@ -184,29 +182,21 @@ def make_potential(reward: Reward, strength: float, mask_id: int) -> Potential:
     return potential
 
 
-def draw_completions(
-    filling: Filling,
-    rows: Int[Tensor, " A"],
-    logits: Float[Tensor, "A L V"],
-    sigma: Float[Tensor, " A"],
-    count: int,
-) -> Int[Tensor, "A m L"]:
+def draw_completions(filling: Filling, step: Reveal, count: int) -> Int[Tensor, "A m L"]:
     """`count` ways to fill the masks of each sequence, each position by itself.
 
     Where constraints are drawn together (`joint`), every completion satisfies them. Uniforms are
     numbered by the sequence's own count of evaluations.
     """
-    masked, x = filling.is_masked(rows), filling.x[rows]
-    filled = x[:, None].repeat(1, count, 1)
+    masked = filling.is_masked(step.rows)
+    filled = filling.x[step.rows][:, None].repeat(1, count, 1)
     if not masked.any():
         return filled
-    u, first = filling.u_token[rows], _COMPLETION + filling.nfe[rows][:, None] * count
+    u, first = filling.u_token[step.rows], _COMPLETION + filling.nfe[step.rows][:, None] * count
+    step = Reveal(step.rows, masked, step.logits, step.sigma)
     for k in range(count):
         own = draw_again(u, (first + k).expand_as(u))
-        if filling.joint is not None:
-            filled[:, k] = filling.complete_jointly(rows, logits, sigma, own)
-        else:
-            filled[:, k][masked] = filling.choose(rows, masked, logits, sigma, own[masked])
+        filled[:, k][masked] = filling.choose(step, own)
     return filled
 
 

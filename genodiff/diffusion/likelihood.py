@@ -1,4 +1,4 @@
-"""The likelihood bound: estimates for windows, a curve over mask rates, exact in small worlds.
+"""The likelihood bound, exact in small worlds, and as a curve over mask rates.
 
     C_k       cross-entropy summed over k masked positions of n, averaged over all sets of k
     NELBO     sum over k = 1..n of C_k / k; no schedule in it, nothing cut off
@@ -11,53 +11,16 @@ used one token at a time, averaged over all orders; r(i) is as in `loss`.
 """
 
 import itertools
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.loss import count_and_scale, count_time, cross_entropy
-from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, exact_count_mask
+from genodiff.diffusion.loss import cross_entropy, find_count_time
+from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion
 from genodiff.diffusion.schedule import Schedule
 
 _MOST_ENUMERATED = 16  # positions: 65,536 masks
-
-
-class WindowNelbo(NamedTuple):
-    """Unbiased estimates of each window's bound, in nats and double precision.
-
-    `scale` times the sum of `ce` over any fixed part of the window estimates that part's share of
-    the bound.
-    """
-
-    nats_per_token: Float[Tensor, " B"]  # 0 where a window has nothing to mask
-    masked_nats: Float[Tensor, " B"]  # sum of ce; divided by k, a point of the curve C_k / k
-    ce: Float[Tensor, "B L"]  # cross-entropy at the masked positions, 0 elsewhere
-    masked: Bool[Tensor, "B L"]
-    scale: Float[Tensor, " B"]  # n / k
-    k: Int[Tensor, " B"]
-    n: Int[Tensor, " B"]
-
-
-@torch.no_grad()
-def window_nelbo(
-    diffusion: MaskedDiffusion,
-    denoiser: Denoiser,
-    clean: Clean,
-    k: Int[Tensor, " B"],
-    u: Float[Tensor, "B L"],
-) -> WindowNelbo:
-    """The exact-count estimate of each window's bound.
-
-    k comes from `counts(times(...), n)`, systematic over all windows.
-    """
-    k, scale = count_and_scale(clean, k)
-    masked = exact_count_mask(clean.maskable, k, u)
-    sigma = diffusion.sigma(count_time(diffusion, clean, k))
-    ce = cross_entropy(diffusion, denoiser, clean, masked, sigma).double()
-    masked_nats = ce.sum(-1)
-    return WindowNelbo(masked_nats / k.clamp(min=1), masked_nats, ce, masked, scale, k, clean.n)
 
 
 @torch.no_grad()
@@ -79,7 +42,7 @@ def count_terms(
     masked[:, where] = chosen
     k = chosen.sum(-1)
     clean = Clean(x0.expand(2**n, -1), maskable.expand(2**n, -1))
-    sigma = diffusion.sigma(count_time(diffusion, clean, k))
+    sigma = diffusion.sigma(find_count_time(diffusion, k, clean.n))
     nats = cross_entropy(diffusion, denoiser, clean, masked, sigma).double().sum(-1)
     return (
         torch.zeros(n + 1, dtype=torch.float64, device=x0.device).index_add(0, k, nats)

@@ -39,6 +39,10 @@ class LossTerms(NamedTuple):
     n_tokens: Int[Tensor, ""]  # maskable positions
 
 
+Cost = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(logits, x0, masked) -> nats of each position; where it is not given, `MaskedDiffusion.nll`."""
+
+
 def exact_count_loss(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
@@ -46,17 +50,44 @@ def exact_count_loss(
     k: Int[Tensor, " B"],
     u_mask: Float[Tensor, "B L"],
     weight: Float[Tensor, " B"] | float = 1.0,
+    cost: Cost | None = None,
 ) -> LossTerms:
     """The bound from k masked positions per window, k from `counts`; see the module.
 
     A time-conditioned denoiser is told the time at which k of n positions are masked on average.
     Each window's terms are multiplied by `weight`.
     """
-    k, scale = count_and_scale(clean, k)
-    scale = scale * weight
-    masked = exact_count_mask(clean.maskable, k, u_mask)
-    sigma = diffusion.sigma(count_time(diffusion, clean, k))
-    return _scaled(scale, cross_entropy(diffusion, denoiser, clean, masked, sigma), clean)
+    drawn = draw_count_mask(diffusion, clean, k, u_mask)
+    sigma = diffusion.sigma(drawn.t)
+    ce = cross_entropy(diffusion, denoiser, clean, drawn.masked, sigma, cost)
+    return _scaled(drawn.scale * weight, ce, clean)
+
+
+class WindowBound(NamedTuple):
+    """Estimates for each window, in nats and double precision.
+
+    `scale` times the sum of `ce` over part of a window is that part's contribution. `rate` is the
+    masked share k / n where scale * ce.sum() / n is a point of the curve C_k / k, otherwise 0.
+    """
+
+    ce: Float[Tensor, "B L"]
+    scale: Float[Tensor, " B"]
+    rate: Float[Tensor, " B"]
+
+
+@torch.no_grad()
+def exact_count_bound(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    clean: Clean,
+    k: Int[Tensor, " B"],
+    u_mask: Float[Tensor, "B L"],
+    cost: Cost | None = None,
+) -> WindowBound:
+    """`exact_count_loss` of each window by itself."""
+    masked, k, scale, t = draw_count_mask(diffusion, clean, k, u_mask)
+    ce = cross_entropy(diffusion, denoiser, clean, masked, diffusion.sigma(t), cost)
+    return WindowBound(ce.double(), scale, k.double() / clean.n.clamp(min=1))
 
 
 def continuous_time_loss(
@@ -66,13 +97,14 @@ def continuous_time_loss(
     t: Float[Tensor, " B"],
     u_mask: Float[Tensor, "B L"],
     weight: Float[Tensor, " B"] | float = 1.0,
+    cost: Cost | None = None,
 ) -> LossTerms:
     """The bound's integral, from times t in (0, 1].
 
     It is the whole bound if alpha goes from 1 to 0, else see `decompose`.
     """
     masked = diffusion.draw_mask(t, u_mask, clean.maskable)
-    ce = cross_entropy(diffusion, denoiser, clean, masked, diffusion.sigma(t))
+    ce = cross_entropy(diffusion, denoiser, clean, masked, diffusion.sigma(t), cost)
     return _scaled(diffusion.schedule.weight(t) * weight, ce, clean)
 
 
@@ -153,20 +185,30 @@ def prior_kl(
     return torch.where(clean.maskable, cost, 0.0).sum(-1)
 
 
-def count_and_scale(
-    clean: Clean, k: Int[Tensor, " B"]
-) -> tuple[Int[Tensor, " B"], Float[Tensor, " B"]]:
-    """k held within 1 .. n, and n/k; 0 and 0 where a window has nothing to mask."""
+class CountMask(NamedTuple):
+    """Masks of exactly k of each window's n maskable positions; no mask where n is 0."""
+
+    masked: Bool[Tensor, "B L"]
+    k: Int[Tensor, " B"]  # within 1 .. n, or 0
+    scale: Float[Tensor, " B"]  # n / k, or 0
+    t: Float[Tensor, " B"]
+
+
+def draw_count_mask(
+    diffusion: MaskedDiffusion, clean: Clean, k: Int[Tensor, " B"], u: Float[Tensor, "B L"]
+) -> CountMask:
+    """Mask k positions of each window, those of the smallest u."""
     n = clean.n
     k = torch.minimum(k.clamp(min=1).long(), n)
-    return k, n.double() / k.clamp(min=1)
+    masked, scale = exact_count_mask(clean.maskable, k, u), n.double() / k.clamp(min=1)
+    return CountMask(masked, k, scale, find_count_time(diffusion, k, n))
 
 
-def count_time(
-    diffusion: MaskedDiffusion, clean: Clean, k: Int[Tensor, " B"]
+def find_count_time(
+    diffusion: MaskedDiffusion, k: Int[Tensor, " B"], n: Int[Tensor, " B"]
 ) -> Float[Tensor, " B"]:
     """The time at which k of the window's n positions are masked on average."""
-    return diffusion.schedule.inverse(1 - k.double() / clean.n.clamp(min=1))
+    return diffusion.schedule.inverse(1 - k.double() / n.clamp(min=1))
 
 
 def cross_entropy(
@@ -175,28 +217,18 @@ def cross_entropy(
     clean: Clean,
     masked: Bool[Tensor, "B L"],
     sigma: Float[Tensor, " B"],
+    cost: Cost | None = None,
+    xt: Int[Tensor, "B L"] | None = None,
 ) -> Float[Tensor, "B L"]:
-    """-log x_theta of the clean token where `masked`, 0 elsewhere; nats."""
-    xt = diffusion.mask(clean.x0, masked)
-    return masked_cost(diffusion.nll, diffusion, denoiser, clean, xt, masked, sigma)
+    """-log x_theta of the clean token where `masked`, or `cost`; 0 elsewhere; nats.
 
-
-def masked_cost(
-    cost: Callable[[Tensor, Tensor, Tensor], Tensor],
-    diffusion: MaskedDiffusion,
-    denoiser: Denoiser,
-    clean: Clean,
-    xt: Int[Tensor, "B L"],
-    masked: Bool[Tensor, "B L"],
-    sigma: Float[Tensor, " B"],
-) -> Float[Tensor, "B L"]:
-    """`cost(logits, x0, masked)`, which is 0 where nothing is masked.
-
-    Where the vocabulary is large and the network can do it (`selects_rows`), its head runs on the
-    masked positions alone: logits, their log-softmax and its gradient are most of the memory of a
-    text model, and half of them are of no use.
+    `xt` is what the network reads, in place of masks. Where the vocabulary is large and the network
+    can do it (`selects_rows`), its head runs on the masked positions alone: logits, their
+    log-softmax and its gradient are most of the memory of a text model, and half of them are of no
+    use.
     """
-    x0 = clean.x0
+    x0, cost = clean.x0, cost or diffusion.nll
+    xt = diffusion.mask(x0, masked) if xt is None else xt
     if len(diffusion.targets) < LARGE or not getattr(denoiser, "selects_rows", False):
         return cost(clean.logits(denoiser, xt, sigma), x0, masked)
     logits = clean.logits(denoiser, xt, sigma, rows=masked)

@@ -113,27 +113,23 @@ class MaskedDiffusion:
         return self.targets == tuple(range(self.targets[0], self.targets[0] + len(self.targets)))
 
     @cached_property
-    def _target_ids(self) -> Int[Tensor, " K"]:
-        with own_defaults():  # it may be made in an evaluation and used in training
-            return torch.tensor(self.targets)
-
-    @cached_property
-    @own_defaults()
-    def _column_of(self) -> Int[Tensor, " M"]:
-        """Which target an id is, -1 for none; the last entry stands for all larger ids."""
-        column_of = torch.full((max(self.targets) + 2,), -1)
-        column_of[self._target_ids] = torch.arange(len(self.targets))
-        return column_of
-
-    @cached_property
     def _tables(self) -> dict[torch.device, tuple[Tensor, Tensor]]:
         return {}
 
     def _on(self, device: torch.device) -> tuple[Int[Tensor, " K"], Int[Tensor, " M"]]:
-        """`_target_ids` and `_column_of` on a device, copied once: a copy makes the host wait."""
+        """The targets, and which target an id is, on a device.
+
+        The latter is -1 for none, and its last entry stands for all larger ids. They are copied
+        once, for a copy makes the host wait, and may be made in an evaluation and used in training.
+        """
         if device not in self._tables:
-            with torch.inference_mode(False):
-                self._tables[device] = (self._target_ids.to(device), self._column_of.to(device))
+            with torch.inference_mode(False), own_defaults():
+                ids, column_of = (
+                    torch.tensor(self.targets),
+                    torch.full((max(self.targets) + 2,), -1),
+                )
+                column_of[ids] = torch.arange(len(ids))
+                self._tables[device] = ids.to(device), column_of.to(device)
         return self._tables[device]
 
     def corrupt(
@@ -182,8 +178,8 @@ class MaskedDiffusion:
 
     def columns(self, x: Int[Tensor, "*S"]) -> Int[Tensor, "*S"]:
         """Which target each token is, by its number; -1 for none."""
-        last = len(self._column_of) - 1
-        return self._on(x.device)[1][x.long().clamp(max=last)]
+        column_of = self._on(x.device)[1]
+        return column_of[x.long().clamp(max=len(column_of) - 1)]
 
     def log_x0(
         self, logits: Float[Tensor, "B L V"], xt: Int[Tensor, "B L"]

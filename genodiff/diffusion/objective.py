@@ -22,8 +22,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.loss import LossTerms
-from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, times
+from genodiff.diffusion.loss import LossTerms, WindowBound
+from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, counts, times
 from genodiff.diffusion.registries import OBJECTIVES as OBJECTIVES
 from genodiff.diffusion.sampler import Kind, Sampler, list_samplers
 from genodiff.diffusion.schedule import Linear
@@ -48,17 +48,9 @@ class Draws(NamedTuple):
         """Return a time in (0, 1] for each window."""
         return times(method, self.u_time, self.u_shared, self.slot, self.n_slots)
 
-
-class WindowBound(NamedTuple):
-    """Estimates for each window, in nats and double precision.
-
-    `scale` times the sum of `ce` over part of a window is that part's contribution. `rate` is the
-    masked share k / n where scale * ce.sum() / n is a point of the curve C_k / k, otherwise 0.
-    """
-
-    ce: Float[Tensor, "B L"]
-    scale: Float[Tensor, " B"]
-    rate: Float[Tensor, " B"]
+    def counts(self, clean: Clean) -> Int[Tensor, " B"]:
+        """Return how many positions to mask of each window, systematic over all windows."""
+        return counts(self.times("systematic").to(clean.x0.device), clean.n)
 
 
 @dataclass(frozen=True)
@@ -74,6 +66,13 @@ class Objective(ABC):
     kind: ClassVar[Kind] = "masked"
     figure: ClassVar[Literal["exact", "bound"]] = "bound"
     first_samplers: ClassVar[tuple[str, ...]] = ("ancestral",)
+    curve: ClassVar[bool] = False
+    """Whether `bound` masks exact counts k, so that its estimates lie on the curve C_k / k."""
+    bound_counts_masks: ClassVar[bool] = False
+    """Whether `bound` is (n / k) times the cross-entropy of exactly k masks, and nothing else: then
+    it also follows from that cross-entropy on whole contigs, read in pieces."""
+    evaluations: ClassVar[int] = 1
+    """The number of network evaluations in one `loss`."""
 
     @property
     def name(self) -> str:
@@ -106,29 +105,6 @@ class Objective(ABC):
         if self.is_causal:
             what = f"a model of objective {self.name} sees nothing after a base"
             raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
-
-    @property
-    def curve(self) -> bool:
-        """Whether `bound` masks exact counts k, so that its estimates lie on the curve C_k / k."""
-        return False
-
-    @property
-    def bound_counts_masks(self) -> bool:
-        """Whether `bound` is (n / k) times the cross-entropy of exactly k masks, and nothing else.
-
-        If so, the bound also follows from that cross-entropy on whole contigs, read in pieces.
-        """
-        return False
-
-    @property
-    def trains_continuous_bound(self) -> bool:
-        """Whether `loss` is the continuous-time bound, whose mean is the same for all schedules."""
-        return False
-
-    @property
-    def evaluations(self) -> int:
-        """The number of network evaluations in one `loss`."""
-        return 1
 
     @abstractmethod
     def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.diffusion.sampler import Filling, Sampler, SamplerOptions
+from genodiff.diffusion.sampler import Filling, Reveal, Sampler, SamplerOptions, Steer
 from genodiff.errors import UsageError
 
 
@@ -39,41 +39,27 @@ class OrderLikelihood(NamedTuple):
         return self.nats.sum(-1)
 
 
-class _Truth:
+class _Truth(Steer):
     """Notes what a draw gives the true tokens, and puts them in its place."""
-
-    tilts = False
 
     def __init__(self, x0: Int[Tensor, "B L"], draw: Draw) -> None:
         self.x0, self.draw = x0, draw
         self.nats = torch.zeros(x0.shape, dtype=torch.float64, device=x0.device)
-        self.sigma = torch.zeros(x0.shape, dtype=torch.float64, device=x0.device)
+        self.sigma = torch.zeros_like(self.nats)
         self.step = torch.full_like(x0, -1)
 
-    def tilt(
-        self,
-        filling: Filling,
-        rows: Int[Tensor, " A"],
-        due: Bool[Tensor, "A L"],
-        logits: Float[Tensor, "*positions V"],
-        sigma: Float[Tensor, " A"],
-    ) -> None:
+    def tilt(self, filling: Filling, step: Reveal) -> None:
         """Move nothing: note the chance of the true token at each due position."""
-        at, place = due.nonzero(as_tuple=True)
-        some = logits if logits.ndim == 2 else logits[at, place]
-        tokens = self.x0[rows[at], place]
-        self.nats[rows[at], place] = _cost(filling.diffusion, some, tokens, self.draw)
-        self.step[rows[at], place] = filling.nfe[rows[at]] - 1
-        self.sigma[rows[at], place] = sigma[at].double()
+        at, place = step.places
+        here = step.rows[at], place
+        self.nats[here] = _cost(filling.diffusion, step.due_logits, self.x0[here], self.draw)
+        self.step[here] = filling.nfe[here[0]] - 1
+        self.sigma[here] = step.sigma[at].double()
 
-    def move(
-        self,
-        filling: Filling,
-        rows: Int[Tensor, " A"],
-        logits: Float[Tensor, "*positions V"],
-        sigma: Float[Tensor, " A"],
-    ) -> None:
-        filling.x[rows] = torch.where(filling.is_masked(rows), filling.x[rows], self.x0[rows])
+    def move(self, filling: Filling, step: Reveal) -> None:
+        """Put the true tokens in the place of those that were drawn."""
+        x = filling.x[step.rows]
+        filling.x[step.rows] = torch.where(filling.is_masked(step.rows), x, self.x0[step.rows])
 
 
 def _cost(

@@ -15,11 +15,10 @@ at a time: their logits then depend on one another in the last digits of double 
 """
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from inspect import signature
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -56,51 +55,47 @@ class Sampled(NamedTuple):
     nfe: Int[Tensor, " B"]  # evaluations of the denoiser for each sequence; `refine` is not counted
 
 
-@runtime_checkable
-class JointDraw(Protocol):
-    """Draws all tokens that a step reveals in a sequence together, where they constrain another.
+JointDraw = Callable[[int, Tensor, Tensor, Tensor, Tensor, float], tuple[Tensor, bool]]
+"""Draws all tokens that a step reveals in a sequence together, where they constrain another.
 
-    The arguments are the sequence's row, its tokens (L,), which positions are due (L,), the
-    logarithms of the targets' weights (L, K), double precision, the uniforms (L,), and by how much
-    each logarithm may be off. It gives the columns at the due positions, and whether such errors
-    could change one.
-    """
-
-    def __call__(
-        self,
-        row: int,
-        x: Int[Tensor, " L"],
-        due: Bool[Tensor, " L"],
-        logw: Float[Tensor, "L K"],
-        u: Float[Tensor, " L"],
-        error: float,
-    ) -> tuple[Int[Tensor, " n"], bool]: ...
+(the sequence's row, its tokens (L,), which positions are due (L,), the logarithms of the targets'
+weights (L, K) in double precision, uniforms (L,), by how much each logarithm may be off) -> the
+columns at the due positions (n,), and whether such errors could change one.
+"""
 
 
-@runtime_checkable
-class Steer(Protocol):
+@dataclass(frozen=True, eq=False)
+class Reveal:
+    """Positions of some sequences that a step reveals, and what the network says of them."""
+
+    rows: Int[Tensor, " A"]  # the sequences
+    due: Bool[Tensor, "A L"]
+    logits: Float[Tensor, "*positions V"]  # at all positions, or (n, V) at the due ones
+    sigma: Float[Tensor, " A"]  # as the denoiser was told
+
+    @cached_property
+    def places(self) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
+        """Row of `rows` and position of each due token; the order of all that is (n, ...)."""
+        at, position = self.due.nonzero(as_tuple=True)
+        return at, position
+
+    @property
+    def due_logits(self) -> Float[Tensor, "n V"]:
+        """The logits at the due positions."""
+        return self.logits if self.logits.ndim == 2 else self.logits[self.places]
+
+
+class Steer:
     """What guides a sampler: it moves logits before a draw, and sequences after it."""
 
-    tilts: bool
+    tilts = False
     """Whether it moves logits; what is drawn together, by `joint`, takes none that are moved."""
 
-    def tilt(
-        self,
-        filling: "Filling",
-        rows: Int[Tensor, " A"],
-        due: Bool[Tensor, "A L"],
-        logits: Float[Tensor, "A L V"],
-        sigma: Float[Tensor, " A"],
-    ) -> Float[Tensor, "n K"] | None:
-        """What is added to the logits of the targets at each due position, in `nonzero`'s order."""
+    def tilt(self, filling: "Filling", step: Reveal) -> Float[Tensor, "n K"] | None:
+        """What is added to the logits of the targets at each due position."""
+        return None
 
-    def move(
-        self,
-        filling: "Filling",
-        rows: Int[Tensor, " A"],
-        logits: Float[Tensor, "A L V"],
-        sigma: Float[Tensor, " A"],
-    ) -> None:
+    def move(self, filling: "Filling", step: Reveal) -> None:
         """Change `filling.x` after tokens were drawn: rows may become copies of others."""
 
 
@@ -131,14 +126,14 @@ class Sampler:
     evaluations: Callable[..., float]
     """Expected evaluations of the network for n masks, given `revealed_share` after each step and
     those of the sampler's own settings that it names (`count_with`)."""
-    uses_steps: bool  # else it takes as many steps as there are evaluations
+    uses_steps: bool = True  # else it takes as many steps as there are evaluations
     remasks: bool = False  # may evaluate more often than there are masks, at most `steps` times
     steers: bool = False  # obeys `SamplerOptions.steer`: it remembers nothing but the sequences
     judges_tokens: bool = False  # its order looks at drawn tokens: not the denoiser's law
     order: Order | None = None  # where its law has an exact likelihood (`order_likelihood.py`)
 
     def __post_init__(self) -> None:
-        own, counted = self.settings, _list_settings(self.evaluations, 2)
+        own, counted = self.settings, list_settings(self.evaluations, 2)
         if not counted.items() <= own.items():
             what = f"`evaluations` counts with {counted}, and `draw` has the settings {own}"
             raise UsageError(what, fix="give both the same names and defaults")
@@ -146,15 +141,16 @@ class Sampler:
     @property
     def settings(self) -> dict[str, float]:
         """The names of its own settings, with their defaults."""
-        return _list_settings(self.draw, 4)
+        return list_settings(self.draw, 4)
 
     def count_with(self, options: Mapping[str, float]) -> Callable[..., float]:
         """`evaluations`, of n masks and a share, under the sampler's own settings `options`."""
-        own = _list_settings(self.evaluations, 2).keys() & options.keys()
+        own = list_settings(self.evaluations, 2).keys() & options.keys()
         return partial(self.evaluations, **{name: options[name] for name in own})
 
 
-def _list_settings(call: Callable[..., Any], first: int) -> dict[str, float]:
+def list_settings(call: Callable[..., Any], first: int) -> dict[str, float]:
+    """The arguments of a function from number `first` on, with their defaults."""
     return {one.name: one.default for one in [*signature(call).parameters.values()][first:]}
 
 
@@ -167,27 +163,18 @@ def list_samplers(kind: Kind, first: tuple[str, ...]) -> dict[str, Sampler]:
 Draws = TypeVar("Draws", bound=Callable[..., Sampled])
 
 
-def sampler(
-    name: str,
-    *,
-    fits: tuple[Kind, ...],
-    evaluations: Callable[..., float],
-    uses_steps: bool = True,
-    remasks: bool = False,
-    judges_tokens: bool = False,
-    steers: bool = False,
-    order: Order | None = None,
-) -> Callable[[Draws], Draws]:
-    """A decorator that registers a function as the sampler `name`; see `Sampler` for the rest.
+def sampler(name: str, **facts: Any) -> Callable[[Draws], Draws]:
+    """A decorator that registers a function as the sampler `name`; `facts` are those of `Sampler`.
 
     Its arguments after `options` are its own settings: numbers, each with a default. `evaluations`
-    takes those that it depends on. Raises `UsageError` where they differ from those of the sampler.
+    takes those that it depends on. It runs without gradients. Raises `UsageError` where the
+    settings of the two differ.
     """
 
     def register(draw: Draws) -> Draws:
-        made = Sampler(draw, fits, evaluations, uses_steps, remasks, steers, judges_tokens, order)
-        SAMPLERS.add(name, made)
-        return draw
+        quiet: Draws = torch.no_grad()(draw)
+        SAMPLERS.add(name, Sampler(quiet, **facts))
+        return quiet
 
     return register
 
@@ -224,6 +211,28 @@ def revealed_share(schedule: Schedule, steps: int) -> Float[Tensor, " S"]:
     return share
 
 
+def rank(score: Float[Tensor, "A L"], u: Float[Tensor, "A L"]) -> Int[Tensor, "A L"]:
+    """The positions of each row, the largest score first; ties go by the smaller uniform."""
+    by_u = u.argsort(dim=-1, stable=True)
+    # The stable sort by score leaves ties in the order of the uniforms.
+    return by_u.gather(1, score.gather(1, by_u).argsort(dim=-1, stable=True, descending=True))
+
+
+def take_best(
+    score: Float[Tensor, "A L"], u: Float[Tensor, "A L"], n: Int[Tensor, " A"]
+) -> tuple[Bool[Tensor, "A L"], Float[Tensor, " A"], Float[Tensor, " A"]]:
+    """The first n of `rank` in each row, the least score among them, and the best of the others."""
+    first_n = torch.arange(score.shape[1]).to(n) < n[:, None]
+    taken = torch.zeros_like(score, dtype=torch.bool).scatter(1, rank(score, u), first_n)
+    least = score.masked_fill(~taken, torch.inf).amin(-1)
+    return taken, least, score.masked_fill(taken, -torch.inf).amax(-1)
+
+
+Choice = Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]
+"""(rows, their logits, an error of these) -> what is chosen for each row, and whether such errors
+could change it."""
+
+
 class Filling:
     """Sequences on their way from masks to tokens, with each one's count of evaluations."""
 
@@ -257,7 +266,7 @@ class Filling:
     def evaluate(
         self,
         rows: Int[Tensor, " A"],
-        t: Float[Tensor, " A"],
+        t: float | Float[Tensor, " A"],
         due: Bool[Tensor, "A L"] | None = None,
     ) -> tuple[Float[Tensor, "*positions V"], Float[Tensor, " A"]]:
         """The logits of these sequences at their times, and the sigma that the denoiser saw.
@@ -265,9 +274,15 @@ class Filling:
         Where it is known which positions are `due`, a denoiser with a large vocabulary gives theirs
         alone, (n, V).
         """
+        times = t if isinstance(t, Tensor) else torch.full_like(self.u_token[rows, 0], t)
+        return self.ask(rows, self.diffusion.sigma(times), due)
+
+    def ask(
+        self, rows: Int[Tensor, " A"], sigma: Float[Tensor, " A"], due: Tensor | None = None
+    ) -> tuple[Float[Tensor, "*positions V"], Float[Tensor, " A"]]:
+        """`evaluate` at a given sigma."""
         self.nfe[rows] += 1
         self.exact.clear()  # sequences have changed since
-        sigma = self.diffusion.sigma(t)
         if (
             due is not None
             and len(self.diffusion.targets) >= LARGE
@@ -276,22 +291,27 @@ class Filling:
             return self.denoiser(self.x[rows], sigma, rows=due), sigma
         return of_rows(self.denoiser, rows)(self.x[rows], sigma), sigma
 
-    def refined(self, row: Int[Tensor, "1"], sigma: Float[Tensor, "1"]) -> Float[Tensor, "1 L V"]:
-        """The double-precision logits of one sequence alone, computed once between two reveals."""
-        assert self.refine is not None
-        if row.item() not in self.exact:
-            self.exact[int(row)] = of_rows(self.refine, row)(self.x[row], sigma)
-        return self.exact[int(row)]
-
-    def _refine_together(self, rows: Int[Tensor, " A"], sigma: Float[Tensor, " A"]) -> None:
-        """Compute `refined` of these sequences, some at a time."""
+    def _refine(self, rows: Int[Tensor, " A"], sigma: Float[Tensor, " A"]) -> None:
+        """Fill `exact` for these sequences: each alone, or some at a time."""
         assert self.refine is not None
         new = [i for i, row in enumerate(rows.tolist()) if row not in self.exact]
         most = max(1, _TOGETHER // (self.x.shape[1] * len(self.diffusion.targets)))
+        most = most if self.batches_refinement else 1
         for start in range(0, len(new), most):
             part = torch.tensor(new[start : start + most], device=rows.device)
             found = of_rows(self.refine, rows[part])(self.x[rows[part]], sigma[part])
             self.exact |= zip(rows[part].tolist(), found.split(1), strict=True)
+
+    def decide(
+        self, rows: Int[Tensor, " A"], logits: Tensor, sigma: Float[Tensor, " A"], choose: Choice
+    ) -> Tensor:
+        """What `choose` gives for these rows; close choices are made again, by `refine`."""
+        found, close = choose(rows, logits, self.tolerance)
+        if self.refine is not None:
+            for i in close.nonzero()[:, 0].tolist():
+                self._refine(rows[i : i + 1], sigma[i : i + 1])
+                found[i] = choose(rows[i : i + 1], self.exact[int(rows[i])], 0.0)[0][0]
+        return found
 
     def reveal(
         self,
@@ -301,47 +321,35 @@ class Filling:
         sigma: Float[Tensor, " A"],
     ) -> None:
         """Draw a token at the `due` positions, from logits of all positions or of these."""
-        if self.joint is not None:
-            if self.steer is not None and self.steer.tilts:
-                what, remedy = TILTED_AND_JOINT
-                raise UsageError(what, fix=remedy)
-            self._reveal_jointly(rows, due, logits, sigma)
-        else:
-            at, position = due.nonzero(as_tuple=True)
-            steer = self.steer
-            tilt = None if steer is None else steer.tilt(self, rows, due, logits, sigma)
-            u = self.u_token[rows[at], position]
-            self.x[rows[at], position] = self.choose(rows, due, logits, sigma, u, tilt)
-        if self.steer is not None:
-            self.steer.move(self, rows, logits, sigma)
+        step, steer = Reveal(rows, due, logits, sigma), self.steer
+        if steer is not None and steer.tilts and self.joint is not None:
+            raise UsageError(TILTED_AND_JOINT[0], fix=TILTED_AND_JOINT[1])
+        tilt = None if steer is None else steer.tilt(self, step)
+        tokens = self.choose(step, self.u_token[rows], tilt)
+        at, position = step.places
+        self.x[rows[at], position] = tokens
+        if steer is not None:
+            steer.move(self, step)
 
     def choose(
-        self,
-        rows: Int[Tensor, " A"],
-        due: Bool[Tensor, "A L"],
-        logits: Float[Tensor, "*positions V"],
-        sigma: Float[Tensor, " A"],
-        u: Float[Tensor, " n"],
-        tilt: Float[Tensor, "n K"] | None = None,
+        self, step: Reveal, u: Float[Tensor, "A L"], tilt: Float[Tensor, "n K"] | None = None
     ) -> Int[Tensor, " n"]:
-        """A token for each of the n due positions, in the order of `nonzero`, from its `u`.
+        """A token for each of the n due positions, from its `u`; sequences stay as they are.
 
-        `tilt` is added to the logits of the targets. Sequences stay as they are.
+        `tilt` is added to the logits of the targets.
         """
-        at, position = due.nonzero(as_tuple=True)
-        # Two dimensions: the denoiser gave the due positions alone, in the order of `nonzero`.
-        logits = logits if logits.ndim == 2 else logits[at, position]
-        wanted = self.diffusion.target_logits(logits)
+        if self.joint is not None:
+            return self._choose_jointly(step, u)
+        at, position = step.places
+        wanted, u = self.diffusion.target_logits(step.due_logits), u[at, position]
         wanted = wanted if tilt is None else wanted.double() + tilt
         column, close = self.draw_columns(wanted, u, self.tolerance, slice(None))
         if self.refine is not None:
             doubtful = at[close].unique()
-            if self.batches_refinement:
-                self._refine_together(rows[doubtful], sigma[doubtful])
-            for i in doubtful.tolist():
+            self._refine(step.rows[doubtful], step.sigma[doubtful])
+            for i, row in zip(doubtful.tolist(), step.rows[doubtful].tolist(), strict=True):
                 mine = close & (at == i)
-                found = self.refined(rows[i : i + 1], sigma[i : i + 1])[0, position[mine]]
-                exact = self.diffusion.target_logits(found)
+                exact = self.diffusion.target_logits(self.exact[row][0, position[mine]])
                 exact = exact if tilt is None else exact + tilt[mine]
                 column[mine], _ = self.draw_columns(exact, u[mine], 0.0, mine)
         return self.targets[column]
@@ -356,44 +364,22 @@ class Filling:
         """As `Draw`, for those of the due positions that are named by `which`."""
         return self.draw(logits, u, tolerance)
 
-    def complete_jointly(
-        self,
-        rows: Int[Tensor, " A"],
-        logits: Float[Tensor, "A L V"],
-        sigma: Float[Tensor, " A"],
-        u: Float[Tensor, "A L"],
-    ) -> Int[Tensor, "A L"]:
-        """These sequences with all their masks drawn together; they themselves stay as they are."""
-        other = copy(self)
-        other.x, other.u_token = self.x.clone(), self.u_token.clone().double()
-        other.u_token[rows] = u.double()
-        other._reveal_jointly(rows, self.is_masked(rows), logits, sigma)
-        return other.x[rows]
-
-    def _reveal_jointly(
-        self,
-        rows: Int[Tensor, " A"],
-        due: Bool[Tensor, "A L"],
-        logits: Float[Tensor, "A L V"],
-        sigma: Float[Tensor, " A"],
-    ) -> None:
-        """As `reveal`, sequence by sequence, by `joint`."""
+    def _choose_jointly(self, step: Reveal, u: Float[Tensor, "A L"]) -> Int[Tensor, " n"]:
+        """`choose`, sequence by sequence, by `joint`."""
         assert self.joint is not None
         scale = 1 / self.draw.temperature
-        logw = self.diffusion.target_logits(logits).double() * scale
-        x, u, error = self.x[rows], self.u_token[rows], self.tolerance * scale
-        columns = []
-        for i in due.any(-1).nonzero()[:, 0].tolist():
-            number = int(rows[i])
-            column, close = self.joint(number, x[i], due[i], logw[i], u[i], error)
+        logw = self.diffusion.target_logits(step.logits).double() * scale
+        x, error = self.x[step.rows], self.tolerance * scale
+        columns = [torch.zeros(0, dtype=torch.int64, device=x.device)]
+        for i in step.due.any(-1).nonzero()[:, 0].tolist():
+            row, given = int(step.rows[i]), (x[i], step.due[i])
+            column, close = self.joint(row, *given, logw[i], u[i], error)
             if self.refine is not None and close:
-                exact = self.refined(rows[i : i + 1], sigma[i : i + 1])[0]
-                better = self.diffusion.target_logits(exact).double() * scale
-                column, _ = self.joint(number, x[i], due[i], better, u[i], 0.0)
+                self._refine(step.rows[i : i + 1], step.sigma[i : i + 1])
+                better = self.diffusion.target_logits(self.exact[row][0]).double() * scale
+                column, _ = self.joint(row, *given, better, u[i], 0.0)
             columns.append(column)
-        if columns:
-            at, position = due.nonzero(as_tuple=True)
-            self.x[rows[at], position] = self.targets[torch.cat(columns)]
+        return self.targets[torch.cat(columns)]
 
     def done(self) -> Sampled:
         """The sequences as they are."""

@@ -81,8 +81,8 @@ class _Shape(Schedule):
             fix = "use 0, or a small number such as 1e-3"
             raise UsageError(f"eps = {self.eps} is not in [0, 1)", fix=fix)
 
-    @abstractmethod
-    def _visible(self, t: Time) -> Time: ...
+    def _visible(self, t: Time) -> Time:
+        return 1 - self._hidden(t)
 
     @abstractmethod
     def _hidden(self, t: Time) -> Time: ...
@@ -112,9 +112,6 @@ class _Shape(Schedule):
 @dataclass(frozen=True)
 class Linear(_Shape):
     """alpha = 1 - t, sigma = -ln(1 - t), weight 1/t; called "log-linear" in SEDD and MDLM."""
-
-    def _visible(self, t: Time) -> Time:
-        return 1 - t
 
     def _hidden(self, t: Time) -> Time:
         return t
@@ -203,9 +200,6 @@ class Polynomial(_Shape):
         if not self.power > 0:
             fix = "use 1 for linear, 2 for quadratic"
             raise UsageError(f"power = {self.power} is not above 0", fix=fix)
-
-    def _visible(self, t: Time) -> Time:
-        return 1 - t**self.power
 
     def _hidden(self, t: Time) -> Time:
         return t**self.power

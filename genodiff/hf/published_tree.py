@@ -270,9 +270,9 @@ class PublishedBackbone(Network):
         `input_ids` may be embeddings. Published code without fusion leaves out the last state.
         """
         if not every:
-            rows = take_last(self._stream(input_ids, None))
+            rows = take_last(self._read(input_ids, None))
             return join_strands(rows) if self.paired else rows, []
-        return (states := self._list_states(input_ids, None))[-1], states
+        return (states := self.hidden_states(input_ids))[-1], states
 
     def embed(
         self,

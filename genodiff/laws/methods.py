@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from genodiff.alphabet import DNA
-from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
+from genodiff.backbones.backbone import Backbone
+from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
 from genodiff.laws.law import demand
@@ -90,7 +91,7 @@ def _make_reader(strands: str, visible: bool = False) -> MaskedReader:
     return MaskedReader(network, process, complement=complement, both_strands=both, visible=visible)
 
 
-def _perturb(network: Caduceus) -> Caduceus:
+def _perturb(network: Backbone) -> Backbone:
     """Weights that hide nothing: norms away from one, biases away from zero."""
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():

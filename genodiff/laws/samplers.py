@@ -47,11 +47,11 @@ def _make_options(shape: torch.Size, rows: Tensor | None = None, **more: Any) ->
     return SamplerOptions(order, token, **({"steps": 4} | more))
 
 
-def make_denoiser(causal: bool, length: int = 12) -> _Denoiser:
+def make_denoiser(causal: bool, length: int = 12, size: float = 1.5) -> _Denoiser:
     """Logits of each position by all others, or with `causal` by those before it."""
     draw = torch.Generator().manual_seed(42)
     shape = 2, length, _VOCABULARY, _VOCABULARY
-    own, other = 1.5 * torch.randn(shape, generator=draw, dtype=torch.float64)
+    own, other = size * torch.randn(shape, generator=draw, dtype=torch.float64)
     place = torch.arange(length, dtype=torch.float64)
     near = torch.exp(-(place[:, None] - place).abs())
     near = near.tril() if causal else near

@@ -132,33 +132,6 @@ Judge = Callable[..., tuple[float, float]]
 """`validation.validate` of a run's windows: (backbone, device) to bits per token and half-width."""
 
 
-class Reporter:
-    """Shows step, loss in bits, pace and time to go."""
-
-    def __init__(self, unit: str = "base") -> None:
-        self._unit = unit
-        self._display = ProgressDisplay()
-        self._bits: float | None = None
-
-    def step(
-        self, step: int, horizon: int | None, bits: float, pace: float, left: float | None
-    ) -> None:
-        """After a step of `horizon`: `bits` per base, `pace` in bases per second, `left` in s."""
-        self._bits = bits if self._bits is None else 0.9 * self._bits + 0.1 * bits
-        of = f"/{horizon}" if horizon is not None else ""
-        eta = f"{format_duration(left)} to go" if left is not None else "time to go not known yet"
-        text = f"step {step}{of} · loss {self._bits:.4f} bits · {pace:,.0f} tok/s · {eta}"
-        self._display.show(text, step, horizon)
-
-    def valid(self, step: int, bits: float, interval: float) -> None:
-        """After a validation."""
-        _log.info("step %d · validation %.4f ± %.4f bits per %s", step, bits, interval, self._unit)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        self._display.close()
-
-
 class Boundary(pl.Callback):
     """The step's end. `folder` is None on all ranks but the first: only that one writes."""
 
@@ -179,7 +152,9 @@ class Boundary(pl.Callback):
         self.counters, self.loggers = counters, loggers
         self.last_valid: tuple[float, float] | None = None
         self.stopped_by: int | None = None
-        self.reporter: Reporter | None = None
+        self.display: ProgressDisplay | None = None
+        self.bits: float | None = None
+        """Smoothed bits per token, as displayed."""
 
     def on_fit_start(self, trainer: pl.Trainer, module: Pretraining) -> None:  # type: ignore[override]
         """Put the optimiser back to where the checkpoint had it."""
@@ -198,7 +173,7 @@ class Boundary(pl.Callback):
         self.begun = (self.counters.step, self.counters.seconds)
         self.plan.begin(*self.begun)
         if self.folder is not None:
-            self.reporter = Reporter(self.config.unit)
+            self.display = ProgressDisplay()
 
     def on_train_batch_start(  # type: ignore[override]
         self, trainer: pl.Trainer, module: Pretraining, batch: Any, batch_idx: int
@@ -241,8 +216,8 @@ class Boundary(pl.Callback):
 
     def teardown(self, trainer: pl.Trainer, module: pl.LightningModule, stage: str) -> None:
         """Take the bar away, however the run ended."""
-        if self.reporter is not None:
-            self.reporter.close()
+        if self.display is not None:
+            self.display.close()
 
     def _agree(self, trainer: pl.Trainer) -> int:
         """The number of a signal that any rank has caught, or 0.
@@ -270,8 +245,9 @@ class Boundary(pl.Callback):
                 fix="lower --lr; resume goes back a little",
             )
         self.last_valid = found
-        if self.reporter is not None:
-            self.reporter.valid(step, *found)
+        if self.folder is not None:
+            unit = self.config.unit
+            _log.info("step %d · validation %.4f ± %.4f bits per %s", step, *found, unit)
         return found
 
     def _record(
@@ -297,11 +273,16 @@ class Boundary(pl.Callback):
         folder.metrics.append(**row)
         if self.loggers is not None:
             self.loggers.send(row)
-        if self.reporter is not None:
-            horizon = self.plan.horizon(step)
-            pace = (seconds - self.begun[1]) / (step - self.begun[0])
-            left = None if horizon is None else pace * (horizon - step)
-            self.reporter.step(step, horizon, bits, bases / took, left)
+        if self.display is not None:
+            self.bits = bits if self.bits is None else 0.9 * self.bits + 0.1 * bits
+            horizon, of, left = self.plan.horizon(step), "", "time to go not known yet"
+            if horizon is not None:
+                pace = (seconds - self.begun[1]) / (step - self.begun[0])
+                of, left = f"/{horizon}", f"{format_duration(pace * (horizon - step))} to go"
+            text = (
+                f"step {step}{of} · loss {self.bits:.4f} bits · {bases / took:,.0f} tok/s · {left}"
+            )
+            self.display.show(text, step, horizon)
 
     def _collect(self, trainer: pl.Trainer, module: Pretraining) -> State | None:
         """What a checkpoint holds, on the rank that writes it; the others give their parts."""

@@ -21,12 +21,17 @@ def check_devices(size: int, config: RunConfig, *, fsdp: bool = False) -> None:
     if "WORLD_SIZE" in os.environ:
         fix = "leave one of them out"
         raise UsageError("--devices and a launcher such as torchrun exclude each other", fix=fix)
-    if not (config.train.batch_size and config.train.accumulate):
-        what = "--batch-size and --accumulate cannot be auto with several processes"
-        raise UsageError(what, fix="give --batch-size and --accumulate numbers")
+    check_batch_is_given(config)
     parts = size * config.train.accumulate
     if config.train.batch_size % parts:
         what = f"a batch of {config.train.batch_size} windows cannot be divided among {size} ranks"
         if config.train.accumulate > 1:
             what += f" with --accumulate {config.train.accumulate}"
         raise UsageError(what, fix=f"give a --batch-size that is a multiple of {parts}")
+
+
+def check_batch_is_given(config: RunConfig) -> None:
+    """Raises `UsageError` where the batch of several processes is left open."""
+    if not (config.train.batch_size and config.train.accumulate):
+        what = "--batch-size and --accumulate cannot be auto with several processes"
+        raise UsageError(what, fix="give --batch-size and --accumulate numbers")

@@ -65,21 +65,14 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         "teacher": config.teacher,
         "steps": config.train.max_steps,
         "max_minutes": config.train.max_minutes,
-        "tokens": None,
-        "passes": None,
-        "flop": None,
-        "seconds_per_step": None,
-        "seconds": None,
-        "memory_bytes": None,
-        "gpu_memory_bytes": None,
+        **dict.fromkeys(("tokens", "passes", "flop", "seconds_per_step", "seconds")),
+        **dict.fromkeys(("memory_bytes", "gpu_memory_bytes")),
         "disk_bytes": (config.train.keep + 1) * 4 * weights + 2 * weights,
         "goes_on_from_step": next(iter(list_steps(out)), None),
-        "files": [
-            *_FILES,
-            *(["tokenizer/"] if has_tokenizer and alphabet not in (BYTES, TEXT8) else []),
-        ],
+        "files": list(_FILES),
     }
     if has_tokenizer:
+        found["files"] += [] if alphabet in (BYTES, TEXT8) else ["tokenizer/"]
         found |= {
             "tokenizer": alphabet.name,
             "vocabulary_size": alphabet.size,

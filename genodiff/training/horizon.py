@@ -103,13 +103,14 @@ class Plan:
 
 
 def parse(values: Any, path: Path) -> Plan:
-    """The plan in `values`. Raises `CheckpointError` naming `path`."""
+    """The plan in `values`, or (None) in the file. Raises `CheckpointError` naming `path`."""
     try:
+        values = json.loads(path.read_text(encoding="utf-8")) if values is None else values
         decisions = [(int(d["step"]), int(d["horizon"])) for d in values["decisions"]]
         if decisions != sorted(decisions) or any(step < 0 for step, _ in decisions):
             raise ValueError("the decisions are not in order")
         return Plan(values["max_steps"], values["max_seconds"], decisions, path)
-    except (KeyError, TypeError, ValueError) as fault:
+    except (KeyError, OSError, TypeError, ValueError) as fault:
         raise CheckpointError(
             f"is no plan: corrupt ({fault})", file=path, fix="remove it; the checkpoint has a copy"
         ) from None
@@ -134,15 +135,8 @@ def open_plan(
     seconds_in_all = None if settings.max_minutes is None else 60 * settings.max_minutes
     now = Plan(settings.max_steps, seconds_in_all, [], path if record else None)
     kept = None
-    if path.is_file():
-        try:
-            kept = parse(json.loads(path.read_text(encoding="utf-8")), path)
-        except (OSError, ValueError) as fault:
-            raise CheckpointError(
-                f"is no plan: corrupt ({fault})", file=path, fix="remove it"
-            ) from None
-    elif saved is not None:
-        kept = parse(saved, path)
+    if path.is_file() or saved is not None:
+        kept = parse(None if path.is_file() else saved, path)
     if kept and (kept.max_steps, kept.max_seconds) == (now.max_steps, now.max_seconds):
         now.decisions = kept.decisions
         return now

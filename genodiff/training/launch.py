@@ -13,10 +13,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -24,31 +22,13 @@ import torch
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError
 from genodiff.io.process import end_process, leave_script_out
-from genodiff.kernels.dispatch import prefer_provider
+from genodiff.kernels.dispatch import name_preferred, prefer_provider
 from genodiff.registry import load_plugins
-from genodiff.runs.config import RunConfig
-from genodiff.training.run import RunResult, train
-from genodiff.training.start import WarmStart
+from genodiff.training.run import RunResult
+from genodiff.training.signals import Signals
 
 _GRACE = 3.0  # seconds that the other ranks have to end by themselves after one that has told why
 _MOMENT = 0.5  # the same after one that was killed: without it the others can do nothing more
-_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
-
-
-class RankWork(NamedTuple):
-    """What every rank does: the arguments of `train`, and how it computes and speaks."""
-
-    config: RunConfig
-    out: Path
-    device: str
-    offline: bool
-    argv: list[str]
-    read_start: Callable[[], WarmStart] | None
-    loggers: Sequence[str]
-    threads: int
-    scan: str
-    level: int
-    fsdp: bool = False
 
 
 class _Rank(NamedTuple):
@@ -57,16 +37,18 @@ class _Rank(NamedTuple):
     reports: Connection
 
 
-def launch_ranks(size: int, work: RankWork) -> RunResult:
-    """Train on `size` ranks of this machine; how the run stands then.
+def launch_ranks(size: int, work: Callable[[], RunResult], device: str) -> RunResult:
+    """Let `size` ranks of this machine do the same `work`, a call of `train`; its result.
 
-    Raises what `train` raises, and `MachineError` where there are not so many GPUs, or naming a
-    rank that died or does not answer.
+    They share the threads of this process. Raises what `train` raises, and `MachineError` where
+    there are not so many GPUs, or naming a rank that died or does not answer.
     """
     there = torch.cuda.device_count()
-    if work.device.startswith("cuda") and (size > there or ":" in work.device):
-        what = f"--devices {size} with --device {work.device}: torch sees {there} CUDA devices here"
+    if device.startswith("cuda") and (size > there or ":" in device):
+        what = f"--devices {size} with --device {device}: torch sees {there} CUDA devices here"
         raise MachineError(what, fix="give fewer, and --device cuda")
+    level = logging.getLogger("genodiff").getEffectiveLevel()
+    threads, scan = max(1, torch.get_num_threads() // size), name_preferred()
     context = multiprocessing.get_context("spawn")
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -74,16 +56,15 @@ def launch_ranks(size: int, work: RankWork) -> RunResult:
     ranks = []
     for number in range(size):
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(
-            target=_be_rank, args=(number, size, port, work, sender), daemon=True
-        )
+        given = (number, size, port, work, threads, scan, level, sender)
+        process = context.Process(target=_be_rank, args=given, daemon=True)
         with leave_script_out():
             process.start()
         sender.close()
         ranks.append(_Rank(number, process, receiver))
-    with _forward_signals(ranks) as caught:
+    with _Forwarding(ranks) as caught:
         try:
-            return _watch(ranks, caught)
+            return _watch(ranks, caught.numbers)
         finally:
             for rank in ranks:
                 rank.process.kill()
@@ -141,30 +122,30 @@ def _describe_end(code: int | None) -> str:
     return f"ended without a report (exit code {code})"
 
 
-@contextmanager
-def _forward_signals(ranks: Sequence[_Rank]) -> Iterator[list[int]]:
-    """Send signals on to all ranks, which save and stop together; those that were caught."""
-    caught: list[int] = []
+class _Forwarding(Signals):
+    """A context in which signals are sent on to all ranks, which save and stop together."""
 
-    def forward(number: int, _: FrameType | None) -> None:
-        caught.append(number)
-        for rank in ranks:
+    def __init__(self, ranks: Sequence[_Rank]) -> None:
+        super().__init__()
+        self.ranks, self.numbers = ranks, list[int]()
+
+    def _catch(self, number: int, _: FrameType | None) -> None:
+        self.numbers.append(number)
+        for rank in self.ranks:
             if rank.process.is_alive():
                 os.kill(rank.process.pid, number)
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (getattr(signal, n) for n in _FORWARDED if hasattr(signal, n)):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, forward)
-    try:
-        yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
-
-def _be_rank(number: int, size: int, port: int, work: RankWork, reports: Connection) -> None:
+def _be_rank(
+    number: int,
+    size: int,
+    port: int,
+    work: Callable[[], RunResult],
+    threads: int,
+    scan: str,
+    level: int,
+    reports: Connection,
+) -> None:
     """One rank's process: train, report, end."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C reaches the launcher alone, which sends it on once
@@ -173,16 +154,12 @@ def _be_rank(number: int, size: int, port: int, work: RankWork, reports: Connect
         "RANK": str(number), "LOCAL_RANK": str(number), "WORLD_SIZE": str(size),
         "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
     }  # fmt: skip
-    _speak(number, work.level)
+    _speak(number, level)
     load_plugins()
-    torch.set_num_threads(work.threads)
-    prefer_provider(work.scan)
+    torch.set_num_threads(threads)
+    prefer_provider(scan)
     try:
-        report: Any = train(
-            work.config, work.out, device=work.device, offline=work.offline, argv=work.argv,
-            start=work.read_start and work.read_start(), loggers=work.loggers,
-            fsdp=work.fsdp,
-        )  # fmt: skip
+        report: Any = work()
     except GenodiffError as fault:
         report = fault
     except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """Where a run's curves may go, and whether the packages for it are here. No torch."""
 
 from collections.abc import Sequence
+from importlib import import_module
 
 from genodiff.errors import MachineError, UsageError, did_you_mean
 
@@ -14,10 +15,7 @@ def check_loggers(names: Sequence[str]) -> None:
         if name not in LOGGERS:
             raise UsageError(f"no logger '{name}'; {did_you_mean(name, LOGGERS)}")
         try:
-            if name == "tensorboard":
-                import tensorboard  # noqa: F401
-            if name == "wandb":
-                import wandb  # noqa: F401
+            import_module(name)
         except ImportError:
             raise MachineError(
                 f"--logger {name} needs the package {name}, which is not installed",

@@ -46,7 +46,7 @@ from genodiff.runs.denoiser import make_inputs
 from genodiff.training.memory import Remember
 from genodiff.training.optimizer import adamw
 from genodiff.training.sharding import all_finite, gather, shard_network
-from genodiff.training.teacher import Heard, Tutor
+from genodiff.training.teacher import SHOWN_EVERY, Heard, Tutor
 
 _TENSORS = ("x0", "maskable", "soft", "u_mask", "u_time", "u_shared", "slot")
 _SOMETIMES = ("segments", "labels")
@@ -177,7 +177,7 @@ def batch_loss(
     assert inputs.clean.weight is not None
     terms = objective.loss(*inputs)
     if lesson is not None:
-        q, rows = lesson.read(batch), lesson.show(batch)
+        q, rows = lesson.read(batch), batch.index % SHOWN_EVERY == 0
         nats = terms.nats + lesson.cost(heard, objective.diffusion, inputs.clean, q)
         if rows.any():
             given = make_inputs(batch.take(rows), backbone, batch.x0.device, soft_weight)

@@ -8,7 +8,7 @@ function of (seed, k).
 import logging
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -100,20 +100,21 @@ def train(
     device: str = "cpu",
     offline: bool = False,
     argv: list[str] | None = None,
-    start: WarmStart | None = None,
+    start: WarmStart | Callable[[], WarmStart] | None = None,
     loggers: Sequence[str] = (),
     fsdp: bool = False,
 ) -> RunResult:
     """Train into the folder `out` until the run's limit, from where it stands.
 
-    Returns how the run stands then. A run that has no checkpoint yet begins from `start`, where one
-    is given. `loggers` are names of `LOGGERS` that rows also go to. With `fsdp` each of several
-    ranks keeps a part of every tensor.
+    Returns how the run stands then. A run that has no checkpoint yet begins from `start` (or what
+    reads it), where one is given. `loggers` are names of `LOGGERS` that rows also go to. With
+    `fsdp` each of several ranks keeps a part of every tensor.
     Raises `UsageError` where the folder is in use or holds another configuration's run,
     `DataError` where the data is missing or has changed, `CheckpointError` where no checkpoint is
     usable or a start is not what the configuration says, `Interrupted` (its state is saved) after a
     signal, and `GenodiffError` where training fails.
     """
+    start = start() if callable(start) else start
     if start is not None:
         start.check(config)
     world = read_world()

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from genodiff.errors import UsageError
 from genodiff.io.process import count_usable_cores, is_command_line
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import RECOMPUTED, keep_choices
+from genodiff.training.devices import check_batch_is_given
 from genodiff.training.footprint import fit_batch
 from genodiff.training.ranks import read_world
 
@@ -38,10 +38,7 @@ def settle_config(config: RunConfig, device: str, folder: Path) -> RunConfig:
     if config.train.batch_size and config.train.accumulate:
         return config
     if read_world().size > 1:
-        raise UsageError(
-            "--batch-size and --accumulate cannot be auto with several processes",
-            fix="give --batch-size and --accumulate numbers",
-        )
+        check_batch_is_given(config)
     config = fit_batch(config, device)
     parts = config.train.accumulate
     _log.info(

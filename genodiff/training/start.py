@@ -17,11 +17,8 @@ from genodiff.runs.config import RunConfig
 from genodiff.runs.model import fill_module
 
 TOLERANCE = 1e-5
-_OF_TRAINING = {
-    "checkpointing",
-    "recompute_states",
-    "dropout",
-}  # settings that change no weight and no logit
+# Settings that change no weight and no logit.
+_OF_TRAINING = {"checkpointing", "recompute_states", "dropout"}
 
 
 class WarmStart(NamedTuple):

@@ -31,7 +31,8 @@ from genodiff.runs.feed import Feed
 from genodiff.runs.related_teacher import Teacher, open_teacher
 
 SHOWN_EVERY = 4
-"""Every so many samples, a window is also read with nothing masked."""
+"""Every so many samples, a window is also read with nothing masked: by number, so that it is the
+same in any micro-batch."""
 
 
 class Heard:
@@ -53,10 +54,6 @@ class Tutor:
 
     def __init__(self, teacher: Teacher, weight: float, batches: TrainBatches) -> None:
         self.teacher, self.weight, self.batches = teacher, weight, batches
-
-    def show(self, batch: Batch) -> Tensor:
-        """(B,) the windows to read without masks; by number, so the same in any micro-batch."""
-        return batch.index % SHOWN_EVERY == 0
 
     def read(self, batch: Batch) -> Float[Tensor, "B L 4"]:
         """The distributions on the strand that the batch is read on."""

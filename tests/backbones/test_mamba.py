@@ -41,7 +41,8 @@ def one_way(m: Mamba, d: Direction, h: Tensor, back: bool) -> Tensor:
         x.transpose(1, 2), d.conv_weight[:, None], d.conv_bias, padding=width - 1, groups=x.shape[2]
     )[..., : x.shape[1]]
     c = F.silu(c).transpose(1, 2)
-    r, B, C = d.x_proj(c).split([d.dt_rank, d.d_state, d.d_state], -1)
+    rank, states = d.dt_weight.shape[1], d.A_log.shape[1]
+    r, B, C = d.x_proj(c).split([rank, states, states], -1)
     y, _ = naive_scan(c, r @ d.dt_weight.t(), -torch.exp(d.A_log), B, C, d.D, z, d.dt_bias, True)
     y = w_out(y)
     return y.flip(1) if back else y

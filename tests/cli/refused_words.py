@@ -297,6 +297,14 @@ REFUSED = {
         2 train toy --objective uniform --memory :: --memory is for masked
         2 train toy --objective uniform --block 4 :: no setting 'block'
         """, "--fasta in.fa --region c1:301-320", {"in.fa": genome_text()}, "--threads 1 -q"),
+    "blocks": Table("", """
+        2 eval RUN --block 0 :: 1 or more
+        2 eval RUN --block 8 --order random :: block
+        2 eval RUN --block 8 :: both strands at once
+        2 sample RUN --block 8 -n 1 --length 9 --stride 4 --fasta o.fa :: block
+        2 train toy --preset caduceus-ps-tiny --block 8 --out new :: strand
+        2 train toy --objective mdlm --strands single --block 8 --out new :: block
+        """, more="--threads 1"),
     "train": Table("", """
         2 train toy --bogus 1 :: bogus
         2 train toy --lr nan :: optim.lr

@@ -10,10 +10,18 @@ from worlds import World, copy_task, independent, markov_chain
 
 from genodiff.diffusion.masked import Clean, counts
 from genodiff.diffusion.objective import Draws, Objective
-from genodiff.diffusion.schedule import Schedule
+from genodiff.diffusion.schedule import (
+    Cosine,
+    CosineSquared,
+    Linear,
+    OneMinusCosine,
+    Polynomial,
+    Schedule,
+)
 
 Network = Callable[[Tensor, Tensor], Tensor]
 WORLDS = [markov_chain(3), copy_task(3), independent(2)]
+FIVE = [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial(power=2.0)]
 NEVER = -1e4
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, Sampled, Sampler, SamplerOptions
 from genodiff.diffusion.schedule import Linear
+from genodiff.laws.samplers import make_denoiser
 
 # Every sampler that users reach; MASKED are those that fill the gaps of a masked network.
 each_sampler = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=list(SAMPLERS))
@@ -56,35 +57,13 @@ def watch(
     return seen, denoiser
 
 
-def mixing(
-    length: int, size: float = 1.5, vocab_size: int = 12, causal: bool = False
-) -> Callable[[Tensor, Tensor], Tensor]:
-    """A denoiser that looks at the whole sequence, or with `causal` at what stands before.
-
-    Each position does so differently; rows do not influence one another.
-    """
-    g = torch.Generator().manual_seed(42)
-    own, other = size * torch.randn(
-        2, length, vocab_size, vocab_size, generator=g, dtype=torch.float64
-    )
-
-    def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
-        n = xt.shape[1]
-        seen = torch.nn.functional.one_hot(xt, vocab_size).double()
-        place = torch.arange(n, dtype=torch.float64)
-        near = torch.exp(-(place[:, None] - place).abs())
-        near = near.tril() if causal else near
-        return (
-            torch.einsum("blv,lvw->blw", seen, own[:n])
-            + torch.einsum("bmv,lm,mvw->blw", seen, near, other[:n])
-            + sigma[:, None, None]
-        )
-
-    return denoiser
+def mixing(length: int, size: float = 1.5) -> Callable[[Tensor, Tensor], Tensor]:
+    """A denoiser that looks at the whole sequence, at each position differently."""
+    return make_denoiser(False, length, size)
 
 
 def mixing_for(
     sampler: Sampler, length: int, size: float = 1.5
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """`mixing` as the network that this sampler fits."""
-    return mixing(length, size, causal="causal" in sampler.fits)
+    """`mixing`, or for samplers of causal networks one that looks at what stands before."""
+    return make_denoiser("causal" in sampler.fits, length, size)

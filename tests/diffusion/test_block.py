@@ -86,21 +86,6 @@ def test_loss_and_bound_have_the_mean_of_the_enumerated_bound(world, block, nois
         assert int(loss.n_tokens) == rows.numel()
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("world", TALL, ids=NAMES)
-@pytest.mark.parametrize("block", [1, 2, 3, 5])
-def test_of_the_perfect_denoiser_it_is_the_entropy_and_of_a_wrong_one_above(world, block):
-    perfect, wrong = (
-        sum(
-            float(p) * expect(world, x0, block, noise)
-            for x0, p in zip(world.sequences, world.p, strict=True)
-        )
-        for noise in (0.0, 0.7)
-    )
-    assert perfect == pytest.approx(world.entropy, abs=1e-9)
-    assert wrong > world.entropy + 1e-3
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.7])
 def test_blocks_of_one_have_a_likelihood_that_no_draw_changes(noise):
     world = random_world(3, 3, seed=1)

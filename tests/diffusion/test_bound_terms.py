@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from enumerated import chance_of, everything
+from enumerated import FIVE, chance_of, everything
 from torch import Tensor
 from worlds import World, independent, markov_chain
 
@@ -13,17 +13,12 @@ from genodiff.diffusion.loss import decompose, prior_kl
 from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.schedule import (
     Cosine,
-    CosineSquared,
     Geometric,
-    Linear,
     LogLinear,
-    OneMinusCosine,
-    Polynomial,
     SigmaLinear,
 )
 
 F1 = markov_chain()
-FIVE = [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial(power=2.0)]
 
 
 # the three terms

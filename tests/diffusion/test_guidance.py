@@ -1,6 +1,5 @@
 """Guidance in enumerated worlds: distributions, unbiased Z, and strength 0."""
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,6 @@ from worlds import World, independent
 
 from genodiff.diffusion.guidance.conditional import mix_denoisers
 from genodiff.diffusion.guidance.population import resample
-from genodiff.diffusion.guidance.sites import _Sites
 from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import UsageError
@@ -100,26 +98,6 @@ def true_potential(reward: Table) -> Callable[[int, Tensor, Tensor], Tensor]:
 
 
 # exact guidance at sites
-
-
-def test_with_the_true_potential_one_site_at_a_time_is_the_tilted_law_in_every_order():
-    reward = Table(WORLD)
-    sites = _Sites(true_potential(reward), 1)
-    targets = torch.tensor(WORLD.targets)
-    for order in itertools.permutations(range(3)):
-        law = {(MASK,) * 3: 1.0}
-        for i in order:
-            after: dict[tuple[int, ...], float] = {}
-            for x, mass in law.items():
-                state = torch.tensor(x)
-                tilt = sites.weigh(0, state, torch.tensor([i]), state[None], targets)[0]
-                p = (NET.p[NET.number[x], i].log() + tilt).softmax(-1)
-                for v, chance in zip(WORLD.targets, p.tolist(), strict=True):
-                    y = (*x[:i], v, *x[i + 1 :])
-                    after[y] = after.get(y, 0.0) + mass * chance
-            law = after
-        found = torch.tensor([law[tuple(x)] for x in WORLD.sequences.tolist()])
-        assert torch.allclose(found.double(), tilted(WORLD.p, reward.r), rtol=0, atol=1e-6)
 
 
 def test_samples_with_the_true_potential_follow_the_tilted_law():

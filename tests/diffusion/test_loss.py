@@ -4,32 +4,26 @@ import math
 
 import pytest
 import torch
+from enumerated import FIVE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import DNA
 from strategies import seeds, windows
 from torch import Tensor
 
-from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.loss import (
     LossTerms,
     continuous_time_loss,
     discrete_time_loss,
+    exact_count_bound,
     exact_count_loss,
 )
 from genodiff.diffusion.masked import Clean, MaskedDiffusion, counts
 from genodiff.diffusion.schedule import (
-    Cosine,
-    CosineSquared,
     Geometric,
     Linear,
     LogLinear,
-    OneMinusCosine,
-    Polynomial,
 )
-
-FIVE = [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial(power=2.0)]
-
 
 # reduction
 
@@ -78,9 +72,9 @@ def test_windows_with_nothing_to_mask_contribute_nothing_and_no_nan():
             assert torch.isfinite(loss.nats)
             assert loss.n_tokens == maskable[rows].sum()
             loss.nats.backward()
-    window = window_nelbo(DNA, uniform, Clean(x0, maskable), torch.tensor([2, 0]), u)
-    assert window.nats_per_token[1] == window.masked_nats[1] == window.scale[1] == 0
-    assert torch.isfinite(window.nats_per_token).all()
+    window = exact_count_bound(DNA, uniform, Clean(x0, maskable), torch.tensor([2, 0]), u)
+    assert window.ce[1].sum() == window.scale[1] == window.rate[1] == 0
+    assert torch.isfinite(window.ce).all()
 
 
 @given(windows(), st.integers(-3, 20))
@@ -140,7 +134,7 @@ def test_lengths_reach_a_denoiser_that_takes_them():
     u = torch.rand(1, 4)
     lengths = torch.tensor([4])
     exact_count_loss(DNA, denoiser, Clean(x0, ok, lengths=lengths), k, u)
-    window_nelbo(DNA, denoiser, Clean(x0, ok, lengths=lengths), k, u)
+    exact_count_bound(DNA, denoiser, Clean(x0, ok, lengths=lengths), k, u)
     exact_count_loss(DNA, denoiser, Clean(x0, ok), k, u)
     assert [len(arguments) for arguments in seen] == [3, 3, 2]
     assert seen[0][2] is lengths
@@ -172,16 +166,13 @@ def test_window_estimates_add_up_to_the_loss(case):
     u = case.uniforms(*case.x0.shape)
     k = counts(1 - case.uniforms(len(case.x0), stream=1), case.maskable.sum(-1))
     arguments = case.diffusion, lambda xt, s: case.logits, Clean(case.x0, case.maskable)
-    window, loss = window_nelbo(*arguments, k, u), exact_count_loss(*arguments, k, u)
-    assert (window.nats_per_token * window.n).sum().item() == pytest.approx(
-        loss.nats.item(), rel=1e-9, abs=1e-9
-    )
-    assert (window.scale[:, None] * window.ce).sum().item() == pytest.approx(
-        loss.nats.item(), rel=1e-9, abs=1e-9
-    )
-    assert torch.equal(window.masked.sum(-1), window.k)
-    assert torch.equal(window.n, case.maskable.sum(-1))
-    assert window.nats_per_token.dtype == torch.float64
+    window, loss = exact_count_bound(*arguments, k, u), exact_count_loss(*arguments, k, u)
+    found = (window.scale[:, None] * window.ce).sum().item()
+    assert found == pytest.approx(loss.nats.item(), rel=1e-9, abs=1e-9)
+    n = case.maskable.sum(-1)
+    assert torch.equal((window.rate * n).round().long(), k)
+    assert torch.equal((window.scale * k).round().long(), n)
+    assert window.ce.dtype == torch.float64
 
 
 @settings(max_examples=20)

@@ -53,21 +53,6 @@ def test_corruption_changes_maskable_positions_only_and_only_to_masks(case, t):
     assert torch.equal(x0, before)
 
 
-@given(windows(), st.floats(0, 1), st.floats(0, 1))
-def test_what_is_masked_earlier_stays_masked_later(case, a, b):
-    diffusion, x0, maskable = case.diffusion, case.x0, case.maskable
-    u = case.uniforms(*x0.shape)
-    early, late = (diffusion.draw_mask(t_of(t, len(x0)), u, maskable) for t in sorted((a, b)))
-    assert not (early & ~late).any()
-
-
-def test_nothing_is_masked_at_time_zero_and_everything_at_time_one():
-    x0, maskable = torch.full((1, 64), 8), torch.ones(1, 64, dtype=torch.bool)
-    u = torch.linspace(0, 1 - 2**-53, 64, dtype=torch.float64)[None]
-    assert (DNA.corrupt(x0, t_of(0.0), u, maskable) == 8).all()
-    assert (DNA.corrupt(x0, t_of(1.0), u, maskable) == 3).all()
-
-
 # SUBS
 
 
@@ -216,18 +201,7 @@ def test_two_reverse_steps_compose_to_one(noise):
         torch.testing.assert_close(kernel(t, s) @ kernel(s, r), kernel(t, r), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "noise", [s for s in EACH_SCHEDULE if s.masked(torch.zeros(1)) == 0], ids=repr
-)
-def test_the_last_step_reveals_everything(noise):
-    assert MaskedDiffusion(noise, 3, (7,)).reveal(t_of(0.01), t_of(0.0)).item() == 1
-
-
 # what the denoiser is told of the time
-
-
-def test_without_time_conditioning_the_denoiser_sees_no_noise_level():
-    assert DNA.sigma(torch.tensor([0.1, 0.5, 1.0])).tolist() == [0, 0, 0]
 
 
 def test_with_time_conditioning_it_sees_sigma_and_never_infinity():

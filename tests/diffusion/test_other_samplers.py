@@ -102,13 +102,13 @@ def test_refinement_makes_tokens_independent_of_rounding():
 
     def noisy(xt: Tensor, sigma: Tensor) -> Tensor:
         logits = network(xt)
-        return logits + 9e-3 * torch.rand(logits.shape, dtype=torch.float64).sub(0.5).mul(2)
+        return logits + 9e-2 * torch.rand(logits.shape, dtype=torch.float64).sub(0.5).mul(2)
 
-    xt, u = masks(200, 5), {**draws(200, 5), "causal": True}
+    xt, u = masks(60, 5), {**draws(60, 5), "causal": True}
     exact = run_sampler(left_to_right, DNA, network, xt, **u)
     torch.manual_seed(0)
     found = [
-        run_sampler(left_to_right, DNA, noisy, xt, **u, refine=refine, tolerance=1e-2).x0
+        run_sampler(left_to_right, DNA, noisy, xt, **u, refine=refine, tolerance=0.1).x0
         for refine in (lambda x, s: network(x), None)
     ]
     assert torch.equal(found[0], exact.x0)
@@ -119,7 +119,7 @@ def test_refinement_makes_tokens_independent_of_rounding():
 
 
 def test_many_tokens_are_drawn_by_their_chances():
-    k, n = MANY + 8, 40_000
+    k, n = MANY + 8, 10_000
     logits = torch.randn(k, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     u = torch.rand(n, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     for temperature, top_p in ((1.0, 1.0), (0.7, 0.8)):
@@ -161,6 +161,8 @@ def test_noise_is_a_function_of_the_uniform_alone():
     assert torch.equal(make_gumbel_noise(u[1:2], 50), whole[1:2])
     assert torch.equal(make_gumbel_noise(u, 20), whole[:, :20])
     assert len({tuple(row.tolist()) for row in whole}) == 3
+    # In single precision it would be cut off at 16.6, and lower the temperature of many tokens.
+    assert make_gumbel_noise(u.float(), 5).dtype == torch.float64
     long = make_gumbel_noise(torch.tensor([0.5], dtype=torch.float64), 200_000)
     assert float(long.mean()) == pytest.approx(0.5772, abs=0.02)
     assert list(itertools.islice(long[0].isfinite().tolist(), 10)) == [True] * 10

@@ -4,63 +4,15 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sampling import DNA, draws, masks, mixing, run_sampler, watch
-from strategies import windows
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.sampler import SAMPLERS, revealed_share
+from genodiff.diffusion.sampler import revealed_share
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.samplers.confidence import confidence
 from genodiff.diffusion.samplers.first_hitting import first_hitting
 from genodiff.diffusion.schedule import Geometric, Linear, LogLinear, OneMinusCosine
-
-# what is kept and what comes out
-
-
-@settings(max_examples=30)
-@given(
-    windows(),
-    st.sampled_from(list(SAMPLERS)),
-    st.integers(1, 20),
-    st.sampled_from([0.0, 0.3, 1.0, 2.0]),
-    st.sampled_from([0.2, 0.9, 1.0]),
-    st.booleans(),
-)
-def test_what_is_visible_stays_no_mask_is_left_and_only_targets_come_out(
-    case, name, steps, temperature, top_p, refined
-):
-    diffusion, x0 = case.diffusion, case.x0
-    xt = diffusion.mask(x0, case.maskable)
-    given_xt = xt.clone()
-
-    def denoiser(x: Tensor, sigma: Tensor) -> Tensor:
-        return case.logits[: len(x)]
-
-    done = run_sampler(
-        SAMPLERS[name],
-        diffusion,
-        denoiser,
-        xt,
-        u_order=case.uniforms(*x0.shape),
-        u_token=case.uniforms(*x0.shape, stream=1),
-        steps=steps,
-        temperature=temperature,
-        top_p=top_p,
-        refine=denoiser if refined else None,
-    )
-    assert torch.equal(xt, given_xt)
-    assert torch.equal(done.x0[~case.maskable], x0[~case.maskable])
-    assert torch.isin(done.x0[case.maskable], torch.tensor(diffusion.targets)).all()
-    n_masked = case.maskable.sum(-1)
-    assert ((done.nfe > 0) == (n_masked > 0)).all()
-    limit = n_masked.clamp(max=steps) if SAMPLERS[name].uses_steps else n_masked
-    if SAMPLERS[name].remasks:
-        limit = torch.where(n_masked > 0, steps, 0)
-    assert (done.nfe <= limit).all()
-
 
 # evaluations
 

@@ -8,7 +8,6 @@ from sampling import MASKED, draws, masks, run_sampler
 from scipy.stats import chisquare
 from small_worlds import States, assert_counts, complement, count, symmetric_world
 from torch import Tensor
-from worlds import World
 
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.diffusion.samplers.strand_symmetric import share_order, strand_symmetric
@@ -33,26 +32,6 @@ def law_of_order(states: States, steps: list[list[int]]) -> Tensor:
                 kernel[i, states.number[tuple(y)]] += p
         law = moved @ kernel
     return states.of_sequences(law)
-
-
-def mirrored(world: World, law: Tensor) -> Tensor:
-    return law[world.index(complement(world.sequences))]
-
-
-@pytest.mark.parametrize("steps", [[[0, 3], [1, 2]], [[1, 2], [0, 3]], [[0, 1, 2, 3]]])
-def test_every_single_order_of_pairs_treats_both_strands_alike(steps):
-    world = symmetric_world()
-    law = law_of_order(States(world), steps)
-    assert law.sum().item() == pytest.approx(1)
-    assert torch.allclose(law, mirrored(world, law), rtol=0, atol=1e-12)
-
-
-def test_an_order_that_is_not_symmetric_does_not():
-    """Else the test above would show nothing. At one position at a time every order is the data's
-    law, so two that are not a pair go first."""
-    world = symmetric_world()
-    law = law_of_order(States(world), [[0, 1], [2, 3]])
-    assert (law - mirrored(world, law)).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("steps", [1, 2, 64])

@@ -1,17 +1,15 @@
 """Ancestral sampling under uniform noise against Bayes' rule."""
 
-import numpy as np
 import pytest
 import torch
-from noisy_worlds import Network, chain_law, forward, leave_one_out, list_states, wrong
+from noisy_worlds import Network, chain_law, forward, list_states, wrong
 from sampling import draws, masks
-from small_worlds import States, assert_counts, divergence, random_world
+from small_worlds import assert_counts, random_world
 from torch import Tensor
 from worlds import World
 
 from genodiff.diffusion.mixed_noise import MixedNoise, Noising
 from genodiff.diffusion.sampler import SamplerOptions
-from genodiff.diffusion.samplers.remasking import plan_cap
 from genodiff.diffusion.samplers.uniform_ancestral import uniform_ancestral
 from genodiff.errors import UsageError
 
@@ -79,40 +77,6 @@ def test_from_a_noised_sequence_it_has_the_law_of_the_chain_from_there(share):
         assert_counts(WORLD, found, of_sequences(WORLD, law))
         kept.append(float((found == x).double().mean()))
     assert kept[0] > kept[1] + 0.1
-
-
-@pytest.mark.parametrize("share", [0.0, 0.4])
-def test_with_the_perfect_network_more_steps_come_to_the_data(share):
-    apart = []
-    for steps in (1, 4, 16, 64):
-        for correct in (0.0, 0.3):
-            ends = find_ends(WORLD, share, steps)
-            law = chain_law(share, leave_one_out(WORLD, share), WORLD, ends, correct)
-            apart.append(divergence(WORLD.p, of_sequences(WORLD, law)))
-    assert apart[0] > apart[2] > apart[4] > apart[6]
-    assert apart[6] < 0.05 * apart[0]
-    assert apart[7] < apart[1]
-
-
-def test_at_equal_evaluations_letters_come_nearer_than_masks_and_taking_back_does_not_help():
-    """With perfect networks, by enumeration: a step draws positions as if they were independent."""
-    world = random_world(3, 4, seed=5)
-    masked, perfect = States(world), leave_one_out(world, 0.0)
-    for steps in (4, 16):
-
-        def apart(correct: float, steps: int = steps) -> float:
-            law = chain_law(0.0, perfect, world, find_ends(world, 0.0, steps), correct)
-            return divergence(world.p, of_sequences(world, law))
-
-        def apart_by_masks(eta: float, steps: int = steps) -> float:
-            plan, law = plan_cap(np.arange(1, steps + 1) / steps, eta), masked.start()
-            for reveal, remask in zip(plan.reveal, plan.remask, strict=True):
-                law = masked.move(law, float(reveal), float(remask))
-            return divergence(world.p, masked.of_sequences(law))
-
-        assert apart(0.0) < 0.9 * apart_by_masks(0.0)
-        assert apart(0.0) < apart(0.1) < apart(0.3)
-        assert apart_by_masks(0.0) < apart_by_masks(0.04) < apart_by_masks(0.3)
 
 
 def test_a_sequence_that_no_step_changed_is_not_looked_at_again():

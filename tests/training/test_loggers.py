@@ -10,7 +10,7 @@ from genodiff.errors import MachineError, UsageError
 from genodiff.training.logger_names import LOGGERS, check_loggers
 from genodiff.training.run import train
 from tests.commands import command
-from tests.tiny_training import tiny
+from tests.tiny_training import read_rows, tiny
 
 WORDS = [
     "toy", "--preset", "caduceus-ps-tiny", "--seq-len", "32", "--batch-size", "2",
@@ -28,11 +28,6 @@ def scalars(run: Path) -> dict[str, dict[int, float]]:
     return {tag: {e.step: e.value for e in events.Scalars(tag)} for tag in events.Tags()["scalars"]}
 
 
-def rows(run: Path) -> list[dict[str, str]]:
-    lines = (run / "metrics.csv").read_text().splitlines()
-    return [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
-
-
 def test_tensorboard_shows_what_metrics_csv_says_also_after_resuming(tmp_path, capsys):
     pytest.importorskip("tensorboard")
     run = tmp_path / "run"
@@ -42,7 +37,7 @@ def test_tensorboard_shows_what_metrics_csv_says_also_after_resuming(tmp_path, c
         )
         assert code == 0, err
         assert f"tensorboard --logdir {run / 'tensorboard'}" in err
-    shown, written = scalars(run), rows(run)
+    shown, written = scalars(run), read_rows(run)
     for name in ("loss_bits", "valid_bits", "lr", "grad_norm", "tokens"):
         expected = {int(r["step"]): float(r[name]) for r in written if r[name]}
         assert shown[name] == pytest.approx(expected, rel=1e-5), name
@@ -57,7 +52,7 @@ def test_curves_do_not_change_a_run(tmp_path):
     config = tiny(steps=2)
     for name, loggers in (("plain", ()), ("told", ("csv", "tensorboard"))):
         train(config, tmp_path / name, loggers=loggers)
-    plain, told = (rows(tmp_path / name) for name in ("plain", "told"))
+    plain, told = (read_rows(tmp_path / name) for name in ("plain", "told"))
     assert [r["loss_hex"] for r in plain] == [r["loss_hex"] for r in told]
     assert not (tmp_path / "plain" / "tensorboard").exists()
 

@@ -2,12 +2,11 @@
 before it begins.
 """
 
-import csv
 import math
 from typing import Any
 
 import pytest
-from tiny_training import run_tiny, tiny
+from tiny_training import read_rows, run_tiny, tiny
 
 from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.diffusion.objectives.d3pm import D3pm
@@ -27,8 +26,7 @@ def test_every_objective_trains_validates_and_is_known_again(name, tmp_path):
     steps = 90 if name == "uniform" else 30  # letters as noise: the loss of a step varies more
     run_tiny(tmp_path / "run", objective=name, steps=steps, lr=0.02, warmup_steps=1, batch_size=8,
              validate_every=steps, **shape(name))  # fmt: skip
-    with (tmp_path / "run" / "metrics.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(tmp_path / "run")
     losses = [float(row["loss_bits"]) for row in rows]
     assert all(math.isfinite(loss) for loss in losses)
     assert sum(losses[-5:]) < sum(losses[:5])

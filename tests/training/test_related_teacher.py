@@ -1,7 +1,5 @@
 """Related genomes as the teacher of a network: what they say of a base, and what a run keeps."""
 
-import json
-
 import numpy as np
 import pytest
 from related_genomes import differ
@@ -102,23 +100,6 @@ def test_both_strands_are_taught_the_same(place, teacher):
 def windows_first(batch):
     """The id of A."""
     return int(batch.x0[batch.maskable].min())
-
-
-@pytest.mark.slow
-def test_a_run_goes_on_with_its_related_genomes_alone(place, tmp_path):
-    given = {"bed": place / "bed.bed", "teacher": place / "others", **TINY}
-    given |= {"lr_schedule": "constant", "warmup_steps": 0}
-    genodiff.train(place / "genome.fa", max_steps=4, out=tmp_path / "once", **given)
-    for steps in (2, 4):
-        genodiff.train(place / "genome.fa", max_steps=steps, out=tmp_path / "twice", **given)
-    sums = [
-        json.loads((tmp_path / name / "model.json").read_text())["weights_sha256"]
-        for name in ("once", "twice")
-    ]
-    assert sums[0] == sums[1]
-    other = {**given, "teacher": place / "others/near.fa", "max_steps": 6}
-    with pytest.raises(DataError, match="started with another teacher"):
-        genodiff.train(place / "genome.fa", out=tmp_path / "twice", **other)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_training import TINY, run_tiny
+from tiny_training import TINY, read_losses, run_tiny
 
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.runs.checkpoint import list_steps
@@ -92,17 +92,14 @@ def test_killed_interrupted_corrupted_or_laid_out_anew_a_run_ends_the_same(tmp_p
     assert found["in a write"]["ends"] == [-9, -9, 0]
 
 
-def metrics(run: Path) -> list[str]:
-    return [row.split(",")[4] for row in (run / "metrics.csv").read_text().splitlines()[1:]]
-
-
-def test_two_and_two_steps_are_four(tmp_path):
-    settings = {"lr_schedule": "constant", "warmup_steps": 0}
+@pytest.mark.parametrize("objective", [{}, {"block": 16, "strands": "single"}], ids=str)
+def test_two_and_two_steps_are_four(tmp_path, objective):
+    settings = {"lr_schedule": "constant", "warmup_steps": 0} | objective
     run_tiny(tmp_path / "four", steps=4, **settings)
     run_tiny(tmp_path / "twice", steps=2, **settings)
     again = run_tiny(tmp_path / "twice", steps=4, **settings)
     assert (again.step, again.already_done) == (4, False)
-    assert metrics(tmp_path / "four") == metrics(tmp_path / "twice")
+    assert read_losses(tmp_path / "four") == read_losses(tmp_path / "twice")
     for name in ("model.safetensors", "checkpoints/step_00000004/trainer.safetensors"):
         assert (tmp_path / "four" / name).read_bytes() == (tmp_path / "twice" / name).read_bytes()
 
@@ -209,7 +206,7 @@ def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path)
     run = tmp_path / "run"
 
     def interrupt() -> None:
-        while not (run / "metrics.csv").exists() or len(metrics(run)) < 3:
+        while not (run / "metrics.csv").exists() or len(read_losses(run)) < 3:
             time.sleep(0.001)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -221,6 +218,6 @@ def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path)
         run_tiny(run, steps=10_000, checkpoint_every=10_000, validate_every=10_000)
     thread.join()
     assert caught.value.exit_code == 143
-    assert list_steps(run) == [len(metrics(run))]
+    assert list_steps(run) == [len(read_losses(run))]
     assert {s: signal.getsignal(s) for s in before} == before
     assert load_model(run).step == list_steps(run)[0]

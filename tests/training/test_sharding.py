@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_training import TINY, run_tiny, tiny
+from tiny_training import TINY, read_losses, run_tiny, tiny
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import Backbone
@@ -19,7 +19,7 @@ from genodiff.runs.sections import OptimSettings
 from genodiff.training.devices import check_devices
 from genodiff.training.optimizer import WeightAverage, adamw, read_moments, set_moments
 from genodiff.training.sharding import all_finite, gather, gather_all, is_sharded, shard_network
-from tests.training.test_launch import losses, train, wait_for_step
+from tests.training.test_launch import train, wait_for_step
 
 KINDS: dict[str, dict[str, Any]] = {
     "caduceus paired": {},
@@ -128,16 +128,16 @@ def test_a_run_in_parts_is_saved_whole_and_goes_on_in_any_layout(tmp_path):
     again = train(out, *words)
     said = again.communicate(timeout=300)[1]
     assert again.returncode == 0, said
-    assert losses(out) == losses(calm)
+    assert read_losses(out) == read_losses(calm)
     states = [read_state(run / "checkpoints" / "step_00000006") for run in (out, calm)]
     one = read_state(tmp_path / "one" / "checkpoints" / "step_00000006")
     for name, tensor in states[0].tensors.items():
         assert torch.equal(tensor, states[1].tensors[name]), name
         assert tensor.shape == one.tensors[name].shape
-    for a, b in zip(losses(tmp_path / "one"), losses(out), strict=True):
+    for a, b in zip(read_losses(tmp_path / "one"), read_losses(out), strict=True):
         assert float.fromhex(a) == pytest.approx(float.fromhex(b), rel=1e-5)
     run_tiny(out, steps=7, checkpoint_every=2)  # one rank goes on from what two have saved
-    assert len(losses(out)) == 7
+    assert len(read_losses(out)) == 7
 
 
 def test_parts_need_several_ranks(monkeypatch):

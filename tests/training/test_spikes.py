@@ -1,25 +1,18 @@
 """Spikes of the loss are told from noise, and the policy is obeyed, by killed runs too."""
 
-import csv
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tiny_training import run_tiny
+from tiny_training import read_rows, run_tiny
 
 from genodiff.errors import GenodiffError
 from genodiff.runs.checkpoint import list_steps, locate_checkpoint
 from genodiff.training import module
 from genodiff.training import module as module_file
 from genodiff.training.module import SpikeWatch
-
-
-def rows(run: Path) -> list[dict[str, str]]:
-    with (run / "metrics.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 def test_noise_with_heavy_tails_and_a_falling_loss_are_no_spikes_and_jumps_are():
@@ -71,7 +64,7 @@ def test_a_spike_is_told_and_left_out_where_asked(tmp_path, monkeypatch, caplog,
     run_tiny(tmp_path / "run", **SHORT, on_spike=policy)
     assert "step 8: the loss jumped from about" in caplog.text
     assert "windows 28 to 31" in caplog.text
-    told = [row["skipped"] for row in rows(tmp_path / "run")]
+    told = [row["skipped"] for row in read_rows(tmp_path / "run")]
     assert told == ["0"] * 7 + [str(int(policy == "skip"))] + ["0"] * 2
 
 
@@ -92,7 +85,7 @@ def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interr
     caplog.set_level(logging.INFO)
     run_tiny(tmp_path / "calm", **SHORT, on_spike="rewind")
     assert "back to step 6, and past these batches" in caplog.text
-    found = rows(tmp_path / "calm")
+    found = read_rows(tmp_path / "calm")
     assert [int(row["step"]) for row in found] == list(range(1, 11))
     assert all(row["skipped"] == "0" for row in found)
 
@@ -109,7 +102,7 @@ def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interr
         run_tiny(tmp_path / "killed", **SHORT, on_spike="rewind")
     monkeypatch.setattr(module_file, "batch_loss", jump)
     run_tiny(tmp_path / "killed", **SHORT, on_spike="rewind")
-    assert [r["loss_hex"] for r in rows(tmp_path / "killed")] == [r["loss_hex"] for r in found]
+    assert [r["loss_hex"] for r in read_rows(tmp_path / "killed")] == [r["loss_hex"] for r in found]
     for name in ("model.safetensors", "trainer.safetensors"):
         one, other = (locate_checkpoint(tmp_path / run, 10) / name for run in ("calm", "killed"))
         assert one.read_bytes() == other.read_bytes()

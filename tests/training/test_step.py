@@ -2,17 +2,15 @@
 let through.
 """
 
-import csv
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_training import run_tiny, tiny
+from tiny_training import read_rows, run_tiny, tiny
 
 from genodiff.alphabet import DNA
 from genodiff.data.loader import Batch
@@ -99,20 +97,15 @@ def test_soft_masked_bases_weigh_what_they_are_given():
     assert none.nats_unweighted == full.nats_unweighted
 
 
-def metrics(run: Path) -> list[dict[str, str]]:
-    with (run / "metrics.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
 def test_the_logged_figures_are_those_of_the_step(tmp_path):
     run_tiny(tmp_path / "run", steps=4)
-    for row in metrics(tmp_path / "run"):
+    for row in read_rows(tmp_path / "run"):
         assert int(row["tokens"]) == int(row["step"]) * 4 * 64
         optimised = float.fromhex(row["loss_hex"]) / math.log(2)
         assert float(row["weighted_bits"]) == pytest.approx(optimised, abs=1e-5)
         assert float(row["loss_bits"]) == pytest.approx(optimised, abs=1e-5)
         assert row["skipped"] == "0"
-    assert [r["step"] for r in metrics(tmp_path / "run") if r["valid_bits"]] == ["3", "4"]
+    assert [r["step"] for r in read_rows(tmp_path / "run") if r["valid_bits"]] == ["3", "4"]
 
 
 @pytest.mark.few(1)
@@ -120,7 +113,7 @@ def test_the_logged_figures_are_those_of_the_step(tmp_path):
 def test_micro_batches_train_the_same_model(tmp_path, accumulate):
     run_tiny(tmp_path / "one", steps=4)
     run_tiny(tmp_path / "many", steps=4, accumulate=accumulate)
-    for a, b in zip(metrics(tmp_path / "one"), metrics(tmp_path / "many"), strict=True):
+    for a, b in zip(read_rows(tmp_path / "one"), read_rows(tmp_path / "many"), strict=True):
         assert float.fromhex(a["loss_hex"]) == pytest.approx(float.fromhex(b["loss_hex"]), rel=1e-5)
         assert float(a["grad_norm"]) == pytest.approx(float(b["grad_norm"]), rel=1e-3)
     one, many = (collect_tensors(load_model(tmp_path / name).backbone) for name in ("one", "many"))
@@ -151,7 +144,7 @@ def test_validation_is_the_bound_of_the_averaged_weights(tmp_path):
     batches = open_valid_batches(open_feed(model.config), model.config)
     assert batches is not None
     bits, interval = validate(model.objective, model.backbone, batches, "cpu")
-    last = metrics(tmp_path / "run")[-1]
+    last = read_rows(tmp_path / "run")[-1]
     assert (f"{bits:.6f}", f"{interval:.6f}") == (last["valid_bits"], last["valid_ci"])
 
 
@@ -178,6 +171,7 @@ class Poison:
         ), weights
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("where", ["loss", "gradient", "logged"])
 def test_a_step_that_is_not_finite_leaves_everything_as_it_was(
@@ -185,7 +179,7 @@ def test_a_step_that_is_not_finite_leaves_everything_as_it_was(
 ):
     monkeypatch.setattr(module_file, "batch_loss", Poison({3}, value, where))
     run_tiny(tmp_path / "run", steps=3, checkpoint_every=1, keep=9)
-    rows = metrics(tmp_path / "run")
+    rows = read_rows(tmp_path / "run")
     assert [row["skipped"] for row in rows] == ["0", "0", "1"]
     assert "step 3" in caplog.text
     assert "windows 8 to 11" in caplog.text

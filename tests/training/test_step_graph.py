@@ -8,7 +8,7 @@ import pytest
 import torch
 from recordings import Breaking, Played, Rounding, Stale, Unrecordable
 from test_step import batch
-from tiny_training import TINY, run_tiny, tiny
+from tiny_training import TINY, read_rows, run_tiny, tiny
 
 from genodiff.alphabet import DNA
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective
@@ -19,10 +19,8 @@ from genodiff.training.module import Pretraining
 
 def read_run(folder: Path) -> tuple[bytes, list[str]]:
     """The weights, and the loss of each step with its gradient's norm."""
-    rows = (folder / "metrics.csv").read_text().splitlines()
-    names = rows[0].split(",")
-    kept = [names.index(name) for name in ("loss_hex", "grad_norm", "valid_bits")]
-    losses = [" ".join(row.split(",")[i] for i in kept) for row in rows[1:]]
+    kept = ("loss_hex", "grad_norm", "valid_bits")
+    losses = [" ".join(row[name] for name in kept) for row in read_rows(folder)]
     return (folder / "model.safetensors").read_bytes(), losses
 
 

@@ -1,11 +1,9 @@
 """A run on one thread, on two and on three: the same losses and the same weights, bit for bit."""
 
-import csv
-
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_training import run_tiny
+from tiny_training import read_rows, run_tiny
 
 from genodiff.kernels import gemm
 from genodiff.kernels.library import find_missing
@@ -33,8 +31,7 @@ def test_a_run_does_not_depend_on_the_number_of_threads(
         run_tiny(
             out, preset=preset, d_model=40, seq_len=512, batch_size=8, steps=4, validate_every=2
         )
-        rows = csv.DictReader((out / "metrics.csv").read_text().splitlines())
-        losses = [(row["loss_hex"], row["grad_norm"], row["valid_bits"]) for row in rows]
+        losses = [(r["loss_hex"], r["grad_norm"], r["valid_bits"]) for r in read_rows(out)]
         found.append((losses, load_file(out / "model.safetensors")))
     (losses, weights), *others = found
     assert len(losses) == 4

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
+from tiny_training import read_losses, read_rows
 
 import genodiff
 from genodiff.alphabet import DNA
@@ -67,14 +68,6 @@ def configure(fasta: Path, *, recalls: bool = True, **train: Any) -> RunConfig:
             "train": loop | {"validate_every": 2} | train,
         }
     )
-
-
-def read_rows(run: Path) -> list[str]:
-    """The losses of each step, as they were, and the validations."""
-    head, *rows = (run / "metrics.csv").read_text().splitlines()
-    names = head.split(",")
-    chosen = [names.index(name) for name in ("loss_hex", "valid_bits", "grad_norm")]
-    return [",".join(row.split(",")[i] for i in chosen) for row in rows]
 
 
 def test_at_first_the_network_is_the_plain_one_bit_for_bit(fasta):
@@ -163,11 +156,11 @@ def test_training_is_deterministic_and_resumed_exactly(copied, tmp_path):
     for name in ("model.safetensors", "model.json"):
         (parts / name).unlink()
     assert train(configure(copied), parts, argv=["test"]).step == 4
-    assert read_rows(whole) == read_rows(parts)
+    assert read_losses(whole) == read_losses(parts)
     assert load_model(whole).digest == load_model(parts).digest
     plain = tmp_path / "plain"
     train(configure(copied, recalls=False), plain, argv=["test"])
-    valid, with_memory = (float(read_rows(r)[-1].split(",")[1]) for r in (plain, whole))
+    valid, with_memory = (float(read_rows(r)[-1]["valid_bits"]) for r in (plain, whole))
     assert with_memory < valid - 0.1
     table = load_model(whole).backbone.recalled
     assert float(table.detach().abs().max()) > 0  # it is learnt

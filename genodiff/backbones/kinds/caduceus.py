@@ -2,22 +2,18 @@
 
 from collections.abc import Callable
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
 from genodiff.backbones.settings import (
     BACKBONES,
-    NETWORKS,
     PRESETS,
     BackboneSettings,
     StepBytes,
     count_mamba_weights,
     count_norm_weights,
 )
-
-if TYPE_CHECKING:
-    import genodiff.backbones.caduceus
 
 RECALLED = 4
 """Numbers that a memory says of a position: the chance that it copies A, C, G or T."""
@@ -95,10 +91,6 @@ class CaduceusSettings(BackboneSettings):
         return self
 
     @property
-    def reads_memory(self) -> bool:
-        return self.recalls
-
-    @property
     def reads_blocks(self) -> bool:
         return self.bidirectional and not self.paired and not self.recalls
 
@@ -115,15 +107,6 @@ class CaduceusSettings(BackboneSettings):
     def causal(self) -> bool:
         """Whether a position sees itself and those before it, and nothing else."""
         return not self.bidirectional and self.strands == "single"
-
-    def build(
-        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
-    ) -> "genodiff.backbones.caduceus.Caduceus":
-        """A network with weights drawn from `seed`; paired strands need the `complement`."""
-        network: genodiff.backbones.caduceus.Caduceus = NETWORKS["caduceus"](
-            settings=self, vocab_size=vocab_size, complement=complement, seed=seed
-        )
-        return network
 
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""
@@ -176,15 +159,8 @@ _SHAPES = {
 }
 for _size, (_width, _depth, _states) in _SHAPES.items():
     for _name, _strands in (("ps", "paired"), ("ph", "single")):
-        PRESETS.add(
-            f"caduceus-{_name}-{_size}",
-            CaduceusSettings(
-                d_model=_width,
-                n_layer=_depth,
-                d_state=_states,
-                strands=_strands,  # type: ignore[arg-type]
-            ),
-        )
+        _shape = {"d_model": _width, "n_layer": _depth, "d_state": _states, "strands": _strands}
+        PRESETS.add(f"caduceus-{_name}-{_size}", CaduceusSettings(**_shape))  # type: ignore[arg-type]
 
 # For autoregressive models. mamba-470k (468,608) is to be compared with caduceus-*-470k.
 for _size, (_width, _depth) in {"tiny": (72, 2), "470k": (128, 4)}.items():

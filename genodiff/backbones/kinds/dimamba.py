@@ -1,13 +1,12 @@
 """The shapes of a DiMamba."""
 
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from genodiff.backbones.settings import (
     BACKBONES,
-    NETWORKS,
     PRESETS,
     BackboneSettings,
     count_condition_weights,
@@ -15,9 +14,6 @@ from genodiff.backbones.settings import (
     count_modulation_weights,
     count_norm_weights,
 )
-
-if TYPE_CHECKING:
-    import genodiff.backbones.dimamba
 
 
 @BACKBONES.register("dimamba")
@@ -97,10 +93,6 @@ class DiMambaSettings(BackboneSettings):
         return not self.bidirectional
 
     @property
-    def time_conditioned(self) -> bool:
-        return self.time_conditioning
-
-    @property
     def width(self) -> int:
         """Channels of the residual stream."""
         return self.d_model + (self.d_cond if self.conditioning == "concat" else 0)
@@ -115,15 +107,6 @@ class DiMambaSettings(BackboneSettings):
         """Width of the condition, resolved."""
         return self.d_model if self.conditioning == "add" else self.d_cond
 
-    def build(
-        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
-    ) -> "genodiff.backbones.dimamba.DiMamba":
-        """A network with weights drawn from `seed`; `complement` is not used."""
-        network: genodiff.backbones.dimamba.DiMamba = NETWORKS["dimamba"](
-            settings=self, vocab_size=vocab_size, seed=seed
-        )
-        return network
-
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""
         d = self.width
@@ -134,14 +117,11 @@ class DiMambaSettings(BackboneSettings):
             + count_norm_weights(self, d)
         )
         if self.conditioning == "adaln":
-            total += self.n_layer * count_modulation_weights(
-                self.d_cond, d, 3
-            ) + count_modulation_weights(self.d_cond, d, 2)
-        return total + (
-            0
-            if self.conditioning == "none"
-            else count_condition_weights(self.width_cond, self.n_classes)
-        )
+            total += self.n_layer * count_modulation_weights(self.d_cond, d, 3)
+            total += count_modulation_weights(self.d_cond, d, 2)
+        if self.conditioning != "none":
+            total += count_condition_weights(self.width_cond, self.n_classes)
+        return total
 
 
 PRESETS.add("dimamba-470k", DiMambaSettings(d_model=88, n_layer=5, d_cond=64))  # 471,432

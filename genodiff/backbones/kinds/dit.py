@@ -1,21 +1,17 @@
 """The shapes of a DiT."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
 from genodiff.backbones.settings import (
     BACKBONES,
-    NETWORKS,
     PRESETS,
     BackboneSettings,
     StepBytes,
     count_condition_weights,
     count_modulation_weights,
 )
-
-if TYPE_CHECKING:
-    import genodiff.backbones.dit
 
 
 @BACKBONES.register("dit")
@@ -74,19 +70,6 @@ class DiTSettings(BackboneSettings):
             raise ValueError("time_conditioning and n_classes need adaln: true")
         return self
 
-    @property
-    def time_conditioned(self) -> bool:
-        return self.time_conditioning
-
-    def build(
-        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
-    ) -> "genodiff.backbones.dit.DiT":
-        """A network with weights drawn from `seed`; `complement` is not used."""
-        network: genodiff.backbones.dit.DiT = NETWORKS["dit"](
-            settings=self, vocab_size=vocab_size, seed=seed
-        )
-        return network
-
     def count_step_bytes(self, length: int, word: int) -> StepBytes | None:
         """With flash attention; counted of a block's saved tensors. None with RMSNorm.
 
@@ -126,12 +109,8 @@ for _name, _size in {
 
 # 471,520: to be compared with caduceus-*-470k at equal parameters.
 for _name, _one_way in (("dit-470k", False), ("dit-causal-470k", True)):
-    PRESETS.add(
-        _name,
-        DiTSettings(
-            d_model=88, n_layer=5, n_head=4, adaln=False, norm="rms", causal=_one_way, qk_bias=True
-        ),
-    )
+    _shape = DiTSettings(d_model=88, n_layer=5, n_head=4, adaln=False, norm="rms", qk_bias=True)
+    PRESETS.add(_name, _shape.model_copy(update={"causal": _one_way}))
 
 # The default for text on a CPU: 1,254,536 with the 264 rows of the byte vocabulary.
 PRESETS.add(

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.guided import Aim, Guided, GuidedChain, guidance, run_plain
+from genodiff.diffusion.guided import Aim, Guided, GuidedChain, guidance, no_estimate
 from genodiff.diffusion.masked import Denoiser
 
 
@@ -29,11 +29,8 @@ def mix_denoisers(unconditional: Denoiser, conditional: Denoiser, strength: floa
 
 
 @guidance("cfg", needs="conditional", calls=lambda masks, reveals, targets: 0)
-@torch.no_grad()
 def cfg(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim) -> Guided:
     """Two evaluations of a network in place of each one."""
-    if aim.strength == 0:
-        return run_plain(chain, xt)
     assert aim.conditional is not None
     refine = None
     if chain.options.refine is not None and aim.conditional_refine is not None:
@@ -44,4 +41,4 @@ def cfg(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim) -> Guided:
     guided = GuidedChain(chain.draw, chain.diffusion, mixed, chain.options)
     done = guided.run(xt, refine=refine, tolerance=grown)
     none = torch.zeros(len(xt), dtype=torch.int64)
-    return Guided(done.x0, 2 * done.nfe, none, torch.full((len(xt),), torch.nan).double())
+    return Guided(done.x0, 2 * done.nfe, none, no_estimate(len(xt)))

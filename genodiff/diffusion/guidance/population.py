@@ -34,15 +34,13 @@ from genodiff.diffusion.guided import (
     Counted,
     Guided,
     GuidedChain,
-    Potential,
     check_count,
     draw_completions,
     guidance,
     make_potential,
     no_estimate,
-    run_plain,
 )
-from genodiff.diffusion.sampler import Filling, JointDraw, Sampled
+from genodiff.diffusion.sampler import Filling, JointDraw, Reveal, Sampled, Steer
 from genodiff.errors import UsageError
 
 # Numbers of further uniforms (`stream`), apart from those of samplers and of completions.
@@ -79,50 +77,66 @@ class _Together:
         return self.joint(row // self.size, *given)
 
 
-class _Population:
+class _Population(Steer):
     """Particles of records, in groups of `size` rows, and their weights."""
 
-    tilts = False
-
     def __init__(
-        self, potential: Potential, records: int, size: int, drawn: int, order: Tensor
+        self, chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, size: int, drawn: int = 1
     ) -> None:
-        self.potential, self.size, self.drawn, self.order = potential, size, drawn, order
-        self.level = torch.zeros(records, size, dtype=torch.float64)  # log psi now
-        self.log_weight = torch.zeros(records, size, dtype=torch.float64)
-        self.log_z = torch.zeros(records, dtype=torch.float64)
+        self.chain, self.xt, self.aim, self.size, self.drawn = chain, xt, aim, size, drawn
+        self.reward = Counted(aim, len(xt))
+        own = make_potential(self.reward, aim.strength, chain.diffusion.mask_id)
+        self.potential = aim.potential or own
+        # Any uniform of a record names it; that of its first position does.
+        self.order = chain.options.u_order[:, :1].double().cpu().sum(1) % 1.0
+        self.level = torch.zeros(len(xt), size, dtype=torch.float64)  # log psi now
+        self.log_weight = torch.zeros_like(self.level)
+        self.log_z = torch.zeros(len(xt), dtype=torch.float64)
 
-    def tilt(self, *given: object) -> None:
-        """Draws are the network's own."""
+    def run(self, steer: Steer | None) -> Sampled:
+        """The chain on `size` particles of each record, the first with the record's uniforms."""
+        options, size = self.chain.options, self.size
+        u = options.u_token.double()
+        streams = [u, *(draw_again(u, _PARTICLE + i) for i in range(1, size))]
+        return self.chain.run(
+            self.xt.repeat_interleave(size, 0),
+            u_order=options.u_order.repeat_interleave(size, 0),
+            u_token=torch.stack(streams, 1).reshape(-1, self.xt.shape[1]),
+            steer=steer,
+            joint=None if options.joint is None else _Together(options.joint, size),
+        )
 
-    def move(self, filling: Filling, rows: Tensor, logits: Tensor, sigma: Tensor) -> None:
+    def pick(
+        self, done: Sampled, chosen: Int[Tensor, " B"], log_z: Float[Tensor, " B"] | None = None
+    ) -> Guided:
+        """The result of particle `chosen` of each record."""
+        rows = torch.arange(len(chosen)) * self.size + chosen
+        nfe = done.nfe.reshape(-1, self.size).sum(1)
+        log_z = no_estimate(len(chosen)) if log_z is None else log_z
+        return Guided(done.x0[rows.to(done.x0.device)], nfe, self.reward.calls, log_z)
+
+    def move(self, filling: Filling, step: Reveal) -> None:
         """Weigh the particles that have changed; then those of a record may change places."""
-        drawn = draw_completions(filling, rows, logits, sigma, self.drawn)
+        drawn = draw_completions(filling, step, self.drawn)
         groups: dict[int, list[int]] = {}
-        for a, record in enumerate((rows // self.size).tolist()):
+        for a, record in enumerate((step.rows // self.size).tolist()):
             groups.setdefault(record, []).append(a)
         for record, mine in groups.items():
-            here = rows[mine]
+            here = step.rows[mine]
             # One call of the reward for all particles of the record.
             now = self.potential(record, filling.x[here], drawn[mine]).cpu()
             place = (here % self.size).cpu()
             self.log_weight[record, place] += now - self.level[record, place]
             self.level[record, place] = now
-            self.select(filling, record)
+            chosen = self.select(filling, record)
+            if chosen is not None:  # particle i becomes a copy of particle chosen[i]
+                group = slice(record * self.size, (record + 1) * self.size)
+                filling.x[group] = filling.x[group][chosen]
+                self.level[record] = self.level[record][chosen]
 
-    def copy(self, filling: Filling, record: int, chosen: Int[Tensor, " N"]) -> None:
-        """Particle i of the record becomes a copy of particle `chosen[i]`."""
-        group = slice(record * self.size, (record + 1) * self.size)
-        filling.x[group] = filling.x[group][chosen]
-        self.level[record] = self.level[record][chosen]
-
-    def uniform(self, filling: Filling, record: int, number: int) -> float:
-        """A uniform of the record, numbered by its evaluations."""
-        done = int(filling.nfe[record * self.size : (record + 1) * self.size].sum())
-        return float(draw_again(self.order[record], number + done))
-
-    def select(self, filling: Filling, record: int) -> None:
-        """Nothing: the particles go on as they are."""
+    def select(self, filling: Filling, record: int) -> Int[Tensor, " N"] | None:
+        """The particles of the record that go on, or None: all do as they are."""
+        return None
 
 
 class _Weighted(_Population):
@@ -130,15 +144,17 @@ class _Weighted(_Population):
 
     threshold = 0.5
 
-    def select(self, filling: Filling, record: int) -> None:
+    def select(self, filling: Filling, record: int) -> Int[Tensor, " N"] | None:
         """Systematic resampling at a small effective sample size."""
         log_weight = self.log_weight[record]
         weight = log_weight.softmax(0)
         if 1 / float((weight**2).sum()) > self.threshold * self.size:
-            return
+            return None
         self.log_z[record] += log_weight.logsumexp(0) - math.log(self.size)
         self.log_weight[record] = 0.0
-        self.copy(filling, record, resample(weight, self.uniform(filling, record, _RESAMPLE)))
+        # The uniform is the record's, numbered by its evaluations.
+        done = int(filling.nfe[record * self.size : (record + 1) * self.size].sum())
+        return resample(weight, float(draw_again(self.order[record], _RESAMPLE + done)))
 
 
 class _Beam(_Population):
@@ -146,51 +162,10 @@ class _Beam(_Population):
 
     width = 1
 
-    def select(self, filling: Filling, record: int) -> None:
+    def select(self, filling: Filling, record: int) -> Int[Tensor, " N"]:
         """Copies of the best by their potential; equal ones by their place."""
         best = self.level[record].argsort(descending=True, stable=True)[: self.width]
-        chosen = best.repeat(self.size // self.width)
-        self.copy(filling, record, chosen)
-
-
-def _run(chain: GuidedChain, xt: Tensor, size: int, steer: _Population | None) -> Sampled:
-    """The chain on `size` particles of each record, the first with the record's own uniforms."""
-    u = chain.options.u_token.double()
-    streams = [u, *(draw_again(u, _PARTICLE + i) for i in range(1, size))]
-    joint = chain.options.joint
-    return chain.run(
-        xt.repeat_interleave(size, 0),
-        u_order=chain.options.u_order.repeat_interleave(size, 0),
-        u_token=torch.stack(streams, 1).reshape(-1, xt.shape[1]),
-        steer=steer,
-        joint=None if joint is None else _Together(joint, size),
-    )
-
-
-def _begin(
-    chain: GuidedChain, xt: Tensor, aim: Aim
-) -> tuple[Counted, Potential, Float[Tensor, " B"]]:
-    assert aim.reward is not None
-    reward = Counted(aim.reward, len(xt))
-    potential = make_potential(reward, aim.strength, chain.diffusion.mask_id)
-    # Any uniform of a record names it; that of its first position does.
-    order = chain.options.u_order[:, :1].double().cpu().sum(1) % 1.0
-    return reward, aim.potential or potential, order
-
-
-def _score(reward: Counted, aim: Aim, done: Sampled, size: int) -> Float[Tensor, "B N"]:
-    """beta r of all particles that are done."""
-    groups = done.x0.reshape(-1, size, done.x0.shape[-1])
-    found = [aim.strength * reward(i, x) for i, x in enumerate(groups)]
-    return torch.stack(found).cpu() if found else torch.zeros(0, size, dtype=torch.float64)
-
-
-def _pick(
-    done: Sampled, size: int, chosen: Int[Tensor, " B"], calls: Tensor, log_z: Tensor
-) -> Guided:
-    rows = torch.arange(len(chosen)) * size + chosen
-    nfe = done.nfe.reshape(-1, size).sum(1)
-    return Guided(done.x0[rows.to(done.x0.device)], nfe, calls, log_z)
+        return best.repeat(self.size // self.width)
 
 
 def _count_smc(
@@ -199,27 +174,14 @@ def _count_smc(
     targets: int,
     particles: float = 16.0,
     drawn: float = 4.0,
-    threshold: float = 0.5,
+    **rest: float,
 ) -> int:
+    """For beam, too: neither `threshold` nor `width` changes the number of completions."""
     size, several = check_count("particles", particles), check_count("drawn", drawn)
     return size * ((reveals - 1) * several + 1) if reveals else 0
 
 
-def _count_beam(
-    masks: int,
-    reveals: int,
-    targets: int,
-    particles: float = 16.0,
-    width: float = 4.0,
-    drawn: float = 4.0,
-) -> int:
-    return _count_smc(masks, reveals, targets, particles, drawn)
-
-
-@guidance(
-    "smc", needs="reward", calls=_count_smc, particles=lambda particles=16.0, **rest: int(particles)
-)
-@torch.no_grad()
+@guidance("smc", needs="reward", calls=_count_smc)
 def smc(
     chain: GuidedChain,
     xt: Int[Tensor, "B L"],
@@ -232,28 +194,18 @@ def smc(
     size, count = check_count("particles", particles), check_count("drawn", drawn)
     if not 0 <= threshold <= 1:
         raise UsageError(f"threshold = {threshold:g}", fix="give 0 (never resample) to 1")
-    if aim.strength == 0:
-        return run_plain(chain, xt)
-    reward, potential, order = _begin(chain, xt, aim)
-    steer = _Weighted(potential, len(xt), size, count, order)
+    steer = _Weighted(chain, xt, aim, size, count)
     steer.threshold = threshold
-    done = _run(chain, xt, size, steer)
+    done = steer.run(steer)
     # A record without masks was never weighed: it is what it is.
     weight = steer.log_weight
     edges = weight.softmax(1).cumsum(1)
-    u = draw_again(order, _LAST)
+    u = draw_again(steer.order, _LAST)
     chosen = (edges[:, :-1] <= u[:, None] * edges[:, -1:]).sum(1)
-    log_z = steer.log_z + weight.logsumexp(1) - math.log(size)
-    return _pick(done, size, chosen, reward.calls, log_z)
+    return steer.pick(done, chosen, steer.log_z + weight.logsumexp(1) - math.log(size))
 
 
-@guidance(
-    "beam",
-    needs="reward",
-    calls=_count_beam,
-    particles=lambda particles=16.0, **rest: int(particles),
-)
-@torch.no_grad()
+@guidance("beam", needs="reward", calls=_count_smc)
 def beam(
     chain: GuidedChain,
     xt: Int[Tensor, "B L"],
@@ -268,30 +220,23 @@ def beam(
     if size % kept:
         what = f"{size} particles are no multiple of a beam of {kept}"
         raise UsageError(what, fix="give 16 and 4, for example")
-    if aim.strength == 0:
-        return run_plain(chain, xt)
-    reward, potential, order = _begin(chain, xt, aim)
-    steer = _Beam(potential, len(xt), size, count, order)
+    steer = _Beam(chain, xt, aim, size, count)
     steer.width = kept
-    done = _run(chain, xt, size, steer)
-    return _pick(done, size, steer.level.argmax(1), reward.calls, no_estimate(len(xt)))
+    return steer.pick(steer.run(steer), steer.level.argmax(1))
 
 
-@guidance(
-    "best-of-n",
-    needs="reward",
-    calls=lambda masks, reveals, targets, particles=16.0: check_count("particles", particles),
-    particles=lambda particles=16.0, **rest: int(particles),
-)
-@torch.no_grad()
+def _count_best(masks: int, reveals: int, targets: int, particles: float = 16.0) -> int:
+    return check_count("particles", particles)
+
+
+@guidance("best-of-n", needs="reward", calls=_count_best)
 def best_of_n(
     chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, particles: float = 16.0
 ) -> Guided:
     """The best of `particles` unguided samples; the strength's sign says what is best."""
     size = check_count("particles", particles)
-    if aim.strength == 0:
-        return run_plain(chain, xt)
-    reward, _, _ = _begin(chain, xt, aim)
-    done = _run(chain, xt, size, None)
-    scores = _score(reward, aim, done, size)
-    return _pick(done, size, scores.argmax(1), reward.calls, no_estimate(len(xt)))
+    every = _Population(chain, xt, aim, size)
+    done = every.run(None)
+    for record, x in enumerate(done.x0.reshape(-1, size, done.x0.shape[-1])):
+        every.level[record] = aim.strength * every.reward(record, x).cpu()
+    return every.pick(done, every.level.argmax(1))

@@ -14,7 +14,7 @@ positions at once; here only at those that are about to be revealed.
 import math
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.guided import (
@@ -28,29 +28,23 @@ from genodiff.diffusion.guided import (
     guidance,
     make_potential,
     no_estimate,
-    run_plain,
 )
-from genodiff.diffusion.sampler import Filling
+from genodiff.diffusion.sampler import Filling, Reveal, Steer
 
 
-class _Sites:
+class _Sites(Steer):
     """Tilts the logits of due sites by the potential of each token there."""
 
-    def __init__(self, potential: Potential, drawn: int) -> None:
-        self.potential, self.drawn, self.tilts = potential, drawn, True
+    tilts = True
 
-    def tilt(
-        self,
-        filling: Filling,
-        rows: Int[Tensor, " A"],
-        due: Bool[Tensor, "A L"],
-        logits: Float[Tensor, "A L V"],
-        sigma: Float[Tensor, " A"],
-    ) -> Float[Tensor, "n K"]:
+    def __init__(self, potential: Potential, drawn: int) -> None:
+        self.potential, self.drawn = potential, drawn
+
+    def tilt(self, filling: Filling, step: Reveal) -> Float[Tensor, "n K"]:
         """log psi with each token at each due site, less the largest of the site."""
-        found, drawn = [], draw_completions(filling, rows, logits, sigma, self.drawn)
-        for a, row in enumerate(rows.tolist()):
-            sites = due[a].nonzero()[:, 0]
+        found, drawn = [], draw_completions(filling, step, self.drawn)
+        for a, row in enumerate(step.rows.tolist()):
+            sites = step.due[a].nonzero()[:, 0]
             found.append(self.weigh(row, filling.x[row], sites, drawn[a], filling.targets))
         weights = torch.cat(found)
         return weights - weights.amax(-1, keepdim=True)
@@ -69,23 +63,15 @@ class _Sites:
         changed.scatter_(2, sites[:, None, None].expand(n, k, 1), targets.expand(n, k)[..., None])
         return self.potential(row, changed.reshape(n * k, -1), drawn).reshape(n, k)
 
-    def move(self, filling: Filling, rows: Tensor, logits: Tensor, sigma: Tensor) -> None:
-        """Sequences stay as they were drawn."""
-
 
 class _Slopes(_Sites):
     """The same by one gradient at each completion."""
 
     def __init__(self, reward: Counted, strength: float, drawn: int) -> None:
-        self.reward, self.strength, self.drawn, self.tilts = reward, strength, drawn, True
+        self.reward, self.strength, self.drawn = reward, strength, drawn
 
     def weigh(
-        self,
-        row: int,
-        x: Int[Tensor, " L"],
-        sites: Int[Tensor, " n"],
-        drawn: Int[Tensor, "m L"],
-        targets: Int[Tensor, " K"],
+        self, row: int, x: Tensor, sites: Tensor, drawn: Tensor, targets: Tensor
     ) -> Float[Tensor, "n K"]:
         """log mean over completions of e^(strength (r + change)), to first order."""
         found, slope = self.reward.gradient(row, drawn)
@@ -105,28 +91,17 @@ def _count_slopes(masks: int, reveals: int, targets: int, drawn: float = 4.0) ->
 
 
 @guidance("exact", needs="reward", calls=_count_exact, tilts=True)
-@torch.no_grad()
 def exact(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
     """The reward of every token at every revealed site, in `drawn` completions each."""
-    count = check_count("drawn", drawn)
-    if aim.strength == 0:
-        return run_plain(chain, xt)
-    assert aim.reward is not None
-    reward = Counted(aim.reward, len(xt))
-    mask_id = chain.diffusion.mask_id
-    potential = aim.potential or make_potential(reward, aim.strength, mask_id)
-    done = chain.run(xt, steer=_Sites(potential, count))
+    reward = Counted(aim, len(xt))
+    potential = aim.potential or make_potential(reward, aim.strength, chain.diffusion.mask_id)
+    done = chain.run(xt, steer=_Sites(potential, check_count("drawn", drawn)))
     return Guided(*done, reward.calls, no_estimate(len(xt)))
 
 
 @guidance("first-order", needs="gradient", calls=_count_slopes, tilts=True)
-@torch.no_grad()
 def first_order(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
     """The slopes of the reward at `drawn` completions of each step."""
-    count = check_count("drawn", drawn)
-    if aim.strength == 0:
-        return run_plain(chain, xt)
-    assert aim.reward is not None
-    reward = Counted(aim.reward, len(xt))
-    done = chain.run(xt, steer=_Slopes(reward, aim.strength, count))
+    reward = Counted(aim, len(xt))
+    done = chain.run(xt, steer=_Slopes(reward, aim.strength, check_count("drawn", drawn)))
     return Guided(*done, reward.calls, no_estimate(len(xt)))

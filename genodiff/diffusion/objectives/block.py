@@ -40,6 +40,7 @@ class BlockDiffusion(Objective):
     block: int = 64
 
     kind: ClassVar[Kind] = "block"
+    evaluations: ClassVar[int] = 2  # a clean stream, and a noised one
 
     def __post_init__(self) -> None:
         if self.block < 1:
@@ -54,10 +55,6 @@ class BlockDiffusion(Objective):
     def samplers(self) -> dict[str, Sampler]:
         """Those of a masked network, which fill a block at a time."""
         return list_samplers("masked", self.first_samplers)
-
-    @property
-    def evaluations(self) -> int:
-        return 2  # a clean stream, and a noised one
 
     def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
         return as_loss(self._costs(denoiser, clean, draws.times(self.time_sampling), draws), clean)

@@ -22,10 +22,15 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from genodiff.diffusion.loss import LossTerms, as_loss, masked_cost
+from genodiff.diffusion.loss import (
+    LossTerms,
+    WindowBound,
+    as_loss,
+    cross_entropy,
+    exact_count_bound,
+)
 from genodiff.diffusion.masked import Clean, Denoiser
-from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound
-from genodiff.diffusion.objectives.mdlm import exact_count_bound
+from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective
 from genodiff.errors import UsageError
 
 MASKED, RANDOM = 0.8, 0.1  # of the selected; the rest stays visible
@@ -54,19 +59,13 @@ class Mlm(Objective):
 
     # One token at a time first: the law that `bound` is about.
     first_samplers: ClassVar[tuple[str, ...]] = ("first-hitting", "confidence")
+    curve: ClassVar[bool] = True
+    bound_counts_masks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.mask_rate <= 1:
             fix = "give a share above 0, such as 0.15"
             raise UsageError(f"a mask rate of {self.mask_rate}", fix=fix)
-
-    @property
-    def curve(self) -> bool:
-        return True
-
-    @property
-    def bound_counts_masks(self) -> bool:
-        return True
 
     def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
         """Nats over the mask rate: per token they are the mean over selected positions."""
@@ -82,9 +81,9 @@ class Mlm(Objective):
             self.diffusion.mask_id,
         )
         sigma = torch.zeros(len(x0), dtype=torch.float64, device=x0.device)
-        cost = self.diffusion.nll
-        nats = masked_cost(cost, self.diffusion, denoiser, clean, xt, selected, sigma)
+        nats = cross_entropy(self.diffusion, denoiser, clean, selected, sigma, xt=xt)
         return as_loss(nats / self.mask_rate, clean)
 
     def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
-        return exact_count_bound(self.diffusion, denoiser, clean, draws)
+        k = draws.counts(clean)
+        return exact_count_bound(self.diffusion, denoiser, clean, k, draws.u_mask)

@@ -24,9 +24,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.loss import LossTerms, as_loss, count_and_scale, count_time, masked_cost
-from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, counts, exact_count_mask
-from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound
+from genodiff.diffusion.loss import (
+    LossTerms,
+    WindowBound,
+    continuous_time_loss,
+    exact_count_bound,
+    exact_count_loss,
+)
+from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, counts
+from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective
 from genodiff.diffusion.sampler import Kind
 
 
@@ -59,34 +65,15 @@ class Sedd(Objective):
     kind: ClassVar[Kind] = "score"
     # It reveals at the rate that the scores tell; the others take the scores normalised.
     first_samplers: ClassVar[tuple[str, ...]] = ("analytic",)
-
-    @property
-    def curve(self) -> bool:
-        return True
+    curve: ClassVar[bool] = True
 
     def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
-        t, maskable = draws.times(self.time_sampling), clean.maskable
+        given, cost = (self.diffusion, denoiser, clean), partial(score_entropy, self.diffusion)
+        t = draws.times(self.time_sampling)
         if self.exact_count:
-            k, scale = count_and_scale(clean, counts(t, clean.n))
-            masked = exact_count_mask(maskable, k, draws.u_mask)
-            t = count_time(self.diffusion, clean, k)
-        else:
-            masked = self.diffusion.draw_mask(t, draws.u_mask, maskable)
-            scale = self.diffusion.schedule.weight(t)
-        entropy = self._entropy(denoiser, clean, masked, t)
-        return as_loss(scale.to(entropy.dtype)[:, None] * entropy, clean)
+            return exact_count_loss(*given, counts(t, clean.n), draws.u_mask, cost=cost)
+        return continuous_time_loss(*given, t, draws.u_mask, cost=cost)
 
-    @torch.no_grad()
     def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
-        t = draws.times("systematic").to(clean.x0.device)
-        k, scale = count_and_scale(clean, counts(t, clean.n))
-        masked = exact_count_mask(clean.maskable, k, draws.u_mask)
-        entropy = self._entropy(denoiser, clean, masked, count_time(self.diffusion, clean, k))
-        return WindowBound(entropy.double(), scale, k.double() / clean.n.clamp(min=1))
-
-    def _entropy(
-        self, denoiser: Denoiser, clean: Clean, masked: Bool[Tensor, "B L"], t: Float[Tensor, " B"]
-    ) -> Float[Tensor, "B L"]:
-        diffusion, cost = self.diffusion, partial(score_entropy, self.diffusion)
-        xt = diffusion.mask(clean.x0, masked)
-        return masked_cost(cost, diffusion, denoiser, clean, xt, masked, diffusion.sigma(t))
+        given, cost = (self.diffusion, denoiser, clean), partial(score_entropy, self.diffusion)
+        return exact_count_bound(*given, draws.counts(clean), draws.u_mask, cost)

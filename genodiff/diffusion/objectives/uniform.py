@@ -61,10 +61,6 @@ class UniformNoise(Objective):
             what = "a network trained with uniform noise has never seen a mask"
             raise UsageError(what, fix="give a run of --objective mdlm, or of --mask-share above 0")
 
-    @property
-    def trains_continuous_bound(self) -> bool:
-        return True
-
     def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
         t = draws.times(self.time_sampling)
         return as_loss(find_costs(self.noise, denoiser, clean, t, draws.u_mask), clean)

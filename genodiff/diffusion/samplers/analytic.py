@@ -35,7 +35,6 @@ from genodiff.diffusion.sampler import (
 
 
 @sampler("analytic", fits=("score",), evaluations=count_revealing_steps)
-@torch.no_grad()
 def analytic(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions
 ) -> Sampled:
@@ -48,11 +47,8 @@ def analytic(
     # the exact denoiser `refine`, if given, makes all evaluations, one sequence at a time.
     if options.refine is not None:
         denoiser, options = _evaluate_singly(options.refine), replace(options, refine=None)
-    filling, u_order, steps = (
-        Filling(diffusion, denoiser, xt, options),
-        options.u_order,
-        options.steps,
-    )
+    filling, steps = Filling(diffusion, denoiser, xt, options), options.steps
+    u_order = options.u_order
     share = revealed_share(diffusion.schedule, steps).to(xt.device)
     # r of each step: the share of the still masked positions that it reveals.
     chance = torch.cat([share[:1], 1 - (1 - share[1:]) / (1 - share[:-1])])
@@ -64,8 +60,7 @@ def analytic(
         rows = (filling.x == diffusion.mask_id).any(-1).nonzero()[:, 0]
         again = rows if diffusion.time_conditioning else rows[stale[rows]]
         if len(again):
-            t = torch.full_like(u_order[again, 0], 1 - j / steps)
-            fresh, told[again] = filling.evaluate(again, t)
+            fresh, told[again] = filling.evaluate(again, 1 - j / steps)
             if not logits.numel():  # the first evaluation shows the vocabulary size
                 logits = fresh.new_zeros(*xt.shape, fresh.shape[-1])
             logits[again], stale[again] = fresh, False

@@ -29,7 +29,6 @@ from genodiff.diffusion.sampler import (
     steers=True,
     order="fixed",
 )
-@torch.no_grad()
 def ancestral(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions
 ) -> Sampled:
@@ -47,6 +46,5 @@ def ancestral(
     for j in step[filling.masked].unique().tolist():  # no other step reveals anything
         due = filling.masked & (step == j)
         rows = due.any(-1).nonzero()[:, 0]
-        t = torch.full_like(options.u_order[rows, 0], 1 - j / steps)
-        filling.reveal(rows, due[rows], *filling.evaluate(rows, t, due[rows]))
+        filling.reveal(rows, due[rows], *filling.evaluate(rows, 1 - j / steps, due[rows]))
     return filling.done()

@@ -21,7 +21,6 @@ from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, sampler
     steers=True,
     order="fixed",
 )
-@torch.no_grad()
 def both_ends(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,

@@ -22,7 +22,7 @@ from torch import Tensor
 from genodiff.diffusion.draw import TIE
 from genodiff.diffusion.in_order import find_time
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, sampler
+from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, rank, sampler
 from genodiff.errors import UsageError
 
 
@@ -40,7 +40,6 @@ def count_at_most(n: int, share: Float[Tensor, " S"], bound: float = 0.1) -> flo
     steers=True,
     order="read",
 )
-@torch.no_grad()
 def entropy_bounded(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
@@ -55,15 +54,19 @@ def entropy_bounded(
     _check_bound(bound)
     filling, u_order = Filling(diffusion, denoiser, xt, options), options.u_order
 
+    # An entropy of K tokens has a slope of at most the spread of -log p, in any direction of the
+    # logits' errors; its square is at most 1 + ln(K - 1)^2 / 4.
+    slope = math.sqrt(1 + math.log(max(len(diffusion.targets) - 1, 1)) ** 2 / 4)
+
     def choose(rows: Tensor, logits: Tensor, error: float) -> tuple[Tensor, Tensor]:
-        """The positions to reveal, and whether errors of `error` in entropies could change them."""
+        """The positions to reveal."""
+        error *= slope
         logp = diffusion.target_logits(logits).double().log_softmax(-1)
         entropy = -(logp.exp() * logp.clamp(min=-1e300)).sum(-1)
         # Whole multiples of TIE: exact ties stay ties whatever rounding did to them.
         level = torch.round(entropy / TIE).nan_to_num(0.0)  # a fault, which the draw reports
         level = torch.where(filling.is_masked(rows), level, torch.inf)
-        by_u = u_order[rows].argsort(dim=-1, stable=True)
-        order = by_u.gather(1, level.gather(1, by_u).argsort(dim=-1, stable=True))
+        order = rank(-level, u_order[rows])
         ranked = level.gather(1, order)
         total = ranked.cumsum(-1)
         place = torch.arange(1, level.shape[1] + 1).to(total)
@@ -80,19 +83,10 @@ def entropy_bounded(
         near = ((total * TIE - bound).abs() <= place * error) & ranked.isfinite()
         return due, (lead <= 2 * error) | near.any(-1)
 
-    # An entropy of K tokens has a slope of at most the spread of -log p, in any direction of the
-    # logits' errors; its square is at most 1 + ln(K - 1)^2 / 4.
-    several = max(len(diffusion.targets) - 1, 1)
-    error = options.tolerance * math.sqrt(1 + math.log(several) ** 2 / 4)
     while (left := filling.x == diffusion.mask_id).any():
         rows = left.any(-1).nonzero()[:, 0]
         logits, sigma = filling.evaluate(rows, find_time(filling, rows))
-        due, close = choose(rows, logits, error)
-        if options.refine is not None:
-            for i in close.nonzero()[:, 0].tolist():
-                row = rows[i : i + 1]
-                due[i] = choose(row, filling.refined(row, sigma[i : i + 1]), 0.0)[0][0]
-        filling.reveal(rows, due, logits, sigma)
+        filling.reveal(rows, filling.decide(rows, logits, sigma, choose), logits, sigma)
     return filling.done()
 
 

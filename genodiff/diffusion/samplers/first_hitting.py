@@ -20,7 +20,6 @@ from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, one_per
     steers=True,
     order="fixed",
 )
-@torch.no_grad()
 def first_hitting(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions
 ) -> Sampled:

@@ -26,7 +26,6 @@ from genodiff.errors import UsageError
     steers=True,
     order="fixed",
 )
-@torch.no_grad()
 def left_to_right(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
@@ -55,11 +54,8 @@ def _go_on(
     filled: the law is that of a text which goes on, not of one with a gap. `refine` works on whole
     windows.
     """
-    draw, refine, decoder = (
-        Draw(options.temperature, options.top_p),
-        options.refine,
-        options.decoder,
-    )
+    draw = Draw(options.temperature, options.top_p)
+    refine, decoder = options.refine, options.decoder
     tolerance = 0.0 if refine is None else options.tolerance
     x, masked, u = xt.clone(), xt == diffusion.mask_id, options.u_token
     targets = torch.tensor(diffusion.targets, device=xt.device, dtype=xt.dtype)

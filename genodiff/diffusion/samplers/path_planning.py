@@ -21,15 +21,16 @@ github.com/pengzhangzhi/Path-Planning.
 """
 
 import math
+from functools import partial
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.draw import TIE, draw_again
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, revealed_share, sampler
-from genodiff.diffusion.samplers.confidence import steps_with_any
+from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, sampler, take_best
+from genodiff.diffusion.samplers.confidence import round_shares, steps_with_any
 from genodiff.errors import UsageError
 
 
@@ -42,7 +43,6 @@ def count_planned(
 
 
 @sampler("p2", fits=("masked",), evaluations=count_planned, judges_tokens=True)
-@torch.no_grad()
 def path_planning(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
@@ -53,73 +53,50 @@ def path_planning(
 ) -> Sampled:
     """At most min(steps, masks) evaluations; equal scores go by the smaller `u_order`."""
     _check(eta, noise)
-    plan = _Plan(Filling(diffusion, denoiser, xt, options), options, eta, noise == 1)
-    share = revealed_share(diffusion.schedule, options.steps).to(xt.device)
-    kept = torch.round(plan.filling.masked.sum(-1)[:, None] * share).long()
-    grows = kept.diff(dim=1, prepend=torch.zeros_like(kept[:, :1])) > 0
-    for j in grows.any(0).nonzero()[:, 0].tolist():
-        rows = grows[:, j].nonzero()[:, 0]
-        t = torch.full_like(options.u_order[rows, 0], 1 - j / options.steps)
-        logits, sigma = plan.filling.evaluate(rows, t)
-        found, doubt = plan.choose(rows, logits, kept[rows, j], j, options.tolerance)
-        if options.refine is not None:
-            for i in doubt.nonzero()[:, 0].tolist():
-                row = rows[i : i + 1]
-                exact = plan.filling.refined(row, sigma[i : i + 1])
-                found[i] = plan.choose(row, exact, kept[row, j], j, 0.0)[0][0]
-        plan.filling.x[rows] = found
-    return plan.filling.done()
+    filling = _Plan(diffusion, denoiser, xt, options)
+    filling.u_order, filling.eta, filling.noisy = options.u_order, eta, noise == 1
+    for step, rows, counts in round_shares(filling, options.steps):
+        logits, sigma = filling.evaluate(rows, 1 - step / options.steps)
+        plan = partial(filling.plan, step, counts)
+        filling.x[rows] = filling.decide(rows, logits, sigma, plan)
+    return filling.done()
 
 
-class _Plan:
+class _Plan(Filling):
     """Sequences on their way, and how their positions are ranked."""
 
-    def __init__(self, filling: Filling, options: SamplerOptions, eta: float, noisy: bool) -> None:
-        self.filling, self.options, self.eta, self.noisy = filling, options, eta, noisy
-        targets = filling.diffusion.targets
-        self.column_of = torch.zeros(max(targets) + 1, dtype=torch.int64, device=filling.x.device)
-        self.column_of[list(targets)] = torch.arange(len(targets), device=filling.x.device)
+    u_order: Tensor
+    eta: float
+    noisy: bool
 
-    def choose(
-        self,
-        rows: Int[Tensor, " A"],
-        logits: Float[Tensor, "A L V"],
-        n: Int[Tensor, " A"],
-        step: int,
-        tolerance: float,
-    ) -> tuple[Int[Tensor, "A L"], Bool[Tensor, " A"]]:
-        """The sequences after the step, and whether errors of `tolerance` could change them."""
-        filling, mask_id = self.filling, self.filling.diffusion.mask_id
-        x, open_here, masked = filling.x[rows], filling.masked[rows], filling.is_masked(rows)
-        lead = filling.diffusion.target_logits(logits).double()
+    def plan(
+        self, step: int, counts: Tensor, rows: Tensor, logits: Tensor, error: float
+    ) -> tuple[Tensor, Tensor]:
+        """The sequences after the step, `counts` positions kept of each, as a `Choice`."""
+        x, open_here, masked = self.x[rows], self.masked[rows], self.is_masked(rows)
+        lead = self.diffusion.target_logits(logits).double()
         logp = lead.log_softmax(-1)
-        column = torch.zeros_like(x)
-        close = torch.zeros_like(masked)
+        column, close = torch.zeros_like(x), torch.zeros_like(masked)
         drawn = open_here if self.noisy else masked
-        u = draw_again(self.options.u_token[rows], step)[drawn]
-        column[drawn], close[drawn] = filling.draw(lead[drawn], u, tolerance)
+        u = draw_again(self.u_token[rows], step)[drawn]
+        column[drawn], close[drawn] = self.draw(lead[drawn], u, error)
         kept_before = open_here & ~masked
         if self.noisy:
-            own, best = add_noise(logp, column, self.options.u_order[rows], step)
+            own, best = add_noise(logp, column, self.u_order[rows], step)
         else:
-            column[kept_before] = self.column_of[x[kept_before]]
+            column[kept_before] = self.diffusion.columns(x[kept_before])
             own, best = logp.gather(-1, column[..., None])[..., 0], logp.amax(-1)
-        eta = torch.where(kept_before, self.eta, 1.0)
-        score = (eta * own).clamp(min=-1e12)
-        level = torch.where(open_here, torch.round(score / TIE), -torch.inf)
-        by_u = self.options.u_order[rows].argsort(dim=-1, stable=True)
-        order = by_u.gather(1, level.gather(1, by_u).argsort(dim=-1, stable=True, descending=True))
-        first_n = torch.arange(level.shape[1]).to(n) < n[:, None]
-        keep = torch.zeros_like(masked).scatter(1, order, first_n)
-        after = torch.where(masked, filling.targets[column], x)
-        after = torch.where(open_here & ~keep, mask_id, after)
-        # An error of `tolerance` in every logit moves a log-probability by twice that.
-        slack = 4 * tolerance * max(1.0, self.eta)
-        worst = level.masked_fill(~keep, torch.inf).amin(-1) * TIE
-        best_left_out = level.masked_fill(keep, -torch.inf).amax(-1) * TIE
+        weight = torch.where(kept_before, self.eta, 1.0)
+        score = torch.round((weight * own).clamp(min=-1e12) / TIE)
+        level = torch.where(open_here, score, -torch.inf)
+        keep, least, left_out = take_best(level, self.u_order[rows], counts[rows])
+        after = torch.where(masked, self.targets[column], x)
+        after = torch.where(open_here & ~keep, self.diffusion.mask_id, after)
+        # An error in every logit moves a log-probability by twice that.
+        slack, least = 4 * error * max(1.0, self.eta), least * TIE
         # A close draw may become another token, whose score is at most the best token's.
-        matters = close & (eta * best >= (worst - slack)[:, None])
-        return after, (worst - best_left_out <= slack) | matters.any(-1)
+        matters = close & (weight * best >= (least - slack)[:, None])
+        return after, (least - left_out * TIE <= slack) | matters.any(-1)
 
 
 def add_noise(

@@ -22,6 +22,8 @@ Source: Wang et al. 2025, arXiv 2503.00307, sections 3 and 4. Its third way, by 
 tokens and is not here.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -112,19 +114,19 @@ def _check_eta(eta: float) -> float:
     return eta
 
 
-def _count(n: int, plan: RemaskPlan) -> float:
+def _expect(n: int, plan: RemaskPlan) -> float:
     """The expected number of steps that reveal any of n masks."""
     return float((1 - (1 - plan.chance) ** n).sum())
 
 
-def count_cap(n: int, share: Float[Tensor, " S"], eta: float = 0.04) -> float:
-    """The evaluations of `remdm_cap` for n masks."""
-    return _count(n, plan_cap(share.numpy(), eta))
+def _count(
+    plan: Callable[..., RemaskPlan], n: int, share: Float[Tensor, " S"], eta: float = 0.04
+) -> float:
+    """The evaluations for n masks by a plan with the one setting `eta`."""
+    return _expect(n, plan(share.numpy(), eta))
 
 
-def count_rescale(n: int, share: Float[Tensor, " S"], eta: float = 0.04) -> float:
-    """The evaluations of `remdm_rescale` for n masks."""
-    return _count(n, plan_rescale(share.numpy(), eta))
+count_cap, count_rescale = partial(_count, plan_cap), partial(_count, plan_rescale)
 
 
 def count_loop(
@@ -136,11 +138,10 @@ def count_loop(
     alpha_on: float = 0.9,
 ) -> float:
     """The evaluations of `remdm_loop` for n masks."""
-    return _count(n, plan_loop(share.numpy(), eta, t_on, t_off, alpha_on))
+    return _expect(n, plan_loop(share.numpy(), eta, t_on, t_off, alpha_on))
 
 
 @sampler("remdm-cap", fits=("masked", "score"), evaluations=count_cap, remasks=True, steers=True)
-@torch.no_grad()
 def remdm_cap(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
@@ -149,14 +150,12 @@ def remdm_cap(
     eta: float = 0.04,
 ) -> Sampled:
     """At most `steps` evaluations; a step masks a token again with chance `eta` at most."""
-    plan = plan_cap(revealed_share(diffusion.schedule, options.steps).numpy(), eta)
-    return _walk(diffusion, denoiser, xt, options, plan)
+    return _walk(diffusion, denoiser, xt, options, plan_cap, eta)
 
 
 @sampler(
     "remdm-rescale", fits=("masked", "score"), evaluations=count_rescale, remasks=True, steers=True
 )
-@torch.no_grad()
 def remdm_rescale(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
@@ -165,12 +164,10 @@ def remdm_rescale(
     eta: float = 0.04,
 ) -> Sampled:
     """At most `steps` evaluations; `eta` is the share of the largest sigma."""
-    plan = plan_rescale(revealed_share(diffusion.schedule, options.steps).numpy(), eta)
-    return _walk(diffusion, denoiser, xt, options, plan)
+    return _walk(diffusion, denoiser, xt, options, plan_rescale, eta)
 
 
 @sampler("remdm-loop", fits=("masked", "score"), evaluations=count_loop, remasks=True, steers=True)
-@torch.no_grad()
 def remdm_loop(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
@@ -182,8 +179,7 @@ def remdm_loop(
     alpha_on: float = 0.9,
 ) -> Sampled:
     """At most `steps` evaluations; between `t_on` and `t_off` the share revealed is `alpha_on`."""
-    share = revealed_share(diffusion.schedule, options.steps).numpy()
-    return _walk(diffusion, denoiser, xt, options, plan_loop(share, eta, t_on, t_off, alpha_on))
+    return _walk(diffusion, denoiser, xt, options, plan_loop, eta, t_on, t_off, alpha_on)
 
 
 def _walk(
@@ -191,8 +187,10 @@ def _walk(
     denoiser: Denoiser,
     xt: Int[Tensor, "B L"],
     options: SamplerOptions,
-    plan: RemaskPlan,
+    make_plan: Callable[..., RemaskPlan],
+    *own: float,
 ) -> Sampled:
+    plan = make_plan(revealed_share(diffusion.schedule, options.steps).numpy(), *own)
     filling, u = Filling(diffusion, denoiser, xt, options), options.u_order.double()
     # The step of a position's first reveal, read off its uniform as the ancestral sampler does.
     first = 1 - np.cumprod(1 - plan.reveal)
@@ -210,10 +208,9 @@ def _walk(
         taken_back = again & ~masked & (fate < plan.remask[j])
         rows = due.any(-1).nonzero()[:, 0]
         if len(rows):
-            t = torch.full_like(options.u_order[rows, 0], float(plan.time[j]))
             drawn_before = draw_again(options.u_token, j)
             filling.u_token = torch.where(again, drawn_before, options.u_token.double())
-            filling.reveal(rows, due[rows], *filling.evaluate(rows, t, due[rows]))
+            filling.reveal(rows, due[rows], *filling.evaluate(rows, float(plan.time[j]), due[rows]))
             again |= due
         # Last: the network has seen the tokens that the step takes back.
         filling.x[taken_back] = diffusion.mask_id

@@ -37,7 +37,6 @@ def count_pairs(n: int, share: Float[Tensor, " S"]) -> float:
     steers=True,
     order="fixed",
 )
-@torch.no_grad()
 def strand_symmetric(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions
 ) -> Sampled:

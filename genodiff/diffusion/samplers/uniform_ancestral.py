@@ -21,13 +21,13 @@ Sources: Schiff et al. 2024, arXiv 2412.10193, equation 13; Deschenaux et al. 20
 import math
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.draw import Draw, draw_again
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.mixed_noise import MixedNoise, Noising
-from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, of_rows, sampler
+from genodiff.diffusion.sampler import Filling, Reveal, Sampled, SamplerOptions, sampler
 from genodiff.errors import UsageError
 
 
@@ -39,31 +39,14 @@ def count_steps(n: int, share: Float[Tensor, " S"]) -> float:
 class _Noisy(Filling):
     """Sequences whose tokens may be noise, on their way through a step."""
 
-    def __init__(
-        self, noise: MixedNoise, denoiser: Denoiser, xt: Int[Tensor, "B L"],
-        options: SamplerOptions, correct: float,
-    ) -> None:  # fmt: skip
-        super().__init__(noise.diffusion, denoiser, xt, options)
-        self.noise, self.correct, self.targets = noise, correct, noise.tokens(xt)
-        self.open, self._plain = self.masked, Draw(1.0, 1.0)
-        self.state = torch.zeros(0, dtype=torch.int64)  # of the due positions
-        self.share_t = self.share_s = 1.0
-
-    def look(self, rows: Int[Tensor, " A"]) -> tuple[Float[Tensor, "A L V"], Float[Tensor, " A"]]:
-        """The logits of these sequences, and what the network was told of the time."""
-        self.nfe[rows] += 1
-        self.exact.clear()
-        share = torch.full((len(rows),), self.share_t, dtype=torch.float64, device=rows.device)
-        sigma = self.noise.sigma(share)
-        return of_rows(self.denoiser, rows)(self.x[rows], sigma), sigma
+    noise: MixedNoise
+    correct: float
+    state: Tensor  # of the due positions
+    share_t = share_s = 1.0
 
     def draw_columns(
-        self,
-        logits: Float[Tensor, "n K"],
-        u: Float[Tensor, " n"],
-        tolerance: float,
-        which: slice | Bool[Tensor, " N"],
-    ) -> tuple[Int[Tensor, " n"], Bool[Tensor, " n"]]:
+        self, logits: Tensor, u: Tensor, tolerance: float, which: slice | Tensor
+    ) -> tuple[Tensor, Tensor]:
         """States of the step's end, by temperature and nucleus of the guess."""
         log_x, doubt = self.draw.log_law_and_doubt(logits, tolerance)
         weights = self.noise.log_reverse(log_x, self.state[which], self.share_t, self.share_s)
@@ -78,12 +61,11 @@ class _Noisy(Filling):
                 keep + weights.log_softmax(-1), math.log(self.correct) + again
             )
             error *= 2  # of what is normalised
-        column, close = self._plain(weights, u, error)
+        column, close = Draw(1.0, 1.0)(weights, u, error)
         return column, close | doubt
 
 
 @sampler("uniform-ancestral", fits=("uniform",), evaluations=count_steps, remasks=True)
-@torch.no_grad()
 def uniform_ancestral(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
@@ -106,36 +88,30 @@ def uniform_ancestral(
     noise = MixedNoise(diffusion, share)
     if not 0 < start <= 1:
         raise UsageError(f"noise at time {start:g}", fix="use a time above 0, and 1 at most")
-    filling = _Noisy(noise, denoiser, xt, options, correct)
+    filling = _Noisy(diffusion, denoiser, xt, options)
+    filling.noise, filling.correct, filling.targets = noise, correct, noise.tokens(xt)
     grid = torch.arange(options.steps, -1, -1, dtype=torch.float64) / options.steps
-    shares = noise.share(start * grid)[0].tolist()
-    begin = torch.full((len(xt),), shares[0], dtype=torch.float64, device=xt.device)
-    stood = torch.where(filling.open, diffusion.targets[0], xt) if real is None else real
-    begun = noise.corrupt(stood, begin, options.u_order.double(), filling.open)
+    shares = noise.share(start * grid)[0].to(xt.device)
+    u_order, u_token = options.u_order.double(), options.u_token.double()
+    stood = torch.where(filling.masked, diffusion.targets[0], xt) if real is None else real
+    begun = noise.corrupt(stood, shares[0].expand(len(xt)), u_order, filling.masked)
     unknown = noise.states(stood) < 0  # no target: nothing is known of it
-    begun = torch.where(unknown, noise.draw_noise(xt, options.u_order.double()), begun)
-    filling.x = torch.where(filling.open, begun, xt)
-    rows = filling.open.any(-1).nonzero()[:, 0]
-    if not len(rows):
-        return filling.done()
-    due, u = filling.open[rows], options.u_token.double()
-    new = torch.arange(len(rows), device=xt.device)
-    logits = sigma = None
-    for step in range(options.steps):
-        filling.share_t, filling.share_s = shares[step], shares[step + 1]
-        if len(new):
-            found, told = filling.look(rows[new])
-            logits = found if logits is None else logits.index_copy(0, new, found)
-            sigma = told if sigma is None else sigma.index_copy(0, new, told)
-        assert logits is not None
-        assert sigma is not None
-        filling.state = noise.states(filling.x[rows])[due]
-        fates = draw_again(u[rows], step)[due]
-        before = filling.x[rows]
-        at, position = due.nonzero(as_tuple=True)
-        filling.x[rows[at], position] = filling.choose(rows, due, logits, sigma, fates)
-        changed = (filling.x[rows] != before).any(-1)
-        if diffusion.time_conditioning:
-            changed[:] = True
+    begun = torch.where(unknown, noise.draw_noise(xt, u_order), begun)
+    filling.x = torch.where(filling.masked, begun, xt)
+    rows = filling.masked.any(-1).nonzero()[:, 0]
+    due, changed = filling.masked[rows], torch.ones_like(rows, dtype=torch.bool)
+    logits = sigma = torch.zeros(0)
+    for step in range(options.steps if len(rows) else 0):
         new = changed.nonzero()[:, 0]
+        if len(new):
+            found, told = filling.ask(rows[new], noise.sigma(shares[step].expand(len(new))))
+            logits = logits.index_copy(0, new, found) if step else found
+            sigma = sigma.index_copy(0, new, told) if step else told
+        filling.share_t, filling.share_s = shares[step : step + 2].tolist()
+        filling.state = noise.states(filling.x[rows])[due]
+        before, reveal = filling.x[rows], Reveal(rows, due, logits, sigma)
+        at, position = reveal.places
+        drawn = filling.choose(reveal, draw_again(u_token[rows], step))
+        filling.x[rows[at], position] = drawn
+        changed = (filling.x[rows] != before).any(-1) | diffusion.time_conditioning
     return filling.done()
