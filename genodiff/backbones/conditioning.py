@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from genodiff.backbones.backbone import Backbone, InitialValues, recompute
@@ -118,6 +118,35 @@ class ConditionedBackbone(Backbone):
     selects_rows = True
     condition: Condition | None
     final_modulation: Modulation | None
+    head_bias: Tensor | None
+
+    @property
+    def n_logits(self) -> int:
+        """Logits of a position."""
+        return self.vocab_size
+
+    def forward(
+        self,
+        xt: Int[Tensor, "B L"] | Float[Tensor, "B L _"],
+        sigma: Float[Tensor, " B"] | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        rows: Bool[Tensor, "B L"] | None = None,
+        **options: Any,
+    ) -> Float[Tensor, "*positions {self.n_logits}"]:
+        """Logits (B, L, V), or those of the true positions of `rows`, (n, V), in reading order.
+
+        lengths   each row's length where rows are padded on the right; padding then changes nothing
+        labels    (an option) the class of each row, -1 or `n_classes` for none
+        segments  (of a DiT) the document of each position where several are packed into a row; they
+                  do not see one another
+        """
+        h = self.features(xt, sigma, lengths, **options)
+        return self.logits(h if rows is None else h[rows])
+
+    def logits(self, features: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape V"]:
+        """The head: what `features` says of each token."""
+        return F.linear(features, self.head_weight, self.head_bias)
 
     def _find_condition(
         self, xt: Tensor, sigma: Tensor | None, labels: Tensor | None

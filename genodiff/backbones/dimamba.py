@@ -14,8 +14,7 @@ al., 2024, arXiv 2406.07524; Schiff et al., 2024, arXiv 2412.10193 (classes).
 from collections.abc import Iterator
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from genodiff.backbones.backbone import NETWORKS, InitialValues, Norm, drop, mask_padding
@@ -49,7 +48,10 @@ class Block(nn.Module):
 
 @NETWORKS.register("dimamba")
 class DiMamba(ConditionedBackbone):
-    """A denoiser `(xt, sigma) -> logits` of partly masked sequences."""
+    """A denoiser `(xt, sigma) -> logits` of partly masked sequences.
+
+    Ids may also be weights of the ids (one-hot, or a mixture), through which a gradient flows.
+    """
 
     settings: DiMambaSettings
 
@@ -66,6 +68,7 @@ class DiMamba(ConditionedBackbone):
         adaln = s.conditioning == "adaln"
         self.final_modulation = Modulation(s.d_cond, s.width, 2) if adaln else None
         self.head = None if s.tie_head else draws.table(vocab_size, s.width)
+        self.head_bias = None
 
     @property
     def d_out(self) -> int:
@@ -76,29 +79,10 @@ class DiMamba(ConditionedBackbone):
         """Logits of a position: the vocabulary, and spare rows where the head is tied."""
         return self.vocab_size + (self.settings.spare_rows if self.settings.tie_head else 0)
 
-    def forward(
-        self,
-        xt: Int[Tensor, "B L"] | Float[Tensor, "B L _"],
-        sigma: Float[Tensor, " B"] | None = None,
-        lengths: Int[Tensor, " B"] | None = None,
-        *,
-        rows: Bool[Tensor, "B L"] | None = None,
-        labels: Int[Tensor, " B"] | None = None,
-    ) -> Float[Tensor, "*positions {self.n_logits}"]:
-        """Logits (B, L, V), or those of the true positions of `rows`, (n, V), in reading order.
-
-        xt       ids, or weights of the ids (one-hot, or a mixture), through which a gradient flows
-        lengths  each row's length where rows are padded on the right; padding then changes nothing
-        labels   the class of each row, -1 or `n_classes` for none
-        """
-        h = self.features(xt, sigma, lengths, labels=labels)
-        return self.logits(h if rows is None else h[rows])
-
     def logits(self, features: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape V"]:
         """The head: what `features` says of each token."""
-        if self.head is None:
-            features = features[..., self.settings.width - self.settings.d_model :]
-        return F.linear(features, self.head_weight)
+        first = 0 if self.head is not None else self.settings.width - self.settings.d_model
+        return super().logits(features[..., first:])
 
     def _stream(
         self, xt: Tensor, sigma: Tensor | None, lengths: Tensor | None, labels: Tensor | None = None

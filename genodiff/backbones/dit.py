@@ -18,7 +18,7 @@ from math import sqrt
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from genodiff.backbones.attention import (
@@ -101,30 +101,6 @@ class DiT(ConditionedBackbone):
         elif not s.tie_head:
             self.head = draws.table(vocab_size, s.d_model, std=_HEAD_STD)
         self.head_bias = None if s.tie_head else nn.Parameter(torch.zeros(vocab_size))
-
-    def forward(
-        self,
-        xt: Int[Tensor, "B L"],
-        sigma: Float[Tensor, " B"] | None = None,
-        lengths: Int[Tensor, " B"] | None = None,
-        segments: Int[Tensor, "B L"] | None = None,
-        *,
-        rows: Bool[Tensor, "B L"] | None = None,
-        labels: Int[Tensor, " B"] | None = None,
-    ) -> Float[Tensor, "*positions {self.vocab_size}"]:
-        """Logits (B, L, V), or those of the true positions of `rows`, (n, V), in reading order.
-
-        lengths   each row's length where rows are padded on the right; padding then changes nothing
-        segments  the document of each position where several are packed into a row; they do not see
-                  one another
-        labels    the class of each row, -1 or `n_classes` for none
-        """
-        h = self.features(xt, sigma, lengths, segments=segments, labels=labels)
-        return self.logits(h if rows is None else h[rows])
-
-    def logits(self, features: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape V"]:
-        """The head: what `features` says of each token."""
-        return F.linear(features, self.head_weight, self.head_bias)
 
     def cache(self, capacity: int) -> KeyValueCache:
         """An empty cache for `decode`, of `capacity` positions."""

@@ -68,14 +68,9 @@ def test_the_projections_out_shrink_with_depth_and_biases_of_projections_start_a
 
 
 def test_the_initial_steps_lie_between_a_thousandth_and_a_tenth():
-    bias = (
-        PRESETS["caduceus-ps-1.9m"]
-        .build(16, COMPLEMENT)
-        .blocks[0]
-        .mixer.ahead.dt_bias.detach()
-        .double()
-    )  # type: ignore[union-attr]
-    steps = torch.nn.functional.softplus(bias)  # type: ignore[arg-type]
+    network = PRESETS["caduceus-ps-1.9m"].build(16, COMPLEMENT)
+    bias = network.blocks[0].mixer.ahead.dt_bias.detach()  # type: ignore[union-attr, operator]
+    steps = torch.nn.functional.softplus(bias.double())
     assert float(steps.min()) == pytest.approx(1e-3, rel=0.05)
     assert float(steps.max()) == pytest.approx(0.1, rel=0.05)
     assert float(steps.log().mean()) == pytest.approx(math.log(1e-2), abs=0.3)

@@ -27,19 +27,11 @@ SHAPES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_pieces_give_what_the_whole_gives(shape, keep):
     settings = CaduceusSettings(**{"d_model": 12, "n_layer": 2, "d_state": 4} | shape)
-    network = (
-        settings.build(16, DNA.complement if settings.strands == "paired" else None, seed=3)
-        .double()
-        .eval()
-    )
+    network = settings.build(16, DNA.complement, seed=3).double().eval()
     with torch.no_grad():
         for parameter in network.parameters():
-            parameter.add_(
-                torch.sin(torch.arange(parameter.numel(), dtype=torch.float64)).reshape(
-                    parameter.shape
-                )
-                * 0.3
-            )
+            wave = torch.sin(torch.arange(parameter.numel(), dtype=torch.float64))
+            parameter.add_(0.3 * wave.reshape(parameter.shape))
     xt = torch.from_numpy(DNA.encode("ACGTNACCGTTGACGTATGCA")).long()
     xt[5:9] = DNA.mask_id
     whole = network(xt[None])[0]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
-from genodiff.diffusion.masked import Clean, counts
+from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.diffusion.schedule import (
     Cosine,
@@ -29,12 +29,8 @@ def with_mask(world: World, mask_logit: float, noise: float = 0.0, seed: int = 0
     """The world's own denoiser, its logit for the mask set and, with `noise`, made wrong in a way
     that depends on xt.
     """
-    table = noise * torch.randn(
-        world.vocab_size,
-        world.vocab_size,
-        generator=torch.Generator().manual_seed(seed),
-        dtype=torch.float64,
-    )
+    draw, size = torch.Generator().manual_seed(seed), world.vocab_size
+    table = noise * torch.randn(size, size, generator=draw, dtype=torch.float64)
 
     def denoiser(xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:
         logits = world.denoiser(xt, sigma) + table[xt].mean(1, keepdim=True)
@@ -86,14 +82,8 @@ def mean_over_masks(of: Objective, denoiser, x0: Tensor, steps: int, schedule: S
         weight = chance[fate].prod(-1, keepdim=True).expand(fate.shape)
         time = torch.full((len(fate),), (i - 0.5) / steps, dtype=torch.float64)
         rows, given = x0.expand(len(fate), -1), draws(place.double()[fate], time)
-        total += (
-            float(
-                of.loss(
-                    denoiser, Clean(rows, torch.ones_like(rows, dtype=torch.bool), weight), given
-                ).nats
-            )
-            / steps
-        )
+        clean = Clean(rows, everywhere(rows), weight)
+        total += float(of.loss(denoiser, clean, given).nats) / steps
     return total
 
 
@@ -104,11 +94,9 @@ def exact_bound(of: Objective, denoiser, x0: Tensor) -> float:  # type: ignore[n
     rows, total = x0.expand(len(orders), -1), 0.0
     for k in range(1, n + 1):
         given = draws(orders, torch.full((len(orders),), (k - 0.5) / n, dtype=torch.float64))
-        found = of.bound(denoiser, Clean(rows, torch.ones_like(rows, dtype=torch.bool)), given)
-        assert torch.equal(
-            counts(given.times("systematic"), torch.full((len(rows),), n)),
-            torch.full((len(rows),), k),
-        )
+        clean = Clean(rows, everywhere(rows))
+        found = of.bound(denoiser, clean, given)
+        assert (given.counts(clean) == k).all()
         total += float((found.scale * found.ce.sum(-1)).mean()) / n
     return total
 
@@ -128,12 +116,8 @@ def everything(world: World) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     masks = torch.tensor(list(itertools.product((False, True), repeat=world.length)))
     x0 = world.sequences.repeat_interleave(len(masks), 0)
     masked = masks.repeat(len(world.sequences), 1)
-    return (
-        x0,
-        masked,
-        torch.where(masked, 0.0, 1 - 2**-53).double(),
-        world.p.repeat_interleave(len(masks)),
-    )
+    u = torch.where(masked, 0.0, 1 - 2**-53).double()
+    return x0, masked, u, world.p.repeat_interleave(len(masks))
 
 
 def chance_of(masked: Tensor, share: float) -> Tensor:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sampling import draws, masks, run_sampler, watch
+from sampling import draws, masks, run_sampler
 from small_worlds import States, assert_counts, random_world
 
 from genodiff.diffusion.draw import draw_again
@@ -84,19 +84,6 @@ def test_without_remasking_it_is_the_ancestral_sampler_bit_for_bit(name):
     plain = run_sampler(ancestral, world.diffusion(), world.denoiser, xt, **u, steps=5)
     assert torch.equal(found.x0, plain.x0)
     assert torch.equal(found.nfe, plain.nfe)
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_what_is_given_stays_in_sight_at_every_step(name):
-    xt = masks(50, 6)
-    xt[:, 2] = 9
-
-    seen, watching = watch(lambda x, sigma: bool((x[:, 2] == 9).all()))
-    options = SamplerOptions(**draws(50, 6), steps=12)
-    run = SAMPLERS[name].draw
-    found = run(random_world().diffusion(), watching, xt, options, **SETTINGS[name])
-    assert (found.x0[:, 2] == 9).all()
-    assert all(seen)
 
 
 @pytest.mark.parametrize(

@@ -48,11 +48,8 @@ def test_a_step_of_d3pm_costs_the_kl_of_the_transition_matrices(logits, mask, st
     x0 = torch.tensor([[x]])
     of = D3pm(diffusion, time_steps=steps, carry_over=True)
     time = torch.tensor([(i - 0.5) / steps], dtype=torch.float64)
-    loss = of.loss(
-        lambda xt, s: given_logits,
-        Clean(x0, everywhere(x0)),
-        draws(torch.zeros(1, 1, dtype=torch.float64), time),
-    )
+    given = Clean(x0, everywhere(x0)), draws(torch.zeros(1, 1, dtype=torch.float64), time)
+    loss = of.loss(lambda xt, s: given_logits, *given)
     wanted = chain_kl(given_logits[0, 0].softmax(-1), x, 1 - (i - 1) / steps, 1 - i / steps)
     assert float(loss.nats) == pytest.approx(steps * wanted, rel=1e-8, abs=1e-9)
 
@@ -63,13 +60,8 @@ def test_without_zero_masking_continuous_time_is_the_limit_of_many_steps(logits,
     given_logits = torch.tensor([[[*logits, mask]]], dtype=torch.float64)
     of = Mdlm(diffusion, zero_masking=False)
     x0, u = torch.tensor([[1]]), torch.zeros(1, 1, dtype=torch.float64)
-    loss = float(
-        of.loss(
-            lambda xt, s: given_logits,
-            Clean(x0, everywhere(x0)),
-            draws(u, torch.tensor([t], dtype=torch.float64)),
-        ).nats
-    )
+    given = Clean(x0, everywhere(x0)), draws(u, torch.tensor([t], dtype=torch.float64))
+    loss = float(of.loss(lambda xt, s: given_logits, *given).nats)
     step = 1e-6
     slow = chain_kl(given_logits[0, 0].softmax(-1), 1, 1 - t + step, max(1 - t, 0.0)) / step
     assert loss == pytest.approx(slow, rel=1e-3, abs=1e-3)
@@ -85,11 +77,8 @@ def test_d3pm_and_its_gradient_are_finite_at_every_time(steps):
         logits = (scale * torch.randn(64, 5, 16)).requires_grad_()
         x0 = torch.randint(7, 11, (64, 5))
         t = torch.cat([torch.tensor([1e-300, 1 / steps, 1.0]), torch.rand(61)]).double()
-        loss = D3pm(diffusion, time_steps=steps).loss(
-            lambda xt, s: logits,  # noqa: B023
-            Clean(x0, everywhere(x0)),
-            draws(torch.rand(64, 5).double(), t),
-        )
+        given = Clean(x0, everywhere(x0)), draws(torch.rand(64, 5).double(), t)
+        loss = D3pm(diffusion, time_steps=steps).loss(lambda xt, s: logits, *given)  # noqa: B023
         loss.nats.backward()
         assert torch.isfinite(loss.nats)
         assert torch.isfinite(logits.grad).all()  # type: ignore[arg-type]

@@ -158,15 +158,8 @@ def one_position(logits: list[float], n: int = 20_000, **rest: float) -> Tensor:
     """How often each target is drawn from these logits of its own."""
     full = torch.full((12,), 40.0, dtype=torch.float64)
     full[7:11] = torch.tensor(logits)
-    done = run_sampler(
-        ancestral,
-        DNA,
-        lambda x, s: full.expand(*x.shape, 12),
-        masks(n, 1),
-        **draws(n, 1),
-        steps=1,
-        **rest,
-    )
+    given = DNA, lambda x, s: full.expand(*x.shape, 12), masks(n, 1)
+    done = run_sampler(ancestral, *given, **draws(n, 1), steps=1, **rest)
     return torch.bincount(done.x0[:, 0] - 7, minlength=4) / n
 
 
@@ -200,13 +193,6 @@ def test_a_forbidden_token_is_never_drawn_not_even_by_the_extreme_uniforms():
     logits[[7, 10]] = -math.inf
     for u in (0.0, 1 - 2**-53):
         u_token = torch.full((1, 1), u, dtype=torch.float64)
-        done = run_sampler(
-            ancestral,
-            DNA,
-            lambda x, s: logits.expand(*x.shape, 12),
-            masks(1, 1),
-            u_order=u_token,
-            u_token=u_token,
-            steps=3,
-        )
+        given = DNA, lambda x, s: logits.expand(*x.shape, 12), masks(1, 1)
+        done = run_sampler(ancestral, *given, u_order=u_token, u_token=u_token, steps=3)
         assert done.x0.item() == (8 if u == 0 else 9)

@@ -64,11 +64,8 @@ def every_step_evaluated(
     x = xt.clone()
     for j in range(steps):
         t = torch.full((len(x),), 1 - j / steps, dtype=torch.float64)
-        p = (
-            diffusion.log_x0(denoiser(x, diffusion.sigma(t)), x)[..., list(diffusion.targets)]
-            .double()
-            .exp()
-        )
+        logp = diffusion.log_x0(denoiser(x, diffusion.sigma(t)), x)
+        p = logp[..., list(diffusion.targets)].double().exp()
         hidden = diffusion.schedule.masked(
             torch.tensor([1.0, 1 - (j + 1) / steps], dtype=torch.float64)
         )

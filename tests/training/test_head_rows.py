@@ -34,10 +34,8 @@ def found(model: nn.Module, name: str, options: dict[str, Any]) -> tuple[Tensor,
     generator = torch.Generator().manual_seed(1)
     x0 = torch.randint(1, V - 1, (3, 9), generator=generator)
     maskable = torch.rand(3, 9, generator=generator) < 0.8
-    u_mask, u_time = (
-        torch.rand(3, 9, generator=generator).double(),
-        torch.rand(3, generator=generator).double(),
-    )
+    u_mask = torch.rand(3, 9, generator=generator).double()
+    u_time = torch.rand(3, generator=generator).double()
     draws = Draws(u_mask, u_time, 0.3, torch.arange(3), 3)
     terms = objective(name, DIFFUSION, **options).loss(
         model, Clean(x0, maskable, lengths=torch.tensor([9, 7, 8])), draws
@@ -55,12 +53,8 @@ def test_the_head_on_masked_rows_alone_is_the_same_objective(network, name, opti
     model = NETWORKS[network]().double()
     with torch.no_grad():
         for i, p in enumerate(model.parameters()):
-            p.add_(
-                torch.randn(
-                    p.shape, generator=torch.Generator().manual_seed(i), dtype=torch.float64
-                )
-                * 0.3
-            )
+            draw = torch.Generator().manual_seed(i)
+            p.add_(0.3 * torch.randn(p.shape, generator=draw, dtype=torch.float64))
     shown: list[tuple[int, ...]] = []
     model.register_forward_hook(lambda m, args, logits: shown.append(tuple(logits.shape)))
     whole, gradients = found(model, name, options)

@@ -43,19 +43,12 @@ def test_a_run_that_becomes_slower_still_ends_in_time(tmp_path):
 
 
 def test_both_limits_hold(tmp_path):
-    assert (
-        play(
-            open_plan(tmp_path / "a", TrainSettings(max_minutes=2, max_steps=9), 0, 0.0, None), 0.1
-        )[0]
-        == 9
+    short, long = (
+        TrainSettings(max_minutes=2, max_steps=9),
+        TrainSettings(max_minutes=1, max_steps=99),
     )
-    assert (
-        play(
-            open_plan(tmp_path / "b", TrainSettings(max_minutes=1, max_steps=10**6), 0, 0.0, None),
-            1.0,
-        )[1]
-        <= 60
-    )
+    assert play(open_plan(tmp_path / "a", short, 0, 0.0, None), 0.1)[0] == 9
+    assert play(open_plan(tmp_path / "b", long, 0, 0.0, None), 1.0)[1] <= 60
 
 
 def test_a_run_that_goes_on_makes_the_recorded_decisions_at_the_recorded_steps(tmp_path):
@@ -74,10 +67,8 @@ def test_a_raised_limit_is_a_decision_where_the_run_goes_on(tmp_path):
     plan = open_plan(tmp_path, TrainSettings(max_steps=10), 0, 0.0, None)
     raised = open_plan(tmp_path, TrainSettings(max_steps=40), 10, 5.0, plan.values())
     assert [raised.horizon(step) for step in (0, 9, 10, 39)] == [10, 10, 40, 40]
-    assert (
-        open_plan(tmp_path, TrainSettings(max_steps=40), 20, 9.0, None).decisions
-        == raised.decisions
-    )
+    again = open_plan(tmp_path, TrainSettings(max_steps=40), 20, 9.0, None)
+    assert again.decisions == raised.decisions
     timed = open_plan(tmp_path, TrainSettings(max_minutes=1), 20, 10.0, None)
     assert timed.horizon(20) == 20 + int(50 * 0.98 / 0.5)
 

@@ -58,11 +58,8 @@ def test_norms_biases_embeddings_and_what_the_reference_exempts_do_not_decay():
     exempt = {name for name, p in backbone.named_parameters() if not has_weight_decay(name, p)}
     for name, parameter in backbone.named_parameters():
         last = name.split(".")[-1]
-        special = (
-            parameter.ndim < 2
-            or last in ("embedding", "head")
-            or hasattr(parameter, "_no_weight_decay")
-        )
+        marked = hasattr(parameter, "_no_weight_decay")
+        special = parameter.ndim < 2 or last in ("embedding", "head") or marked
         assert (name in exempt) == special
     assert {"embedding", "head"} < exempt
     assert any("A_log" in name for name in exempt)
@@ -105,14 +102,9 @@ def test_average_and_moments_survive_a_round_trip():
     optimizer, average = adamw(backbone, settings), WeightAverage(backbone, 0.99)
     step(backbone, optimizer, average)
     step(backbone, optimizer, average)
-    saved = [
-        {n: t.clone() for n, t in tensors.items()}
-        for tensors in (
-            collect_tensors(backbone),
-            collect_tensors(average.module),
-            read_moments(optimizer, backbone),
-        )
-    ]
+    modules = (collect_tensors(backbone), collect_tensors(average.module))
+    every = (*modules, read_moments(optimizer, backbone))
+    saved = [{n: t.clone() for n, t in tensors.items()} for tensors in every]
     step(backbone, optimizer, average)
     other = build_backbone(tiny(seed=5), DNA)
     other_optimizer, other_average = adamw(other, settings), WeightAverage(other, 0.99)

@@ -59,15 +59,10 @@ def _cache(tmp_path_factory, monkeypatch):
 
 def configure(fasta: Path, *, recalls: bool = True, **train: Any) -> RunConfig:
     loop = {"batch_size": 4, "max_steps": 4, "checkpoint_every": 2, "validate_windows": 4}
-    return resolve_config(
-        {
-            "recipe": "own",
-            "fasta": str(fasta),
-            "backbone": NETWORK | ({"recalls": True} if recalls else {}),
-            "data": {"seq_len": SEQ_LEN},
-            "train": loop | {"validate_every": 2} | train,
-        }
-    )
+    backbone = NETWORK | ({"recalls": True} if recalls else {})
+    given = {"recipe": "own", "fasta": str(fasta), "backbone": backbone}
+    more = {"data": {"seq_len": SEQ_LEN}, "train": loop | {"validate_every": 2} | train}
+    return resolve_config(given | more)
 
 
 def test_at_first_the_network_is_the_plain_one_bit_for_bit(fasta):
