@@ -248,7 +248,7 @@ class Caduceus(Backbone):
         """
         hidden = self.embed(xt, labels, lengths, recalled)
         of_rows = lengths.repeat(2) if lengths is not None and self.paired else lengths
-        mask = mask_padding(xt, of_rows, self.embedding)
+        mask = mask_padding(hidden, of_rows, self.embedding)
         yield hidden
         again = self.settings.checkpointing and torch.is_grad_enabled()
         if not again and self.residual_dtype is None:

@@ -14,7 +14,6 @@ taken piece by piece.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -47,12 +46,13 @@ def stream(
         other = network.complement[xt.long()].to(xt.dtype).flip(0)
         turned = [len(xt) - start for start in reversed([0, *ends[:-1]])]
         strands.append(_Strand(network, other, turned))
+    n = len(network.blocks)
     size = len(strands) * len(xt) * network.settings.d_model * network.embedding.element_size()
     for strand in strands:
         strand.sweep(size <= keep)
     for i, start in enumerate([0, *ends[:-1]] if ends else []):
         pieces = (i, len(ends) - 1 - i)
-        tops = [strand.top(at) for strand, at in zip(strands, pieces, strict=False)]
+        tops = [strand.residual(n, at) for strand, at in zip(strands, pieces, strict=False)]
         yield start, _logits(network, torch.cat(tops))
 
 
@@ -64,21 +64,14 @@ def _logits(network: Caduceus, rows: Tensor) -> Tensor:
     return (logits if network.complement is None else vote(logits, network.complement))[0]
 
 
-@dataclass
-class _Edges:
-    """What comes into each piece of a strand, for one layer, from either side."""
-
-    left: list[DirectionState]
-    right: list[DirectionState]
-
-
 class _Strand:
     """One strand in its own reading direction, cut at `ends`."""
 
     def __init__(self, network: Caduceus, xt: Tensor, ends: list[int]) -> None:
         self._network, self._xt = network, xt
         self._spans = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
-        self._edges: list[_Edges] = []
+        # What comes into each piece from the left and from the right, for each layer.
+        self._edges: list[tuple[list[DirectionState], list[DirectionState]]] = []
         self._kept: list[Tensor] | None = None
 
     @torch.no_grad()
@@ -87,18 +80,14 @@ class _Strand:
         if keep:
             self._kept = [self._embedded(i) for i in range(len(self._spans))]
         for layer in range(len(self._network.blocks)):
-            edges = _Edges(self._carried(layer, False), self._carried(layer, True)[::-1])
-            self._edges.append(edges)
+            self._edges.append((self._carried(layer, False), self._carried(layer, True)[::-1]))
             if self._kept is not None:
                 kept = enumerate(self._kept)
                 self._kept = [rows + self._mixed(layer, rows, i) for i, rows in kept]
 
     @torch.no_grad()
-    def top(self, i: int) -> Tensor:
-        """(1, n, D): what the last norm reads on piece i."""
-        return self._residual(len(self._network.blocks), i)
-
-    def _residual(self, layer: int, i: int) -> Tensor:
+    def residual(self, layer: int, i: int) -> Tensor:
+        """(1, n, D): what this layer's norm reads on piece i, or after all layers the last norm."""
         if self._kept is not None:
             return self._kept[i]
         rows = self._embedded(i)
@@ -111,10 +100,10 @@ class _Strand:
         return F.embedding(self._xt[None, start:end].long(), self._network.embedding)
 
     def _mixed(self, layer: int, rows: Tensor, i: int) -> Tensor:
-        edges = self._edges[layer]
+        left, right = self._edges[layer]
 
         def read(x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
-            return scan_piece(x, weights, reverse, edges.right[i] if reverse else edges.left[i])[0]
+            return scan_piece(x, weights, reverse, (right if reverse else left)[i])[0]
 
         block, mirrored = self._block(layer)
         mixed: Tensor = block.mixer(block.norm(rows, mirrored), None, mirrored, read)
@@ -134,7 +123,7 @@ class _Strand:
 
         pieces = range(len(self._spans))
         for i in reversed(pieces[1:]) if backward else pieces[:-1]:
-            block.mixer(block.norm(self._residual(layer, i), mirrored), None, mirrored, read)
+            block.mixer(block.norm(self.residual(layer, i), mirrored), None, mirrored, read)
             if not (block.mixer.bidirectional or mirrored == backward):
                 found.append(found[-1])
         return found

@@ -91,7 +91,7 @@ class CodonAutomaton(Automaton):
 
 
 @dataclass(frozen=True)
-class _Frame(Constraint):
+class _ReadingFrame(Constraint):
     """A reading frame; its fields are those of `KeepProtein`."""
 
     exons: Intervals = ()
@@ -158,7 +158,7 @@ class _Frame(Constraint):
 
 
 @dataclass(frozen=True)
-class KeepProtein(_Frame):
+class KeepProtein(_ReadingFrame):
     """The frame codes for the same amino acids as before, or for `protein` where one is given.
 
     `exons` are intervals of the contig, from left to right; () is the judged interval. `strand` is
@@ -211,7 +211,7 @@ class KeepProtein(_Frame):
 
 
 @dataclass(frozen=True)
-class NoStop(_Frame):
+class NoStop(_ReadingFrame):
     """No stop codon in the frame; exons, strand and table as of `KeepProtein`."""
 
     def automata(self, space: DesignSpace) -> list[Automaton]:

@@ -300,11 +300,11 @@ REFUSED = {
     "blocks": Table("", """
         2 eval RUN --block 0 :: 1 or more
         2 eval RUN --block 8 --order random :: block
-        2 eval RUN --block 8 :: both strands at once
+        2 eval RUN --block 8 :: single strands
         2 sample RUN --block 8 -n 1 --length 9 --stride 4 --fasta o.fa :: block
         2 train toy --preset caduceus-ps-tiny --block 8 --out new :: strand
         2 train toy --objective mdlm --strands single --block 8 --out new :: block
-        """, more="--threads 1"),
+        """, more="--threads 1 -q"),
     "train": Table("", """
         2 train toy --bogus 1 :: bogus
         2 train toy --lr nan :: optim.lr
