@@ -57,13 +57,13 @@ CHOOSERS = {"genodiff.jobs.machine", "genodiff.models.opening"}
 LINES = 400
 FILES = sorted(PACKAGE.rglob("*.py"))
 BUDGET = {
-    "annotation": 978, "api": 3_323, "backbones": 2_514, "cli": 747, "conservation": 1_728,
-    "constraints": 2_463, "data": 6_483, "design": 1_436, "diagnosis": 536, "diffusion": 4_755,
+    "annotation": 978, "api": 3_323, "backbones": 2_294, "cli": 747, "conservation": 1_728,
+    "constraints": 2_438, "data": 6_483, "design": 1_436, "diagnosis": 536, "diffusion": 4_503,
     "embedding": 923, "evaluation": 3_894, "finetuning": 7_332, "generate": 3_732, "hf": 1_226,
-    "hub": 2_763, "io": 9_311, "jobs": 1_370, "kernels": 5_218, "laws": 396, "maps": 3_355,
+    "hub": 2_763, "io": 9_311, "jobs": 1_370, "kernels": 5_218, "laws": 397, "maps": 3_355,
     "memory": 4_658, "models": 148, "modules": 1_229, "quality": 1_625, "reports": 4_153,
     "runs": 5_531, "scoring": 2_731, "statistics": 625, "studies": 1_545, "tasks": 4_214,
-    "training": 2_777, "variants": 3_482,
+    "training": 2_717, "variants": 3_482,
 }  # fmt: skip
 """Lines of Python that a room may have. Who needs more takes them from another room's number."""
 
