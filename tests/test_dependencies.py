@@ -9,7 +9,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-NOT_INSTALLED = {"mamba_ssm": "mamba-ssm", "causal_conv1d": "causal-conv1d", "triton": "triton"}
+# Packages that are imported by their names, and may be absent.
+BY_NAME = {"mamba_ssm": "mamba-ssm", "causal_conv1d": "causal-conv1d"} | {
+    name: name for name in ("triton", "tensorboard", "wandb")
+}
 # Built by the extensions themselves, on a machine with CUDA.
 PARTS = {"selective_scan_cuda": "mamba-ssm", "causal_conv1d_cuda": "causal-conv1d"}
 
@@ -41,13 +44,11 @@ def imports_of(folder: str) -> dict[str, set[str]]:
                 modules = [node.module or ""]
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 # A package that may be broken is imported by its name.
-                modules = [node.value] if node.value.split(".")[0] in NOT_INSTALLED else []
+                modules = [node.value] if node.value.split(".")[0] in BY_NAME else []
             for module in (name.split(".")[0] for name in modules):
                 if module in sys.stdlib_module_names or module == "genodiff":
                     continue
-                owner = (
-                    PARTS.get(module) or owners.get(module, [NOT_INSTALLED.get(module, module)])[0]
-                )
+                owner = PARTS.get(module) or owners.get(module, [BY_NAME.get(module, module)])[0]
                 found.setdefault(normal(owner), set()).add(str(path.relative_to(ROOT)))
     return found
 
