@@ -11,7 +11,8 @@ import pytest
 
 from genodiff.errors import DataError
 from genodiff.io.variant_source import open_variants
-from genodiff.variants.output import TSV_COLUMNS
+from genodiff.variants.output import TSV
+from genodiff.variants.scored_variants import SCHEMA
 from tests.commands import command
 
 HEAD = (
@@ -87,7 +88,7 @@ def test_tables_are_read_by_the_names_of_their_columns(tmp_path):
 
 def test_what_score_and_cadd_write_is_read(tmp_path):
     expected = [("chr1", 3, "rs1", "G", ("A",)), ("chr1", 5, ".", "AC", ("A",))]
-    names = "\t".join(TSV_COLUMNS)
+    names = "\t".join(name for key, name in TSV.items() if key in SCHEMA)
     rest = ".\t0\tllr\t1\tsnv\t."
     (tmp_path / "own.tsv").write_text(
         f"## genodiff score: version 1, unit nats\n{names}\n"
