@@ -22,7 +22,7 @@ import numpy as np
 from Bio import AlignIO
 
 from genodiff.memory.column_rates import list_unique
-from genodiff.memory.columns import ColumnNumbers, _emit, list_states, read_columns, run_chain
+from genodiff.memory.columns import ColumnNumbers, _run_states, list_states, read_columns
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import share_bases
 
@@ -80,7 +80,7 @@ def tell_rates(columns: np.ndarray, numbers: ColumnNumbers) -> np.ndarray:
     step = LENGTH - 2 * AROUND
     for start in range(0, max(len(columns) - 2 * AROUND, 1), step):
         end = min(start + LENGTH, len(columns))
-        told = run_chain(_emit(seen[None, start:end], states), states).told[0]
+        told = _run_states(seen[None, start:end], states).told[0]
         low = 0 if start == 0 else AROUND
         place = np.arange(end - start)[low:] % 3
         mixed = np.einsum("lk,lkj->lj", told[low:], states.weights[place])
