@@ -56,6 +56,7 @@ def app() -> App:
     return build_app()
 
 
+@pytest.mark.few(36)
 @pytest.mark.parametrize(
     "path", [*PAGES, *NOTEBOOKS], ids=lambda path: str(path.relative_to(ROOT).with_suffix(""))
 )

@@ -14,6 +14,7 @@ from tests.commands import SERVER
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks on Linux alone")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("words", ["sample --checkpoint nothing", "data check - --json"])
 def test_a_fork_says_and_ends_as_a_process_of_its_own(words, tmp_path):
     asked = {"cwd": tmp_path, "input": ">a\nACGTN\r\n", "timeout": 120}

@@ -121,6 +121,7 @@ def test_without_a_gpu_nothing_is_measured(script, tmp_path):
     assert not (tmp_path / "x.json").exists()
 
 
+@pytest.mark.slow
 def test_a_training_that_fails_is_recorded_in_words(tmp_path):
     out, keep = tmp_path / "train.json", tmp_path / "kept"
     done = subprocess.run(
@@ -141,6 +142,7 @@ def test_a_training_that_fails_is_recorded_in_words(tmp_path):
     assert done.stderr.startswith("nothing to keep: ")
 
 
+@pytest.mark.slow
 def test_at_length_1_errors_are_numbers():
     """Nothing passes a decay there: the gradient of A is zero, and so is its size."""
     code = (

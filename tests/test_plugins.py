@@ -17,6 +17,7 @@ import pytest
 
 from benchmarks.fork_server import PRELOADED
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "how-to" / "plug-ins.md").read_text()
 

@@ -69,6 +69,7 @@ def test_the_path_is_the_best_of_all_that_have_their_codons(seed):
     assert tuple(find_codon_path(scores, steps, letters).tolist()) == max(some, key=weigh)
 
 
+@pytest.mark.slow
 def test_every_gene_has_its_codons_on_both_strands_and_the_other_strand_says_the_same():
     draw = np.random.default_rng(3)
     chances = [0.12] * 8 + [0.04]

@@ -46,6 +46,7 @@ def ask(opened: Consequences, made: MadeGenome, gene: MadeGene, change: tuple[in
     return mine or [one for one in found if one.gene == gene.name]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_consequences_are_those_of_the_translated_genome(tmp_path, made, kind, seed):
@@ -127,6 +128,7 @@ def draw_labels(made: MadeGenome, genes: list[MadeGene]) -> list[set[str]]:
     return found
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("with_letters", [True, False])

@@ -37,6 +37,7 @@ def path_score(chain: ChainScores, path: Tensor) -> Tensor:
     return found + sum(every[:, i, a, b] for i, (a, b) in enumerate(pairwise(path)))
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("each_step", [False, True])
 @pytest.mark.parametrize("forbid", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 6])

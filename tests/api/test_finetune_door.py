@@ -37,6 +37,7 @@ def test_own_data_are_fitted_reported_and_predicted(home):
     assert frame.columns == ["name", "prediction", "p_0", "p_1", "spread"]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_ensembles_of_seeds_are_lines_of_the_table_and_of_json(home, capsys):
     given = f"--test {home}/test.csv --model cnn --model kmer-lr --seeds 2 --out {home}/seeds"
     words = ["finetune", "table", "--train", home / "train.csv", *given.split(), "--quiet"]

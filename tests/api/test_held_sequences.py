@@ -37,6 +37,7 @@ CALLS: dict[str, Callable[[genodiff.Model, Any], Any]] = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", CALLS)
 def test_frames_and_columns_give_what_the_list_gives(name, model):
     call = CALLS[name]

@@ -41,6 +41,7 @@ def draw(kind: str, batch: int, length: int) -> Tensor:
     return bases(batch, length) % SIZES[kind]
 
 
+@pytest.mark.few(11)
 @each_form
 def test_padding_and_company_change_nothing(kind, form):
     model, lengths, length = build(kind, form), torch.tensor([7, 9, 1]), 9

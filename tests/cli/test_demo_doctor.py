@@ -70,6 +70,7 @@ def content(run: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_the_demo_trains_scores_samples_and_reports(finished):
     run, outcome = finished.run, finished
     assert {"config.yaml", "metrics.csv", "model.safetensors", "eval.json", "samples.fa",
@@ -92,6 +93,7 @@ def test_the_demo_again_finds_everything_done(run, finished, mini, monkeypatch):
     assert content(run) == before
 
 
+@pytest.mark.slow
 def test_a_limit_of_time_is_shared_by_training_and_what_follows(tmp_path, mini, monkeypatch):
     assert mini.train.max_minutes == 3.5  # of 5 minutes, 70 %
     # 10 s are for the report; 90 s are left for 80 s, then 30 s for a quarter of 100 s
@@ -180,6 +182,7 @@ def test_the_doctor_says_what_fails_and_exits_with_5(tmp_path, monkeypatch, caps
     assert err.startswith("genodiff: error: genodiff cannot run well here: cache;")
 
 
+@pytest.mark.slow
 def test_the_doctor_speaks_where_torch_is_what_is_broken(tmp_path):
     (tmp_path / "torch.py").write_text(
         "raise ImportError('libtorch_cpu.so: cannot open shared object file')\n"

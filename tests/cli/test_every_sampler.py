@@ -29,6 +29,7 @@ def find_run(tmp_path_factory):
     return lambda sampler: build(OBJECTIVES[sampler.fits[0]])
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_setting_of_every_sampler_is_planned_drawn_and_written_down(
     find_run, sample, here, monkeypatch, name

@@ -35,6 +35,7 @@ def redesign(runs: Path, name: str, out: Path, *words: object) -> dict:
     return dict(json.loads(Path(f"{out}.json").read_text()))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["mdlm", "uniform", "half"])
 def test_the_less_noise_the_fewer_edits_and_no_batch_changes_a_byte(runs, tmp_path, name):
     edits = []

@@ -41,6 +41,7 @@ def count_gc(path: Path) -> float:
     return sum(text.count(c) for c in (b"G", b"C")) / len(text)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("guidance", "oracle", "options"),
     [

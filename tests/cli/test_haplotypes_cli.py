@@ -184,6 +184,7 @@ def test_tables_have_a_column_of_copies(run, case, capsys):
     assert pl.read_parquet(case / "p.parquet").columns == frame.columns[:-1]
 
 
+@pytest.mark.slow
 def test_the_plan_knows_their_cost(run, case, capsys):
     out = succeed(capsys, *words(run, "o.vcf", "--plan"))
     assert "haplotypes 5 chain" in " ".join(out.split())

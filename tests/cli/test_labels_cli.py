@@ -42,6 +42,7 @@ def share_gc(path: Path) -> float:
     return sum(text.count(c) for c in b"GC") / len(text)
 
 
+@pytest.mark.slow
 def test_each_class_is_drawn_and_cfg_goes_beyond_it(run, here, capsys):
     words = ["sample", run, "-n", 6, "--steps", 16, "--threads", 1, "-q"]
     cfg = ["--guidance", "cfg", "--strength"]

@@ -95,6 +95,7 @@ LONG = {
 """Verbs that take minutes; with `--force` it is seen that the work begins."""
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("verb", list_writers())
 def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
     verb, run, tmp_path, monkeypatch, capsys

@@ -96,6 +96,7 @@ def test_python_gives_the_frame_that_the_command_writes(sweep, tmp_path):
         genodiff.predict(sweep / "sweep", ["A"], seed=2, ensemble=True)
 
 
+@pytest.mark.slow
 def test_multilabel_rows_and_values(tmp_path, capsys):
     some = examples(40, 1, (20, 30), "multilabel")
     rows = [

@@ -113,6 +113,7 @@ def test_strength_zero_is_the_design_without_an_oracle(run, genome, capsys):
     assert {record["oracle_calls"] for record in told["records"]} == {0}
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize(
     ("words", "says", "code"),
     [

@@ -293,6 +293,7 @@ def test_the_plan_counts_and_writes_nothing(case, capsys):
     assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
 
 
+@pytest.mark.slow
 def test_the_plan_tells_evaluations_and_time(run, case, capsys):
     long = "chr1\t20\t.\tC\tCGGATTACAGATTA\t.\t.\t."
     write_vcf(case / "in.vcf", [*ROWS, long])

@@ -142,6 +142,7 @@ def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path, capsys):
     assert "holds no tokenizer for the vocabulary" in err
 
 
+@pytest.mark.slow
 def test_the_real_files_train_evaluate_and_sample(shared, tmp_path, capsys):
     for recipe, text in (
         ("tinyshakespeare", "tinyshakespeare.txt.gz"),

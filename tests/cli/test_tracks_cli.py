@@ -62,6 +62,7 @@ def test_what_was_read_is_what_ism_scores(run, case):
     assert model.ism(letters) == pytest.approx(wanted, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_shards_that_are_not_all_of_this_genome_are_not_merged(run, case, capsys):
     more = (*PLACES, "--every", 4, "--format", "npz")
     succeed(capsys, *words(run, "whole", *more))
@@ -108,6 +109,7 @@ def test_a_hub_has_the_names_of_its_genome_and_no_folder_of_the_machine(run, cas
         assert str(case).encode() not in one.read_bytes(), one.name
 
 
+@pytest.mark.slow
 def test_a_region_is_a_picture_with_its_genes(run, case, capsys):
     (case / "genes.gff3").write_text("chr1\tx\tgene\t3\t9\t.\t-\t.\tID=a;Name=NEAR\n")
     pictures = ("svg", "png", "pdf", "html")

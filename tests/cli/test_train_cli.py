@@ -35,6 +35,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     return lines[0]
 
 
+@pytest.mark.slow
 def test_train_then_train_again_then_check(tmp_path, capsys):
     run = tmp_path / "run"
     assert exit_code("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0

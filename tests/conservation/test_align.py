@@ -64,6 +64,7 @@ def list_pairs(path: Path) -> dict[int, tuple[str, int]]:
     return over
 
 
+@pytest.mark.slow
 def test_each_base_lies_under_its_own(whole, world):
     shift = len(NEW[1])
     truth = {at: ("b", at - 6005 + shift * (at >= NEW[0])) for at in range(6005, LENGTH)}

@@ -82,6 +82,7 @@ def test_the_example_is_a_genome_whose_genes_can_be_read(example):
         assert sum(map(len, fourfold.values())) > 5000
 
 
+@pytest.mark.slow
 def test_the_example_is_written_once_and_left_as_it_is(tmp_path):
     paths = genodiff.fetch_data("example", out=tmp_path / "e")
     first = [one.read_bytes() for one in paths]

@@ -137,6 +137,7 @@ def run(world: World, out: Path, **more: Any) -> dict[str, Any]:
     )
 
 
+@pytest.mark.slow
 def test_shards_and_a_resumed_run_have_the_same_bytes(world, whole, tmp_path, monkeypatch):
     parts = [tmp_path / f"{i}.npy" for i in (1, 2)]
     for i, part in enumerate(parts, 1):
@@ -163,6 +164,7 @@ def test_shards_and_a_resumed_run_have_the_same_bytes(world, whole, tmp_path, mo
     assert read(tmp_path / "again") == read(whole)
 
 
+@pytest.mark.slow
 def test_any_number_of_threads_gives_the_same_bytes(world, whole, tmp_path, threads):
     torch.set_num_threads(threads[-1])
     run(world, tmp_path / "o")
@@ -199,6 +201,7 @@ def test_rate_1_is_that_of_the_sites_that_are_given(world, tmp_path):
             run(world, tmp_path / "q", neutral=bed)
 
 
+@pytest.mark.slow
 def test_the_command_says_how_many_bases_have_a_value(world, tmp_path, capsys):
     words = ["constraint", world.genome, "--relatives", world.relatives[0]]
     code, out, err = command(capsys, *words, "--plan", "-o", tmp_path / "o")
@@ -210,6 +213,7 @@ def test_the_command_says_how_many_bases_have_a_value(world, tmp_path, capsys):
     assert "rs takes only" in err
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -259,6 +263,7 @@ def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(world, tmp_path, ca
         assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.slow
 def test_a_relative_may_lie_elsewhere_and_not_nowhere(world, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 4)
     near = world.relatives[0]
@@ -290,6 +295,7 @@ def test_a_genome_without_neutral_sites_is_named_in_one_line(world, tmp_path, ca
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.slow
 def test_soft_masks_and_runs_of_n_change_nothing_else(world, whole, tmp_path, monkeypatch):
     rows = world.genome.read_text().splitlines()
     soft = rows[1][:4000].lower() + rows[1][4000:]

@@ -145,6 +145,7 @@ def test_no_element_lies_where_nothing_is_present_or_runs_into_another_stretch()
     assert find_elements([], columns, classes, fdr=0.05) == []
 
 
+@pytest.mark.slow
 def test_the_false_discovery_rate_holds_where_half_of_the_columns_are_shuffled():
     """Elements in the half whose columns were permuted beforehand are false."""
     every = []

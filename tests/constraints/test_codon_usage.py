@@ -60,6 +60,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("text", "free", "strand", "word"), CASES)
 def test_marginals_and_draws_are_those_of_the_weighted_law(tmp_path, text, free, strand, word):
     usage = read_codon_usage(str(write(tmp_path)), 1)

@@ -73,6 +73,7 @@ OF_THE_MIXED_SPACE = {
 """Their intervals are not in the other space."""
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("make", [mixed_space, lambda: free_space(5)], ids=["mixed", "free"])
 def test_each_constraint_accepts_what_enumeration_does(name, make):
@@ -163,6 +164,7 @@ SPACE = free_space(7)
 WORLD = Avoid(("GA", "CCT")) & Require(("ACR",)) & MaxRun(3) & GcContent(0.25, 0.75, 4)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("lowest", [-2.0, -400.0], ids=["scaled", "logarithms"])
 def test_bases_of_one_step_are_drawn_from_the_exact_joint_law(lowest):
     layers = compile_constraints(WORLD, SPACE)
@@ -224,6 +226,7 @@ CLOSE_SPACES = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CLOSE_SPACES)
 def test_all_ways_to_draw_agree_on_every_uniform_and_on_what_is_close(name):
     space = free_space(12)
@@ -259,6 +262,7 @@ LONG = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("weighed", [False, True])
 @pytest.mark.parametrize("name", LONG)
 def test_runs_of_known_bases_cut_a_draw_without_changing_it(name, weighed):

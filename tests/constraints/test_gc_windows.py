@@ -42,6 +42,7 @@ def test_settled_windows_are_forgotten(monkeypatch):
     assert count_explored(blocks, free_space(80), monkeypatch) < 1_000_000
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("span", [None, (2, 9)], ids=["everywhere", "in a span"])
 @pytest.mark.parametrize("most", [0, 1, 2, 3])
 def test_limits_of_edits_keep_the_law(most, span):

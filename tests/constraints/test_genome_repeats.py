@@ -85,6 +85,7 @@ def model(run):
     return genodiff.load(run, device="cpu")
 
 
+@pytest.mark.slow
 def test_designs_of_a_genome_do_not_repeat_it(model, tmp_path):
     (tmp_path / "g.fa").write_text(genome_text() + f">more\n{random_text(30_000, 3)}\n")
     text = genome_text().split("\n")[1].upper()

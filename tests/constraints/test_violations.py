@@ -15,6 +15,7 @@ from stranger import find_faults
 from violations import draw, list_sets, write_before
 
 
+@pytest.mark.slow
 def test_designs_of_30_sets_violate_nothing(tmp_path):
     model = genodiff.load(write_run(tmp_path))
     sets = list_sets(tmp_path / "v.fa")

@@ -44,6 +44,7 @@ def bert(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_bytes_give_back_every_text(text):
     tokenizer = ByteTokenizer()

@@ -87,6 +87,7 @@ def test_a_palindrome_is_not_made_from_both_sides_of_the_origin():
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "free"),
     [("GACTTGAC", [6, 7, 0, 1, 2]), ("GACTTG", [0, 1, 2, 3, 4, 5]), ("GACTTGAC", [1, 2, 4, 5, 7])],
@@ -99,6 +100,7 @@ def test_a_site_that_is_longer_than_what_is_kept_is_not_made(text, free):
     )
 
 
+@pytest.mark.slow
 def test_a_record_without_a_kept_base_is_judged_round():
     def holds(text: str) -> bool:
         runs = not any(base * 3 in text * 2 for base in "ACGT")
@@ -129,6 +131,7 @@ def test_a_linear_record_ends_where_it_ends():
     assert len(list_accepted(designer.compile(group), designer.space(group))) == 16
 
 
+@pytest.mark.slow
 def test_random_circles_allow_what_enumeration_does():
     draws = random.Random(5)
     some = 0

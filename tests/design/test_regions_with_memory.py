@@ -98,7 +98,7 @@ def sharpen(backbone: Any) -> Any:
     return other
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("guidance", [None, "smc", "beam", "best-of-n", "cfg"])
 def test_a_memory_is_a_denoiser_to_constraints_and_guidance(model, genome, guidance):
     """The same bytes as of networks that remember by themselves, the own locus left out."""
@@ -119,6 +119,7 @@ def test_a_memory_is_a_denoiser_to_constraints_and_guidance(model, genome, guida
     assert found != list_designs(ask(model, genome, [COPY], RULES, 3, made, steps=4))
 
 
+@pytest.mark.slow
 def test_a_memory_of_nothing_leaves_every_design(run, genome, tmp_path, monkeypatch):
     empty = Memory.build([("c", 0, np.full(300, 4, np.uint8))])
     monkeypatch.setattr(

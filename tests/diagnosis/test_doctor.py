@@ -18,6 +18,7 @@ def machine():
     return doctor.check_machine()
 
 
+@pytest.mark.slow
 def test_here_everything_that_is_needed_works(machine):
     checks, scan = selftest.check_torch()
     found = [*machine, *checks]

@@ -130,7 +130,7 @@ def test_first_order_is_exact_for_a_linear_reward():
 # SMC
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(("sampler", "steps"), [("first-hitting", 1), ("ancestral", 2)])
 def test_z_is_unbiased_within_three_standard_errors_over_200_runs(threshold, sampler, steps):

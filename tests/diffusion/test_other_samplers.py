@@ -135,6 +135,7 @@ def test_many_tokens_are_drawn_by_their_chances():
         assert chi2 < len(kept) + 5 * math.sqrt(2 * len(kept))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, 10_000), st.sampled_from([1.0, 0.9, 0.3]), st.sampled_from([1.0, 0.5]))
 def test_a_draw_that_is_not_called_close_survives_any_rounding(seed, top_p, temperature):

@@ -85,6 +85,7 @@ def compare_counts(states: States, one: Tensor, other: Tensor) -> float:
     return float(chi2_contingency(table[:, table.sum(0) > 10].numpy()).pvalue)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("eta", [0.5, 1.0, 3.0])
 def test_samples_with_noise_follow_the_published_code(eta):
     states, n = untrained(scale=3.0), 30_000

@@ -49,7 +49,7 @@ def noisy(
 LAWS = [(1.0, 1.0), (0.7, 1.0), (0.05, 1.0), (0.0, 1.0), (1.0, 0.8), (1.3, 0.5)]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @each_sampler
 @pytest.mark.parametrize(("temperature", "top_p"), LAWS)
 def test_with_refinement_rounding_errors_change_no_token(sampler, temperature, top_p):

@@ -56,6 +56,7 @@ def integrate(world: World, share: float, network: Network) -> Tensor:
     return total
 
 
+@pytest.mark.few(5)
 @each_world
 @each_share
 def test_of_the_perfect_network_it_is_the_entropy_and_of_a_wrong_one_above(world, share):
@@ -85,6 +86,7 @@ def test_a_network_that_knows_nothing_pays_ln_k_for_any_token_and_its_bound_does
     assert float(sure.std()) < float(drawn.std())
 
 
+@pytest.mark.few(2)
 @each_share
 def test_it_is_the_limit_of_the_bounds_of_chains_and_bounds_what_they_draw(share):
     """Bounds of T steps, written out from Bayes' rule, and -log p of the chain itself."""

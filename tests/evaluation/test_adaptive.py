@@ -28,7 +28,7 @@ def draw_genome(seed: int, n: int = 1500) -> Codes:
     return x
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("grow", [False, True])
 @pytest.mark.parametrize("fit", [0, 300])

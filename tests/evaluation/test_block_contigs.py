@@ -37,6 +37,7 @@ def measure(model: TrainedModel, rows: Any = slice(None), **how: Any) -> Any:
     return measure_block_contigs(model.objective, model.backbone, windows, **how)  # type: ignore[arg-type]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [5, 16])
 def test_kept_states_give_a_window_its_share_of_one_pass_over_its_interval(run, size):
     model = load_model(run).in_blocks(size)
@@ -72,6 +73,7 @@ def test_kept_states_give_a_window_its_share_of_one_pass_over_its_interval(run, 
                 assert found.tokens[:, w].sum() == int(maskable[0, inside].sum())
 
 
+@pytest.mark.slow
 def test_blocks_of_one_base_are_a_likelihood_which_no_draw_changes(run):
     model = load_model(run).in_blocks(1)
     windows = open_data(model).windows

@@ -88,6 +88,7 @@ def evaluate_contig(group: int, repeats: int, seed: int, block: int | None) -> d
     return summary_of(measure_contig_bound(DIFFUSION, stream, windows, **how))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("repeats", "block"), [(1, None), (4, None), (50, None), (1, 3000), (4, 5000)]
 )

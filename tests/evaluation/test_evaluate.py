@@ -117,6 +117,7 @@ def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(model, tmp_
         evaluate(model, bed=str(bed), soft_masked=False)
 
 
+@pytest.mark.slow
 def test_results_of_several_splits_and_foreign_data_stand_side_by_side(model, plain, tmp_path):
     run = tmp_path / "run"
     run.mkdir()

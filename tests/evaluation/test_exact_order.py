@@ -65,6 +65,7 @@ def test_from_left_to_right_it_is_the_sum_over_bases(model):
     assert measure(model, order="left-to-right")[:2, 1].sum() == pytest.approx(nats, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_some_evaluations_estimate_all_without_bias(model):
     data = open_data(model)
     windows = data.windows.take(np.arange(2))

@@ -166,6 +166,7 @@ def test_without_bases_nothing_can_be_fitted():
         fit_pseudo(some, none)
 
 
+@pytest.mark.slow
 def test_the_yeast_reference_line_is_reproduced():
     genome = yeast_codes()
     train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]

@@ -154,6 +154,7 @@ def test_weights_of_classes_are_between_bases_alike_and_classes_alike():
     assert (balance_classes(counts, 0.5) @ counts) == pytest.approx(counts.sum(), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_best_path_is_in_the_grammar_and_mirrored_for_the_mirrored_scores():
     """60 contigs of 1 to 330 random scores: about 10,000 bases."""
     draw, steps, mirror = np.random.default_rng(6), allow_steps(), np.array(mirror_states())

@@ -218,6 +218,7 @@ def test_what_cannot_be_fitted_says_why():
         fit_baseline("lookup-same", task, data, data, 1)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "fits"), [("kmer-lr", 1), ("majority", 1), ("cnn", 3)])
 @pytest.mark.parametrize("published", [True, False])
 def test_what_draws_nothing_is_fitted_once_for_all_seeds_with_the_same_rows(

@@ -69,7 +69,7 @@ def read(out: str) -> tuple[bytes, dict[str, Any]]:
     return Path(out, "model.safetensors").read_bytes(), told
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_that_is_killed_goes_on_to_the_same_bits(kind, genome, run, capsys, monkeypatch):
     succeed(capsys, *words(run, "whole", *KINDS[kind]))
@@ -116,6 +116,7 @@ def test_an_adapted_model_that_is_written_scores_as_its_adapters_did(genome, run
         assert (network.predict(x, lengths) - seen[-1]).abs().max() > 1e-3  # it was adapted
 
 
+@pytest.mark.slow
 def test_what_is_kept_of_another_request_is_refused_and_fresh_begins_again(
     genome, run, capsys, monkeypatch
 ):

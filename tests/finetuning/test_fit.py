@@ -38,6 +38,7 @@ def weights(fitted: FitLoop) -> dict[str, bytes]:
     return {k: v.numpy().tobytes() for k, v in collect_tensors(fitted.lesson.network).items()}
 
 
+@pytest.mark.slow
 def test_a_fit_learns_a_planted_motif():
     settings = FitSettings(epochs=8, batch_size=32, lr=2e-2, weight_decay=0.0)
     found = fit(network(), (both := parts(n=600)), settings)
@@ -62,7 +63,7 @@ def test_every_kind_of_task_can_be_fitted(kind):
         assert ((predicted >= 0) & (predicted <= 1)).all()
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 @pytest.mark.parametrize("adapter", [None, "lora:r=2"])

@@ -142,6 +142,7 @@ def test_training_makes_steps_that_occur_likely():
     assert torch.equal(steps, steps.T[MIRROR][:, MIRROR])
 
 
+@pytest.mark.slow
 def test_a_state_that_labels_never_held_is_in_no_gene():
     model, scores = chain(3), windows(1, 400, 3)
     plain = (scores[0] * 4).float().numpy()

@@ -65,6 +65,7 @@ def read(out: str) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.few(2)
 def test_shards_in_any_order_give_the_bytes_of_one_run(kind, tmp_path, capsys, monkeypatch):
     words = ["predict", kind, "g.fa", "--threads", 1, "-q"]
     succeed(capsys, *words, "-o", tmp_path / "whole")
@@ -78,6 +79,7 @@ def test_shards_in_any_order_give_the_bytes_of_one_run(kind, tmp_path, capsys, m
     assert read(f"{tmp_path}/merged") == whole
 
 
+@pytest.mark.few(2)
 def test_bigwig_has_the_array_at_its_places(kind, tmp_path):
     genodiff.predict(kind, Path("g.fa"), out=tmp_path / "o")
     model = genodiff.load(kind)
@@ -108,6 +110,7 @@ def read_page(folder: Path) -> Any:
     return json.loads(re.search(r'id="data">(.*?)</script>', page)[1])  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_what_is_predicted_is_drawn_below_the_tracks_of_a_network(
     folder, run, tmp_path, capsys, monkeypatch
 ):

@@ -53,6 +53,7 @@ def words(out: str, *more: object) -> list[object]:
     return ["finetune", "bases", "run", "g.fa", "-o", out, *labels, *core, *HOW, *more]
 
 
+@pytest.mark.slow
 def test_what_relatives_say_stands_beside_the_features_and_is_that_of_the_other_strand():
     given = open_language("run", "cpu", ["near.fa", "far.fa"]).backbone
     assert isinstance(given, RelatedBackbone)
@@ -82,6 +83,7 @@ def test_what_relatives_say_stands_beside_the_features_and_is_that_of_the_other_
         assert (turned - both).abs().max() <= 1e-5
 
 
+@pytest.mark.slow
 def test_what_only_relatives_tell_is_learned_and_kept(capsys, tmp_path):
     rates = {}
     for name, more in (("alone", (2,)), ("related", (4, "--relatives", "near.fa"))):

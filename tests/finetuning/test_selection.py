@@ -50,6 +50,7 @@ def plan(home: Path, **more: object) -> SweepPlan:
     return plan_of(home, MODELS, over=over, choose_head=True, seeds=SEEDS, **more)
 
 
+@pytest.mark.slow
 def test_a_choice_stands_in_the_rows_and_the_card(calm):
     rows = read_results(calm)
     (choice,) = rows[0]["choices"]
@@ -102,6 +103,7 @@ def test_what_was_tried_before_a_stop_is_not_tried_again(home, calm, monkeypatch
     assert rows_of(again) == rows_of(calm)
 
 
+@pytest.mark.slow
 def test_too_few_examples_choose_the_simplest_and_nothing_is_tried(home, monkeypatch):
     monkeypatch.setattr(choosing, "FEW", 9)  # of two seeds
     rows = sweep(plan(home), home / "few")

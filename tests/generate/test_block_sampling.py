@@ -186,7 +186,7 @@ def short_parts(monkeypatch):
     monkeypatch.setattr(samples, "EACH", 6)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("short_parts")
 @pytest.mark.parametrize("block", [4, None])
 @pytest.mark.parametrize("batch_size", [1, 2, 3])

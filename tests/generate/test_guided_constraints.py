@@ -172,10 +172,12 @@ def assert_follows(x: Tensor, law: Tensor) -> None:
         assert found.pvalue > 1e-3, found
 
 
+@pytest.mark.slow
 def test_without_guidance_draws_follow_the_enumerated_law(law):
     assert_follows(guide("smc", 400, Aim(0.0, Reward())).x0, law)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("drawn", "threshold"), [(1, 0.5), (1, 0.0), pytest.param(3, 0.5, marks=pytest.mark.slow)]
 )

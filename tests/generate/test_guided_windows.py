@@ -52,6 +52,7 @@ def test_cfg_of_strength_one_is_the_conditional_run_over_all_windows(models):
     assert not np.array_equal(fill(one, 150, 1)[0].ids, plain[0].ids)
 
 
+@pytest.mark.slow
 def test_each_window_is_guided_and_sees_the_others(models):
     seen: list[str] = []
 

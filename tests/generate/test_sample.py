@@ -46,6 +46,7 @@ def test_samples_follow_the_exact_law_of_the_ancestral_sampler(steps):
     assert distance(codes(ids), chain_law(chain, 4)) > 10, "no law but its own"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["first-hitting"])
 def test_one_base_at_a_time_follows_the_law_of_the_data(sampler):
     chain = sticky(0.7)
@@ -53,7 +54,7 @@ def test_one_base_at_a_time_follows_the_law_of_the_data(sampler):
     assert abs(distance(codes(ids), chain_law(chain, 4))) < 4
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", ["NANN", "CNNG", "NNNT"])
 @pytest.mark.parametrize("steps", [None, 2])
 def test_a_template_is_filled_by_the_exact_conditional_law(text, steps):
@@ -67,6 +68,7 @@ def test_a_template_is_filled_by_the_exact_conditional_law(text, steps):
     assert abs(distance(codes(ids), law / law.sum())) < 4
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("steps", "length"), [(16, 12), (64, 12), (5, 30), (1, 7)])
 def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps, length):
     found = list(
@@ -78,7 +80,7 @@ def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps, length
     assert abs(nfe.mean() - expected) <= 4 * nfe.std() / np.sqrt(len(nfe)) + 1e-12
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["linear", "cosine", "one_minus_cosine"])
 @pytest.mark.parametrize("sampler", MASKED)
 def test_the_workload_foretells_what_sampling_takes(sampler, name):
@@ -125,7 +127,7 @@ def test_evaluations_are_counted_where_made_and_only_active_sequences_are_evalua
     assert sum(s.nfe for s in found) == chain.rows
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("sampler", "length"), [*((name, 24) for name in MASKED), ("ancestral", 61)]
 )

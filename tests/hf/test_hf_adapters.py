@@ -57,6 +57,7 @@ def places_of(model: CaduceusForMaskedLM, *names: str) -> list[str]:
     return ["word_embeddings" if n == "embedding" and not model.config.rcps else n for n in names]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("kind", "places"), [*(("lora", [one]) for one in PLACES), *((k, PLACES[:4]) for k in KINDS)]
 )
@@ -109,6 +110,7 @@ def test_adapters_of_a_task_are_called_as_peft_calls_them(model):
     assert any(p.grad is not None for p in adapted.parameters() if p.requires_grad)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", ["LoraConfig", "IA3Config", "LoHaConfig", "AdaLoraConfig"])
 def test_an_adapter_without_target_modules_is_put_on_the_projections(model, kind, tmp_path):
     """PEFT's quickstart names no layers; what is saved is loaded and merged to the same logits."""

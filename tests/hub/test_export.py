@@ -59,6 +59,7 @@ def test_what_the_reference_wrote_comes_back_byte_for_byte(name, shared, tmp_pat
     assert (again / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -84,7 +85,7 @@ def test_every_published_form_keeps_its_logits_and_comes_back_byte_for_byte(tmp_
         same_logits(load_model(tmp_path / "run").backbone, theirs)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "changes",
     [

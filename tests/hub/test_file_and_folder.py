@@ -58,6 +58,7 @@ def as_it_is(folder: Path) -> list[str]:
     return ["model.safetensors"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("form", [as_it_is, as_lightning, as_pickle, as_shards, as_pickled_shards])
 def test_each_published_file_is_read_as_its_folder(tmp_path, form):
     folder = tmp_path / "published"

@@ -51,6 +51,7 @@ def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for
     assert told[0] == told[1]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "shape", [DIT, DIT.model_copy(update={"n_classes": 3}), *MAMBAS.values()], ids=str
 )
@@ -103,6 +104,7 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     torch.save(content | changes, path)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "shape", [DIT, MAMBAS["adaln"], MAMBAS["adaln, tied"], MAMBAS["add"]], ids=str
 )

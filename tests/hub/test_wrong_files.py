@@ -144,6 +144,7 @@ WRONG: dict[str, tuple[Change, str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize(("wrong", "file", "reason"), WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_named(tmp_path, wrong, file, reason):
     write_published(tmp_path)

@@ -97,6 +97,7 @@ def test_killed_at_every_operation_a_file_is_the_old_one_or_the_new_one(tmp_path
     assert names(tmp_path) == ["out.bin"]
 
 
+@pytest.mark.slow
 def test_killed_at_every_operation_a_folder_is_complete_or_absent(tmp_path):
     def fill() -> None:
         with atomic.atomic_directory(tmp_path / "run") as folder:

@@ -229,6 +229,7 @@ def test_stdin_and_process_substitution_are_read():
     assert "sound; 1 record, 4 bases" in shell.stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
     (tmp_path / "in.fa").write_bytes(b"".join(b">c%d\nA\n" % i for i in range(20_000)))
     script = f"{shlex.quote(sys.executable)} -m genodiff data check in.fa --json | head -n 1"

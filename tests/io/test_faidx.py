@@ -274,6 +274,7 @@ def test_without_a_cache_to_write_to_all_works_and_nothing_is_left(tmp_path, mon
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_of_building_the_next_opening_is_right(tmp_path, empty_cache):
     path, codes = tmp_path / "in.gz", []
     path.write_bytes(gzip.compress(wrapped(b"a", b"ACGTTGCA" * 20, 60)))

@@ -57,6 +57,7 @@ def race(tmp_path: Path, rounds: int, processes: int) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.slow
 def test_processes_that_open_one_new_file_at_once_all_get_it_right(tmp_path):
     assert race(tmp_path, 4, 3) == {"right": 12}
 

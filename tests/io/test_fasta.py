@@ -354,6 +354,7 @@ def source_blocks(path: Path) -> Iterator[bytes]:
         yield from opened.blocks()
 
 
+@pytest.mark.slow
 def test_memory_stays_bounded_while_a_gzip_bomb_is_checked(tmp_path):
     member = gzip.compress(b"N" * (1 << 23), 1)
     (tmp_path / "bomb.fa.gz").write_bytes(gzip.compress(b">a\n") + 20 * member)

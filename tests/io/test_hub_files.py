@@ -68,6 +68,7 @@ def draw_rows(n_contigs: int, n: int) -> list[BedRow]:
     return rows
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n_contigs", "n"), [(1, 1), (3, 2_000), (700, 900), (300, 40_000)])
 def test_a_query_finds_the_rows_that_lie_in_it(tmp_path: Path, n_contigs: int, n: int):
     contigs = {f"contig{i}": LENGTH for i in range(n_contigs)}

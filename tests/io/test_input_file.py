@@ -97,6 +97,7 @@ def write(path, data, kind):
     return path
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("kind", ["plain", "gzip", "bgzf"])
 @pytest.mark.parametrize("lines", [0, 1, 3_000, 60_000])
 def test_letters_and_lines_of_a_file_are_forecast_however_it_is_compressed(tmp_path, kind, lines):

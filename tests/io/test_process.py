@@ -147,7 +147,7 @@ def test_an_error_keeps_its_code_where_stderr_is_full():
     assert done.returncode == 2
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("words", "code"), [("--version", 0), ("train --no-such-flag", 2), ("config schema", 0)]
 )

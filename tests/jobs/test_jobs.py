@@ -135,7 +135,7 @@ TORN = (b"\x05", b"\x05\0\0\0\1\2\3\4abc", b"\x03\0\0\0\1\2\3\4abc")
 """What a crash leaves of the next entry: part of its head, part of it, or other bytes."""
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 def test_stopped_torn_and_without_room_for_its_files_it_goes_on_to_the_same_bytes(
     job, run, capsys, monkeypatch
 ):
@@ -188,7 +188,7 @@ def test_stopped_torn_and_without_room_for_its_files_it_goes_on_to_the_same_byte
     assert not Path(f"{again}.partial").exists()
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 def test_what_is_kept_of_another_request_is_refused_unless_it_starts_anew(
     job, run, capsys, monkeypatch
 ):
@@ -208,7 +208,7 @@ def test_what_is_kept_of_another_request_is_refused_unless_it_starts_anew(
     assert not Path(f"{job.out}.partial").exists()
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 def test_a_foreign_output_and_foreign_entries_are_left_alone(job, run, capsys):
     if "." in job.out:
         Path(job.out).write_text("somebody's\n")
@@ -258,7 +258,7 @@ def test_entries_are_read_as_they_are_made_by_several_readers(tmp_path):
     journal.close()
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 def test_plan_sidecar_stream_and_shards_are_of_one_output(job, run, capsys, monkeypatch):
     plan: dict[str, Any] = {"files": []}
     if job.verb != "eval":  # its plan is of the whole

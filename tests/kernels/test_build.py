@@ -89,6 +89,7 @@ print(*files)
 """
 
 
+@pytest.mark.slow
 @LINUX
 def test_one_openmp_is_loaded_and_it_is_torchs():
     done = subprocess.run([sys.executable, "-c", OPENMP], capture_output=True, text=True)

@@ -19,6 +19,7 @@ def count(rows: int, preset: str = "caduceus-ph-470k") -> dict[str, int]:
         return dict(kernels.launches)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("preset", ["caduceus-ph-470k", "mamba-470k"])
 def test_both_directions_go_in_one_launch_of_each_kernel(preset):
     # The convolution and B and C are made again in the backward pass; the last norm is the second.

@@ -74,6 +74,7 @@ y.backward(g)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     find_missing() is not None or sys.platform != "linux",
     reason="needs the library, and Linux's limits",

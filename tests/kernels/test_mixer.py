@@ -112,7 +112,7 @@ SHAPES: list[tuple[tuple[int, int, int, int], dict[str, int]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("shape", "options"), SHAPES, ids=str)
 def test_every_shape_and_option_gives_the_outputs_and_gradients_of_the_parts(
     shape, options, monkeypatch
@@ -121,6 +121,7 @@ def test_every_shape_and_option_gives_the_outputs_and_gradients_of_the_parts(
     assert_agrees(problem(*shape, **options), monkeypatch, reverse=ways)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(*(st.integers(1, n) for n in (10, 140, 40, 20, 6, 20)), st.booleans(), st.integers(0, 60))
 def test_any_shape_gives_the_outputs_and_gradients_of_the_parts(

@@ -75,6 +75,7 @@ def test_every_width_agrees_with_the_naive_scan(provider, channels, states):
     assert_close(Problem(1, 67, channels, states, h0=True), provider)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("provider", PROVIDERS)
 @settings(max_examples=25)
 @given(*(st.integers(1, n) for n in (5, 80, 9, 5)), st.integers(0, 99), OPTIONS)
@@ -90,6 +91,7 @@ def test_any_shape_and_any_option_agrees_with_the_naive_scan(
 native = pytest.mark.skipif("native" not in PROVIDERS, reason="the C scan is not here")
 
 
+@pytest.mark.few(1)
 @native
 @pytest.mark.parametrize("reverse", [False, True])
 def test_at_a_thousand_steps_c_has_outputs_within_2e_7_and_gradients_within_2e_6(reverse):

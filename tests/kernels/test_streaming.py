@@ -26,6 +26,7 @@ def pieces(cuts: list[int], length: int, reverse: bool) -> list[slice]:
     return spans[::-1] if reverse else spans
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("reverse", [False, True])
 @settings(max_examples=12, deadline=None)

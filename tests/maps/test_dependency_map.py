@@ -106,7 +106,7 @@ def test_independent_letters_depend_on_nothing():
     assert read_map(reader, letters(24)) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize(("length", "unknown"), [(1, ()), (5, ()), (6, (0, 3))])
 def test_the_fast_form_is_the_double_loop(strands, length, unknown):
@@ -161,6 +161,7 @@ def test_signs_and_bases_are_those_of_the_largest_change():
             assert row.base[a, source] == -1
 
 
+@pytest.mark.slow
 def test_groups_are_the_exact_map_where_company_says_nothing():
     """In a Markov chain a mask two bases away changes nothing, since its neighbour is visible."""
     chain = dna_like(21)

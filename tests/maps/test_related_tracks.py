@@ -31,6 +31,7 @@ def model(run, relatives):
     return genodiff.load(run, relatives=relatives)
 
 
+@pytest.mark.slow
 def test_they_say_which_relatives_have_the_base(model, run):
     fasta = run.parent / "genome.fa"
     (tracks,) = model.tracks(fasta, region=["c1:2001-2400"])
@@ -66,6 +67,7 @@ def test_n_has_no_value(model):
         assert np.isnan(values).nonzero()[0].tolist() == [100, 101]
 
 
+@pytest.mark.slow
 def test_files_hold_them_and_shards_give_the_same(run, relatives, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     fasta = run.parent / "genome.fa"

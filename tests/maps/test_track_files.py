@@ -181,6 +181,7 @@ def test_npz_has_all_bases_and_parquet_those_that_were_read(tmp_path, blocks):
 BEGINS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", BEGINS)
 def test_what_is_drawn_is_of_its_kind_and_the_same_bytes_again(form, tmp_path, blocks):
     for name in ("one", "two"):

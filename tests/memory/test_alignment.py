@@ -163,6 +163,7 @@ def test_insertions_of_the_relative_are_followed():
         assert over[at, GENOME[400 + at + shift]] > 0.9
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(library.find_missing() is not None, reason="there is no C library here")
 @pytest.mark.parametrize("numbers", [RelativeNumbers(), NUMBERS])
 def test_in_c_it_is_the_same(numbers):

@@ -91,7 +91,7 @@ def test_neighbours_are_joined_to_the_tree_that_made_the_distances():
     np.testing.assert_allclose(again, paths, atol=1e-12)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("g", [1, 2, 3])
 @pytest.mark.parametrize("codes", [[0, NONE, 2, NONE], [NONE] * 4, [1, 1, 3, 0]])
 def test_it_is_the_sum_over_all_states_and_bases(g, codes):

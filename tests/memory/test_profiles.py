@@ -130,6 +130,7 @@ def test_both_strands_have_the_same_scores(world):
     np.testing.assert_allclose(here, there[:, ::-1, ::-1], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_weights_sum_to_one_and_slow_stretches_have_slower_classes():
     rng = np.random.default_rng(3)
     quick = np.arange(4000) < 2000
@@ -245,6 +246,7 @@ def test_steps_are_probabilities_and_the_same_from_the_other_strand():
     np.testing.assert_allclose(flow, flow.T[np.ix_(turned, turned)], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_told_is_the_sum_over_all_sequences_of_states():
     emission = np.random.default_rng(0).random((1, 4, len(STATES)))
     expected, total = np.zeros((4, len(STATES))), 0.0

@@ -50,6 +50,7 @@ def measure(relatives: Relatives) -> float:
     return float(measure_bits(p / p.sum(-1, keepdims=True), MASKED, CLEAN).mean())
 
 
+@pytest.mark.slow
 def test_a_copy_begins_as_readily_as_hidden_bases_want(relatives):
     """Where the windows are alike a copy begins at once; where nothing lies, nothing is learnt."""
     windows = cut(range(0, 3000, 250))

@@ -88,6 +88,7 @@ def text_boxes(svg: ET.Element) -> Iterator[tuple[str, float, float, float, floa
             yield text, x - before, y - box.y1, x - before + box.width, y - box.y0
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_label_lies_inside_its_picture(name):
     root = ET.fromstring(PICTURES[name])
@@ -103,6 +104,7 @@ def test_every_label_lies_inside_its_picture(name):
         assert "AT THE VERY EDGE →" in said
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", [*PICTURES, "numbers at both ends"])
 def test_no_label_covers_another(name):
     svg = PICTURES.get(name)

@@ -43,6 +43,7 @@ def test_a_genome_is_fitted_once_alone_and_among_others(world, fitted, first):
     assert told[2]["far_1"] == told[1]["far_1"] != told[2]["near_1"]
 
 
+@pytest.mark.slow
 def test_a_kept_fit_of_a_far_genome_by_the_ordinary_search_is_not_used(world, fitted, tmp_path):
     genome, one = Genome(world.genome), world.relatives[1:]
     said = relate_genome(genome, one)

@@ -71,6 +71,7 @@ def test_a_genome_that_is_no_relative_changes_no_bits(world, tmp_path, kind):
     assert measure_bits(with_other, world) == pytest.approx(measure_bits(alone, world), abs=0.002)
 
 
+@pytest.mark.slow
 def test_score_tells_slow_sites(world, sites, tmp_path, capsys):
     words = ["score", "none", "--fasta", world.genome, "--variants", sites, "-q"]
     words += ["--relatives", *world.relatives]

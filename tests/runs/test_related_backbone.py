@@ -137,6 +137,7 @@ def test_a_copy_in_double_precision_shares_the_relatives(run, folder):
     torch.testing.assert_close(exact, plain, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_every_verb_reads_relatives_and_names_them(
     run, folder, tmp_path, monkeypatch,
     capsys,
@@ -217,6 +218,7 @@ def test_embeddings_have_what_relatives_say_beside_the_networks_own(run, folder)
         model.embed("ACGT" * 3000)
 
 
+@pytest.mark.slow
 def test_a_run_of_many_genomes_has_relatives_too(tmp_path, folder):
     rows = ["path\tname\tsplit"]
     for i, (name, split) in enumerate((("one", "train"), ("two", "valid"), ("three", "test"))):
@@ -273,6 +275,7 @@ def test_a_fine_tuned_model_says_that_it_reads_no_relatives(folder):
         refuse_relatives("runs/tuned", [folder / "near.fa"])
 
 
+@pytest.mark.slow
 def test_a_plan_takes_relatives_as_a_score_does(run, folder, tmp_path, monkeypatch):
     """A plan times them beside the network."""
     fasta, table = run.parent / "genome.fa", tmp_path / "v.tsv"

@@ -155,6 +155,7 @@ def test_a_part_of_a_recipe_is_built_in_a_folder_that_may_be_moved(run, recipe, 
     assert moved.relatives["genomes"][0]["species"] == "S_near"
 
 
+@pytest.mark.slow
 def test_a_killed_build_goes_on_to_the_same_bytes(here):
     rows = [{"path": f"{name}.fa"} for name in ("near", "far")]
     write_list(here / "l.tsv", rows)

@@ -62,6 +62,7 @@ def test_a_site_is_judged_by_the_likelier_base_and_not_where_nobody_is():
     assert ancestry.judge(even, over * 0.4, A, G) is None
 
 
+@pytest.mark.slow
 def test_probabilities_of_ancestral_bases_are_calibrated():
     """Of columns that are drawn from the tree and its rates."""
     ancestry, rng, n = Ancestry(NUMBERS), np.random.default_rng(9), 6000

@@ -70,6 +70,7 @@ def take(found: list[AlleleScore]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([x.value for x in found], float), np.array([x.votes for x in found], float)
 
 
+@pytest.mark.slow
 def test_exact_is_the_network_with_relatives_at_a_masked_site(model, ask):
     reader = open_reader(model)
     for allele, found in zip(SITES, ask(SITES, exact=True), strict=True):
@@ -208,6 +209,7 @@ def test_with_relatives_auto_is_profiles_for_every_variant(ask, run):
     assert [one.method for one in alone] == ["llr", "nelbo", "chain"]
 
 
+@pytest.mark.slow
 def test_a_plan_counts_the_fit_of_profiles_and_makes_none(tmp_path, run, monkeypatch):
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     (tmp_path / "genome.fa").write_text(genome_text())

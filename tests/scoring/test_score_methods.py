@@ -192,6 +192,7 @@ def test_a_background_of_such_a_method_holds_its_numbers(model, genome):
     assert {size.name for size in drawn.classes} == {"snv", "del2", "ins3"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("letters")
 def test_files_and_plans_of_such_a_method_name_it(folder, genome, tmp_path):
     snv, deletion = make_variant(genome, "SNV"), make_variant(genome, "deletion")

@@ -210,6 +210,7 @@ def test_draws_depend_on_the_seed_and_the_pair():
     assert score(reader, one, "nelbo", 1).value != score(reader, one, "nelbo", 2).value
 
 
+@pytest.mark.slow
 def test_nelbo_stops_at_the_wanted_error_or_at_its_limit():
     chain, pair = make_chain(), make_pair(3, 2, 2)
     reader = make_reader(chain.denoiser)

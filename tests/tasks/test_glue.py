@@ -275,6 +275,7 @@ def finetuned(home: Path, *more: object, capsys: Any) -> tuple[int, str, str]:
     return command(capsys, *words)
 
 
+@pytest.mark.slow
 def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(home, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("genodiff.tasks.task._check_counts", lambda *_: None)
     words = ("--model", f"mine={home / 'text'}", "--model", "scratch", "--model", "baselines",

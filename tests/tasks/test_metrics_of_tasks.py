@@ -92,6 +92,7 @@ def test_the_interval_of_counts_is_that_of_resampled_examples(metric):
     assert (found.mean, found.range) == pytest.approx((np.mean(each), np.ptp(each)))
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_ranking_holds_its_value():
     truth, predicted = draw(120, 2, 8)
     found = metrics.measure_spread("auroc", "binary", truth, [predicted])

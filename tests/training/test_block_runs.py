@@ -46,6 +46,7 @@ def test_a_run_in_blocks_begins_from_an_unpaired_mdlm(tmp_path):
         torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("objective", [{"block": 4}, {"objective": "sedd"}, {"objective": "mlm"}])
 def test_an_exported_run_comes_back_with_its_objective(tmp_path, objective):
     run = single_run(tmp_path, **objective)

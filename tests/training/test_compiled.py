@@ -38,6 +38,7 @@ def solve(network: Any, tokens: Tensor, lengths: Tensor | None) -> list[Tensor]:
     return [seen.detach(), *found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "padded"),
     [
@@ -73,6 +74,7 @@ def test_where_blocks_are_not_compiled_the_reason_is_said(monkeypatch):
     assert find_obstacle(network, "cuda") == "triton is not installed"
 
 
+@pytest.mark.slow
 def test_a_run_says_what_its_blocks_are_and_a_run_that_is_compiled_trains(
     tmp_path, monkeypatch, caplog
 ):

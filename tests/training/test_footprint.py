@@ -57,7 +57,7 @@ def step_bytes(settings: Any, rows: int, length: int, precision: str) -> tuple[i
         return found, memory.peak
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "length", [1024, *(pytest.param(n, marks=pytest.mark.slow) for n in (8192, 131072))]
 )

@@ -34,6 +34,7 @@ class Copies(TorchDispatchMode):
         return out
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("pad", "name"), [(0, "mdlm"), (3, "mdlm"), (0, "uniform")])
 def test_a_step_reads_the_device_once(monkeypatch, pad, name):
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # "meta" has none

@@ -20,7 +20,7 @@ def shape(name: str) -> dict[str, Any]:
     return {"causal": ONE_WAY, "block": {"strands": "single"}}.get(OBJECTIVES[name].kind, {})
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_trains_validates_and_is_known_again(name, tmp_path):
     steps = 90 if name == "uniform" else 30  # letters as noise: the loss of a step varies more

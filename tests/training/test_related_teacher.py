@@ -48,6 +48,7 @@ def read(teacher, start, length, width=None):
     return teacher.read(np.array([start]), np.array([length]), width or length)[0]
 
 
+@pytest.mark.slow
 def test_what_is_over_a_base_does_not_depend_on_it(place, teacher):
     assert isinstance(teacher, RelatedTeacher)
     lines = (place / "genome.fa").read_text().split("\n")

@@ -92,6 +92,7 @@ def test_killed_interrupted_corrupted_or_laid_out_anew_a_run_ends_the_same(tmp_p
     assert found["in a write"]["ends"] == [-9, -9, 0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("objective", [{}, {"block": 16, "strands": "single"}], ids=str)
 def test_two_and_two_steps_are_four(tmp_path, objective):
     settings = {"lr_schedule": "constant", "warmup_steps": 0} | objective

@@ -27,6 +27,7 @@ def read_run(folder: Path) -> tuple[bytes, list[str]]:
 HOW: dict[str, Any] = {"steps": 9, "batch_size": 4, "accumulate": 2, "validate_every": 5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_a_run_gives_the_same_bits_with_graphs_and_without(
     tmp_path, monkeypatch, caplog,

@@ -126,6 +126,7 @@ def test_percentiles_of_fresh_random_variants_are_uniform():
         assert kstest(held_out, "uniform").statistic < 1.73 * math.sqrt(2 / len(held_out))
 
 
+@pytest.mark.slow
 def test_matching_takes_out_what_the_kind_of_mutation_does():
     """Within one mutation all are uniform, which they are not among all SNVs."""
     genome = make_genome()
@@ -313,6 +314,7 @@ def test_ranks_are_as_they_are_defined():
     assert 0.08 <= share <= 0.1
 
 
+@pytest.mark.slow
 def test_what_is_cached_is_not_scored_again_and_damage_is_noticed(monkeypatch):
     monkeypatch.setattr(background, "PART", 700)
     genome, told = make_genome(), list[Allele]()
@@ -343,6 +345,7 @@ def test_what_is_cached_is_not_scored_again_and_damage_is_noticed(monkeypatch):
     assert len(told) - n == 3 * 700
 
 
+@pytest.mark.slow
 def test_the_cost_is_what_drawing_scores_and_nothing_once_it_is_cached():
     genome, told = make_genome(), list[Allele]()
     kinds = {SNV: set[Any](), DEL1: {("del1:1x4-7",), ("del1:1x8-11",)}}
