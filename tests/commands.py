@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cyclopts import App
 from cyclopts.argument import ArgumentCollection
+from rich.console import Console
 
 from benchmarks.fork_server import ForkServer
 from genodiff import cli
@@ -20,6 +22,7 @@ SERVER = ForkServer(folder=os.environ.get("GENODIFF_TEST_FORKS"))
 """`run` and `start` give a command a process; all processes of a run of pytest have one server."""
 
 cli.build_app = cache(cli.build_app)
+App.console = property(lambda app: Console())  # as wide as the terminal is now
 collect = cache(ArgumentCollection._from_callable)
 
 

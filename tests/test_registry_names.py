@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 CODE = """
 import json, sys
 from genodiff.backbones.settings import BACKBONES, PRESETS
@@ -22,7 +20,6 @@ print(json.dumps([light, full, heavy]))
 """
 
 
-@pytest.mark.slow
 def test_names_are_known_before_torch_is_imported():
     done = subprocess.run(
         [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=120

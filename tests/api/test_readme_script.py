@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
@@ -25,7 +23,6 @@ def test_it_is_short_and_imports_nothing_else():
     assert [ast.unparse(node) for node in imported] == ["import genodiff"]
 
 
-@pytest.mark.slow
 def test_it_runs_and_prints_what_it_says(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", read_script()],

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cyclopts import App
 
 from genodiff.cli import build_app
@@ -57,7 +56,6 @@ def list_commands(app: App, path: Sequence[str] = ()) -> Iterator[list[str]]:
         yield from list_commands(app[name], [*path, name])
 
 
-@pytest.mark.slow
 def test_help_and_unknown_flags_of_every_verb_load_nothing_heavy(tmp_path):
     suites = [["finetune", name] for name in describe_suites()]
     commands = [one for one in list_commands(build_app()) if one not in suites[1:]]
@@ -126,7 +124,6 @@ def test_usage_errors_load_nothing_heavy(tmp_path):
         assert all(part in err for part in said), err
 
 
-@pytest.mark.slow
 def test_verbs_with_a_model_load_no_trainer_and_nothing_of_published_folders(run, tmp_path):
     fasta = str(run.parent / "genome.fa")
     lines = [

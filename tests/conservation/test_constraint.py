@@ -137,7 +137,6 @@ def run(world: World, out: Path, **more: Any) -> dict[str, Any]:
     )
 
 
-@pytest.mark.slow
 def test_shards_and_a_resumed_run_have_the_same_bytes(world, whole, tmp_path, monkeypatch):
     parts = [tmp_path / f"{i}.npy" for i in (1, 2)]
     for i, part in enumerate(parts, 1):
@@ -295,7 +294,6 @@ def test_a_genome_without_neutral_sites_is_named_in_one_line(world, tmp_path, ca
     assert not (tmp_path / "o").exists()
 
 
-@pytest.mark.slow
 def test_soft_masks_and_runs_of_n_change_nothing_else(world, whole, tmp_path, monkeypatch):
     rows = world.genome.read_text().splitlines()
     soft = rows[1][:4000].lower() + rows[1][4000:]

@@ -137,7 +137,6 @@ def test_a_copy_in_double_precision_shares_the_relatives(run, folder):
     torch.testing.assert_close(exact, plain, rtol=0, atol=1e-4)
 
 
-@pytest.mark.slow
 def test_every_verb_reads_relatives_and_names_them(
     run, folder, tmp_path, monkeypatch,
     capsys,
