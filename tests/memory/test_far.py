@@ -50,7 +50,7 @@ def test_only_a_far_relative_is_searched_by_regions(differ, is_far):
     rng = np.random.default_rng(3)
     genome = rng.integers(0, 4, 30_000).astype(np.uint8)
     memory = Memory.build_sampled(join_stretches([("a", 0, change(genome, rng, differ)[0])]))
-    fitted = fit_genome(memory, genome[: 24 * 1024].reshape(24, 1024), rounds=3)
+    fitted = fit_genome(memory, genome[: 16 * 1024].reshape(16, 1024), rounds=2)
     assert fitted.numbers.far == is_far
     assert ("far" in fitted.numbers.model_dump()) == is_far
     assert is_distant(fitted) == is_far
