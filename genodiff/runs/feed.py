@@ -220,9 +220,9 @@ def measure_soft_mask(feed: Feed) -> dict[str, float]:
     if not isinstance(feed.train, DnaWindows):
         return {}
     some = feed.train.spread(max(1, _LOOKED_AT // feed.train.seq_len))
-    seen = np.zeros(256, np.int64)
+    seen, flat = np.zeros(256, np.int64), np.asarray(feed.store.flat)
     for start, length in zip(some.flat_start.tolist(), some.length.tolist(), strict=True):
-        seen += np.bincount(feed.store.flat[start : start + length], minlength=256)
+        seen += np.bincount(flat[start : start + length], minlength=256)
     soft = int(seen[np.array(DNA.targets) | SOFT].sum())
     bases = soft + int(seen[list(DNA.targets)].sum())
     share = round(soft / max(bases, 1), 4)
