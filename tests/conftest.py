@@ -53,8 +53,9 @@ for _room in ("diffusion", "backbones", "kernels") if CHECK_SHAPES else ():
 # tests of the fit do so, in `memory`; others take those that it begins with.
 alignment_fit = import_module("genodiff.memory.alignment")  # after the hooks
 SEARCHED = alignment_fit._SEARCHED
-# So do windows of a small genome that hold one another: an eighth of them serve the same.
-related_fit = import_module("genodiff.runs.related_genome")
+# So do windows of a small genome that hold one another: an eighth of them serve the same. It is set
+# before any module takes the number by its name.
+import_module("genodiff.runs.related_genome").FIT_WINDOWS = 16
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -62,7 +63,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Search or not, before the first fixture of the test."""
     room = item.path.parent.name
     alignment_fit._SEARCHED = SEARCHED if room == "memory" else ()
-    related_fit.FIT_WINDOWS = 16
 
 
 # No deadline (shared machines are slow now and then) and the same examples every time, so that a

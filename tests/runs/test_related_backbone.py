@@ -274,7 +274,6 @@ def test_a_fine_tuned_model_says_that_it_reads_no_relatives(folder):
         refuse_relatives("runs/tuned", [folder / "near.fa"])
 
 
-@pytest.mark.slow
 def test_a_plan_takes_relatives_as_a_score_does(run, folder, tmp_path, monkeypatch):
     """A plan times them beside the network."""
     fasta, table = run.parent / "genome.fa", tmp_path / "v.tsv"
