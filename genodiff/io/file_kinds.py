@@ -17,8 +17,15 @@ from functools import cache
 from pathlib import Path
 
 from genodiff.errors import MachineError
-from genodiff.io.diagnosis import Diagnosis, find_binary_format, find_page, find_stand_in, is_pickle
-from genodiff.io.text_formats import HEAD, find_other_format
+from genodiff.io.diagnosis import (
+    HEAD,
+    Diagnosis,
+    find_binary_format,
+    find_other_format,
+    find_page,
+    find_stand_in,
+    is_pickle,
+)
 
 ERRORS = "backslashreplace"
 """How a text file of ours encodes what is not UTF-8."""

@@ -21,11 +21,11 @@ from genodiff.hub.source import read_source
 from genodiff.hub.weight_files import open_weights, read_json_file
 from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
+from genodiff.io.diagnosis import find_other_format
 from genodiff.io.fasta import read_fasta
 from genodiff.io.genes import read_genes
 from genodiff.io.motifs import read_motifs
 from genodiff.io.text_file import read_text_pieces
-from genodiff.io.text_formats import find_other_format
 from genodiff.io.value_tracks import read_values
 from genodiff.io.variant_source import open_variants
 from genodiff.models.opening import open_any
