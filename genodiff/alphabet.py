@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import CheckpointError, DataError
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 
 SOFT = 0x80
 """The soft-mask bit of a stored byte: a store keeps `id | SOFT` for a base that the FASTA gives in

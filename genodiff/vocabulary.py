@@ -130,12 +130,6 @@ class Vocabulary(Alphabet):
             raise CheckpointError(what, fix="use an undamaged checkpoint") from None
 
 
-def alphabet_from_json(values: dict[str, Any]) -> Alphabet:
-    """The alphabet or vocabulary that `to_json` wrote. Raises `CheckpointError`."""
-    kind = Vocabulary if values.get("domain") == TEXT.name else Alphabet
-    return kind.from_json(values)
-
-
 def _characters(name: str, letters: int, padded_size: int) -> Vocabulary:
     """One id for each letter, then the end of a document, the mask and the padding."""
     definition = hashlib.sha256(f"genodiff {name} 1".encode()).hexdigest()

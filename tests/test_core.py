@@ -67,7 +67,7 @@ HEART = {"alphabet", "backbones", "counter", "diffusion", "domain", "errors", "k
          "settings", "version"}  # fmt: skip
 """Rooms that train, bound and sample by themselves, with five files of `io`."""
 HEART_FILES = {
-    "io", "io.diagnosis", "io.file_kinds", "io.identity", "io.process", "io.text_formats"
+    "io", "io.diagnosis", "io.file_kinds", "io.process"
 }  # fmt: skip
 HEART_LINES = 12_000
 

@@ -39,7 +39,7 @@ def _call(name: str, *more: Any, drain: bool = False) -> Callable[[Path], object
 
 
 def _read_vcf(path: Path) -> object:
-    from genodiff.io.vcf import read_vcf
+    from genodiff.io.variant_source import read_vcf
 
     return sum(1 for _ in read_vcf(path)[1])
 

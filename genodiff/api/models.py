@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from genodiff.errors import CheckpointError, UsageError, did_you_mean
-from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import SPLITS, find_ready_model, list_ready_models

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from annotated_types import Ge
 
 from genodiff.errors import UsageError
-from genodiff.io.planning import planning
+from genodiff.io.input_file import planning
 from genodiff.io.target import check_target
 from genodiff.jobs.machine import count_jobs
 from genodiff.jobs.options import OUT, Force, Offline, Plan

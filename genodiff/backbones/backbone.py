@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from genodiff.backbones.settings import BACKBONES as BACKBONES
 from genodiff.backbones.settings import NETWORKS as NETWORKS
 from genodiff.backbones.settings import PRESETS as PRESETS
+from genodiff.backbones.settings import TO_FILL
 from genodiff.backbones.settings import BackboneSettings as BackboneSettings
 from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.errors import UsageError
@@ -85,7 +86,7 @@ class InitialValues:
     """The initial values of a network's parameters.
 
     The i-th tensor that is asked for depends on (seed, i) alone. On the meta device it has a shape
-    only.
+    only, and with the seed `TO_FILL` it is zero.
     """
 
     def __init__(self, seed: int) -> None:
@@ -96,6 +97,8 @@ class InitialValues:
         self.index += 1
         if torch.get_default_device().type == "meta":
             return torch.empty(shape)
+        if self.seed == TO_FILL:
+            return torch.zeros(shape)
         u = torch.from_numpy(uniforms(self.seed, Purpose.INIT, self.index, prod(shape)))
         return (low + (high - low) * u).reshape(shape)
 

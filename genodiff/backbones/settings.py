@@ -67,7 +67,7 @@ class BackboneSettings(Settings):
     def build(
         self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
     ) -> "genodiff.backbones.backbone.Backbone":
-        """A network with weights drawn from `seed`.
+        """A network with weights drawn from `seed`, or with the seed `TO_FILL` without them.
 
         `complement` maps each id to its complement; networks that read both strands need it.
         """
@@ -100,6 +100,8 @@ NETWORKS: Registry[Callable[..., Any]] = Registry("network", package="genodiff.b
 """The network of each kind; the first look-up imports torch."""
 
 
+TO_FILL = -1
+"""The seed of a network that is filled with weights after it is built."""
 FREQUENCIES = 256
 """Width of the sinusoidal embedding of a noise level."""
 

@@ -20,8 +20,8 @@ from annotated_types import Ge
 from cyclopts import Parameter, Token
 
 from genodiff.errors import Interrupted, UsageError
-from genodiff.io.cache import place_library_caches
 from genodiff.io.process import cut_environment
+from genodiff.io.target import place_library_caches
 from genodiff.jobs.machine import prepare_machine
 from genodiff.jobs.options import check_file
 from genodiff.jobs.request import Field, Option, Options, Request, list_fields, list_kinds

@@ -40,12 +40,11 @@ from genodiff.data.store import (
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.fasta import Header, scan_fasta
-from genodiff.io.identity import sha256_json
-from genodiff.io.input_file import InputFile, open_input
-from genodiff.io.planning import GENOME_BYTES, is_cut, is_planning
+from genodiff.io.file_kinds import sha256_json
+from genodiff.io.input_file import GENOME_BYTES, InputFile, is_cut, is_planning, open_input
 from genodiff.io.regions import say_linear
+from genodiff.io.target import cache_dir, lock_folder
 
 log = logging.getLogger("genodiff")
 

@@ -28,11 +28,11 @@ from genodiff.data.text_recipe import TextRecipe
 from genodiff.domain import DOMAINS
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir
+from genodiff.io.file_kinds import sha256_file
 from genodiff.io.file_lock import hold_file
-from genodiff.io.identity import sha256_file
-from genodiff.io.planning import is_planning
+from genodiff.io.input_file import is_planning
 from genodiff.io.progress import is_on_screen
+from genodiff.io.target import cache_dir
 
 log = logging.getLogger("genodiff")
 

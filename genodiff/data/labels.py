@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from genodiff.data.store import Store
 from genodiff.errors import DataError, UsageError
 from genodiff.io.delimited import split_rows
-from genodiff.io.identity import sha256_file
+from genodiff.io.file_kinds import sha256_file
 from genodiff.io.text_lines import (
     RowReader,
     find_alike,

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from genodiff.domain import DNA, TEXT, Domain
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.settings import Settings, read_yaml
 
 SPLITS = ("train", "valid", "test")

@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from genodiff.data.recipe import ALL
 from genodiff.data.splits import Intervals, Splits
 from genodiff.errors import DataError
-from genodiff.io.file_kinds import is_descriptor
-from genodiff.io.identity import sha256_file, sha256_json
-from genodiff.io.input_file import STDIN, open_input
-from genodiff.io.planning import GENOME_BYTES, is_planning
+from genodiff.io.file_kinds import is_descriptor, sha256_file, sha256_json
+from genodiff.io.input_file import GENOME_BYTES, STDIN, is_planning, open_input
 
 log = logging.getLogger("genodiff")
 

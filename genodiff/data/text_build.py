@@ -39,10 +39,10 @@ from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.atomic import write_error
+from genodiff.io.file_kinds import sha256_file
 from genodiff.io.file_lock import hold_file
-from genodiff.io.identity import sha256_file
 from genodiff.io.input_file import open_input
+from genodiff.io.target import write_error
 from genodiff.vocabulary import Vocabulary
 
 log = logging.getLogger("genodiff")

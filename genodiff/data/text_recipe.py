@@ -27,7 +27,7 @@ from genodiff.data.recipe import (
 )
 from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.settings import Settings, read_yaml
 
 OWN_ENDINGS = (".txt", ".text", ".md", ".tokens", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")

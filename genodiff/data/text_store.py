@@ -35,8 +35,8 @@ from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.file_kinds import sha256_file, sha256_json
+from genodiff.io.target import cache_dir, lock_folder
 
 log = logging.getLogger("genodiff")
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError, MachineError, UsageError
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
 
 Ids = NDArray[Any]

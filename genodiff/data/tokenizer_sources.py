@@ -22,7 +22,7 @@ from genodiff.data.tokenizer import (
     make_vocabulary,
 )
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
 
 _LARGEST = 256 << 20

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 
 _RESCALE = 32
 _OTHER = 4

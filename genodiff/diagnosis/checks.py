@@ -20,9 +20,8 @@ from packaging.requirements import Requirement
 
 from genodiff.data.recipe import list_recipe_names
 from genodiff.errors import GenodiffError, MachineError, printable
-from genodiff.io.cache import cache_dir, can_be_written
 from genodiff.io.process import count_usable_cores, is_command_line, read_memory, read_processor
-from genodiff.io.target import free_disk_space
+from genodiff.io.target import cache_dir, can_be_written, free_disk_space
 
 GIB = 1 << 30
 _MALICIOUS = {("lightning", "2.6.2"), ("lightning", "2.6.3")}

@@ -19,8 +19,7 @@ from genodiff.embedding.request import EmbedFields, EmbedRequest, HeldEmbeddingR
 from genodiff.errors import UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
-from genodiff.io.input_file import is_file, name_input
-from genodiff.io.planning import find_share
+from genodiff.io.input_file import find_share, is_file, name_input
 from genodiff.io.target import describe_file
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows

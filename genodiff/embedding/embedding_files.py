@@ -29,6 +29,7 @@ from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_forma
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.tables import ParquetTable, write_parquet
+from genodiff.io.target import write_error
 
 _PLACE = ("contig", "start", "end", "name", "strand")
 _PART = 64 << 20  # bytes of numbers held before they are written
@@ -117,7 +118,7 @@ def _write_npz(path: Path, source: _Source) -> tuple[int, ...]:
             try:
                 spool.write(row.tobytes())
             except OSError as fault:
-                raise atomic.write_error(path, fault) from None
+                raise write_error(path, fault) from None
             n += row.shape[0] if source.unpooled else 1
         full = (n, *source.shape)
         with (

@@ -16,8 +16,8 @@ from genodiff.data.windows import Windows
 from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.errors import DataError, GenodiffError
 from genodiff.evaluation.eval_options import EvalOptions
-from genodiff.io.identity import sha256_file, stamp_time
-from genodiff.io.planning import GENOME_BYTES, is_planning
+from genodiff.io.file_kinds import sha256_file, stamp_time
+from genodiff.io.input_file import GENOME_BYTES, is_planning
 from genodiff.runs import feed
 from genodiff.runs.config import OWN, RunConfig
 from genodiff.runs.trained_model import TrainedModel

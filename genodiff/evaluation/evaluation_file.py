@@ -21,9 +21,8 @@ from typing import Any
 
 from genodiff.errors import GenodiffError, MachineError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.identity import sha256_json
-from genodiff.io.target import check_target, read_json_object
+from genodiff.io.file_kinds import sha256_json
+from genodiff.io.target import cache_dir, check_target, lock_folder, read_json_object
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.folder import PROVENANCE
 from genodiff.runs.run_paths import check_may_write

@@ -31,7 +31,7 @@ from genodiff.data.toy import ToySource
 from genodiff.evaluation.adaptive import adaptive_nats
 from genodiff.evaluation.contigs import find_spans
 from genodiff.evaluation.markov import KmerCounts, Markov, count, fit, fit_pseudo
-from genodiff.io.identity import sha256_array
+from genodiff.io.file_kinds import sha256_array
 from genodiff.io.kept_arrays import keep_array
 from genodiff.kernels import library
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.evaluation.eval_options import EvalOptions
-from genodiff.io.planning import planning
+from genodiff.io.input_file import planning
 from genodiff.jobs.options import OUT, RUN, RUN_NAMES, FileRequest, RelativeFiles, Strains
 from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard

@@ -37,7 +37,7 @@ from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
-from genodiff.io.identity import sha256_file
+from genodiff.io.file_kinds import sha256_file
 from genodiff.io.places import list_places
 from genodiff.io.regions import parse_region
 from genodiff.io.target import is_own_folder

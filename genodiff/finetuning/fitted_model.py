@@ -25,6 +25,7 @@ import polars as pl
 from torch import nn
 
 from genodiff.alphabet import Alphabet
+from genodiff.backbones.settings import TO_FILL
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.finetuning.batches import Encoder, SentenceEncoder
 from genodiff.finetuning.cnn import CnnPredictor
@@ -142,7 +143,8 @@ def read_fitted(folder: Path, *, device: str = "cpu") -> FittedModel:
         if card.network is None or card.settings is None:
             raise CheckpointError("has no network in its description", fix=AGAIN)
         alphabet, settings = card.network.read_alphabet(), card.settings
-        backbone = card.network.settings.build(alphabet.padded_size, alphabet.complement)
+        build = card.network.settings.build
+        backbone = build(alphabet.padded_size, alphabet.complement, seed=TO_FILL)
         n_out, options = count_outputs(card.kind, card.classes), card.about.get("head")
         network = Classifier(backbone, n_out, settings, alphabet.complement, options=options)
         fill_module(network, tensors)

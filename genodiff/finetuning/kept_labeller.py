@@ -26,6 +26,7 @@ from torch import Tensor
 from genodiff.alphabet import Alphabet
 from genodiff.annotation.base_labels import Kind, mirror_names
 from genodiff.annotation.gene_grammar import mirror_states
+from genodiff.backbones.settings import TO_FILL
 from genodiff.errors import UsageError
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseTask
@@ -91,7 +92,8 @@ class LabellerCard(Settings):
     def build(self) -> BaseLabeller:
         """The network, without its weights."""
         alphabet = self.network.read_alphabet()
-        backbone = self.network.settings.build(alphabet.padded_size, alphabet.complement)
+        build = self.network.settings.build
+        backbone = build(alphabet.padded_size, alphabet.complement, seed=TO_FILL)
         return BaseLabeller(
             backbone if self.relatives is None else RelatedFeatures(backbone),
             self.mirror,

@@ -26,7 +26,7 @@ from genodiff.domain import DOMAINS, TEXT, DomainName
 from genodiff.errors import CheckpointError, UsageError, did_you_mean, printable
 from genodiff.finetuning.batches import Encoder, SentenceEncoder
 from genodiff.finetuning.model_words import SCRATCH, is_path, split_words
-from genodiff.io.identity import canonical_json
+from genodiff.io.file_kinds import canonical_json
 from genodiff.runs.feed import open_model_tokenizer, read_tokenizer
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.run_paths import NO_FEATURES, is_no_network, locate

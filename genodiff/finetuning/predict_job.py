@@ -32,8 +32,7 @@ from genodiff.finetuning.fitted_model import (
 from genodiff.finetuning.predict_request import STDOUT, Format, PredictRequest
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io import atomic
-from genodiff.io.input_file import is_file, name_input
-from genodiff.io.planning import find_share
+from genodiff.io.input_file import find_share, is_file, name_input
 from genodiff.io.tables import write_parquet
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows

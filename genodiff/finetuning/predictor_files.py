@@ -35,6 +35,7 @@ from genodiff.runs.sealed_files import (
     AGAIN,
     FORMAT_VERSION,
     encode_tensors,
+    read_alphabet,
     read_sealed,
     seal,
     to_utf8,
@@ -44,7 +45,6 @@ from genodiff.tasks.contamination import describe_contamination, describe_left_o
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.suite import Task
 from genodiff.version import __version__
-from genodiff.vocabulary import alphabet_from_json
 
 _TAGS = {"dna": ("biology", "genomics", "dna"), "text": ("text",)}
 _STRANDS = {
@@ -170,7 +170,7 @@ class NetworkShape(Settings):
 
     def read_alphabet(self) -> Alphabet:
         """Tokens and their ids. Raises `CheckpointError` where they are not whole."""
-        alphabet = alphabet_from_json(self.alphabet)
+        alphabet = read_alphabet(self.alphabet)
         if alphabet.fingerprint() != self.alphabet_sha256:
             raise CheckpointError("the vocabulary differs from its fingerprint", fix=AGAIN)
         return alphabet

@@ -18,7 +18,7 @@ from genodiff.finetuning.predictor_files import can_keep, write_predictor
 from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.unit import MODEL, PREDICTOR, RESULT, TEST, Unit
 from genodiff.io import atomic
-from genodiff.io.identity import stamp_time
+from genodiff.io.file_kinds import stamp_time
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.tasks.metrics import Floats, measure, measure_spread
 from genodiff.tasks.task import TaskData

@@ -33,7 +33,7 @@ from genodiff.finetuning.selection import choose_head, search_settings
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import SweepProgress, Workers, run_units
 from genodiff.io import atomic
-from genodiff.io.identity import stamp_time
+from genodiff.io.file_kinds import stamp_time
 from genodiff.io.process import count_usable_cores, read_processor
 from genodiff.io.target import read_json_object
 from genodiff.runs import lock

@@ -18,7 +18,7 @@ from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.unit_files import PREDICTOR as PREDICTOR
 from genodiff.finetuning.unit_files import RESULT as RESULT
 from genodiff.finetuning.unit_files import UNITS as UNITS
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.settings import Settings
 
 MODEL, FITTED, TEST = "model.safetensors", "fitted.json", "test.safetensors"

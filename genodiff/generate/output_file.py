@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from genodiff.errors import GenodiffError, MachineError, UsageError
-from genodiff.io.atomic import open_atomic, write_error
+from genodiff.io.atomic import open_atomic
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
+from genodiff.io.file_kinds import sha256_file
 from genodiff.io.genbank_writer import Mark, format_genbank
-from genodiff.io.identity import sha256_file
-from genodiff.io.target import describe_file, is_genbank, is_stream
+from genodiff.io.target import describe_file, is_genbank, is_stream, write_error
 
 _LONGEST = 200
 

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from genodiff.backbones.settings import TO_FILL
 from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.errors import CheckpointError
 from genodiff.hub.probe import SANE_BITS, probe_network
@@ -95,7 +96,7 @@ def _open(source: PublishedNetwork, **how: Any) -> tuple[TrainedModel, dict[str,
     Raises `CheckpointError` where its logits are not finite or its strands disagree.
     """
     config, alphabet = make_run_config(source, **how), source.vocabulary.alphabet
-    backbone = build_backbone(config, alphabet)
+    backbone = build_backbone(config, alphabet, seed=TO_FILL)
     fill_module(backbone, source.tensors)
     try:
         seen = probe_network(backbone.eval(), alphabet)

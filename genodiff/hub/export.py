@@ -22,6 +22,7 @@ import safetensors.torch
 import torch
 
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
+from genodiff.backbones.settings import TO_FILL
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE, read_diffusion
 from genodiff.hub.caduceus import (
@@ -46,7 +47,7 @@ from genodiff.hub.vocabulary import (
 )
 from genodiff.hub.weight_files import SAFETENSORS
 from genodiff.io import atomic
-from genodiff.io.identity import hide_all_folders, hide_folders
+from genodiff.io.file_kinds import hide_all_folders, hide_folders
 from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
@@ -267,7 +268,7 @@ def _check_export(model: TrainedModel, folder: Path) -> None:
     """
     source = read_source(folder)
     config = model.config.model_copy(update={"backbone": source.settings})
-    again = build_backbone(config, model.alphabet)
+    again = build_backbone(config, model.alphabet, seed=TO_FILL)
     fill_module(again, source.tensors)
     mine, theirs = (
         compute_probe_logits(net.eval(), model.alphabet)[..., list(model.alphabet.targets)]

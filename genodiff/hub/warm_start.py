@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from genodiff.backbones.backbone import BackboneSettings
+from genodiff.backbones.settings import TO_FILL
 from genodiff.hub.probe import compute_probe_logits
 from genodiff.hub.source import read_source
 from genodiff.runs.checkpoint import CARD
@@ -32,7 +33,7 @@ def read_warm_start(path: str | Path) -> WarmStart:
         source = read_source(path)
         settings, alphabet = source.settings, source.vocabulary.alphabet
         tensors, digest = source.tensors, source.digest
-        network = settings.build(alphabet.padded_size, alphabet.complement)
+        network = settings.build(alphabet.padded_size, alphabet.complement, seed=TO_FILL)
         fill_module(network, tensors)
         record = {"path": str(path), "sha256": digest, "files": source.files}
     wanted = compute_probe_logits(network.eval(), alphabet)

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Stored
-from genodiff.io.file_kinds import HEAD, find_plain_path, find_raw_format, name_archive
-from genodiff.io.identity import sha256_file
+from genodiff.io.file_kinds import HEAD, find_plain_path, find_raw_format, name_archive, sha256_file
 from genodiff.runs.sealed_files import explain_fault, read_json, refuse_stand_in
 
 SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"

@@ -2,8 +2,8 @@
 
     bytes          `input_file.py`: any file, compressed or a stream, opened once and judged by its
                    head
-    record         `fasta.py`, `genbank.py`, `vcf.py`, `bed.py`: one entry, with the line it came
-                   from
+    record         `fasta.py`, `genbank.py`, `variant_source.py`, `bed.py`: one entry, with the
+                   line it came from
     genome         `faidx.py`: random access to contigs by name
     place          `places.py`: an interval with its strand
     target         `target.py`, `atomic.py`: an output, whole or absent

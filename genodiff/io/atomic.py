@@ -23,12 +23,17 @@ from typing import IO, Any, Literal
 from genodiff.errors import MachineError
 from genodiff.io.file_kinds import ERRORS, encode_text
 from genodiff.io.file_lock import flock
-from genodiff.io.target import STREAMS, find_existing, refuse_elsewhere, set_aside
+from genodiff.io.target import (
+    NO_ROOM,
+    STREAMS,
+    refuse_elsewhere,
+    set_aside,
+    write_error,
+)
 
 _PREFIX, _SUFFIX = ".genodiff-", ".tmp"
 _CHUNK = 1 << 20
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_WRITE_FAULTS = _NO_ROOM | {errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
+_WRITE_FAULTS = NO_ROOM | {errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
 _operations = 0
 
 
@@ -38,22 +43,6 @@ def crash_point() -> None:
     _operations += 1
     if os.environ.get("GENODIFF_CRASH_AT") == str(_operations):
         os.kill(os.getpid(), signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
-
-
-def write_error(path: str | Path, fault: OSError) -> MachineError:
-    """The `MachineError` of a failed write: the reason, free bytes where they matter, a remedy."""
-    reason = "Not a directory" if fault.errno == errno.EEXIST else fault.strerror or str(fault)
-    what = f"cannot be written: {reason}"
-    if fault.errno in _NO_ROOM:
-        with suppress(OSError):
-            what += f" ({shutil.disk_usage(find_existing(Path(path).parent)).free:,} bytes free)"
-        fix = "free some disk space (or quota), or write to another folder"
-        return MachineError(what, file=path, fix=fix)
-    fix = "choose a path that you may write to"
-    cache = os.environ.get("GENODIFF_CACHE")
-    if cache and Path(path).is_relative_to(Path(cache).expanduser()):
-        fix = "set GENODIFF_CACHE to a folder that you may write to"
-    return MachineError(what, file=path, fix=fix)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

@@ -1,7 +1,8 @@
 """What a fault in an input file probably is, and what to do about it.
 
-File formats are told by their first bytes, letters by themselves. This is asked only once a fault
-is found: nothing here decides whether data are good.
+File formats are told by their first bytes or lines, letters by themselves. Every reader of text
+asks `find_other_format` with the name of what it reads; all else is asked once a fault is found.
+Nothing here decides whether data are good.
 """
 
 import re

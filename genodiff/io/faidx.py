@@ -18,8 +18,7 @@ import pyfaidx
 from genodiff.errors import DataError
 from genodiff.io.fasta import scan_records
 from genodiff.io.fasta_index import ContigPlace, FastaIndex, has_index, open_index, stamp_file
-from genodiff.io.input_file import open_input
-from genodiff.io.planning import is_cut, is_planning
+from genodiff.io.input_file import is_cut, is_planning, open_input
 from genodiff.io.regions import read_round, say_linear, says_circular, suggest_contig
 
 _log = logging.getLogger("genodiff")

@@ -23,8 +23,7 @@ from genodiff.io.composition import IUPAC, Composition
 from genodiff.io.diagnosis import Diagnosis, describe_letter, find_binary_format, guess_format
 from genodiff.io.file_kinds import find_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
-from genodiff.io.input_file import InputFile, open_input
-from genodiff.io.planning import cut_records
+from genodiff.io.input_file import InputFile, cut_records, open_input
 from genodiff.io.regions import mark_circular, says_circular
 from genodiff.io.text_lines import find_spoilt_name, split_lines
 

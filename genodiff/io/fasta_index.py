@@ -22,12 +22,10 @@ from typing import Any, NamedTuple
 
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.fasta import Header, RecordLines, scan_fasta, scan_records
-from genodiff.io.file_kinds import find_readable
-from genodiff.io.identity import sha256_json
-from genodiff.io.input_file import STDIN, open_input
-from genodiff.io.planning import is_planning
+from genodiff.io.file_kinds import find_readable, sha256_json
+from genodiff.io.input_file import STDIN, is_planning, open_input
+from genodiff.io.target import cache_dir, lock_folder
 
 log = logging.getLogger("genodiff")
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from genodiff.io.identity import stamp_time
+from genodiff.io.file_kinds import stamp_time
 
 try:
     import fcntl

@@ -19,8 +19,7 @@ from Bio.GenBank.Scanner import EmblScanner, GenBankScanner
 from Bio.Seq import UndefinedSequenceError
 
 from genodiff.errors import DataError
-from genodiff.io.input_file import open_input
-from genodiff.io.planning import was_cut
+from genodiff.io.input_file import open_input, was_cut
 from genodiff.io.text_lines import RowReader, split_lines
 
 log = logging.getLogger("genodiff")

@@ -14,8 +14,7 @@ from genodiff.errors import DataError
 from genodiff.io.annotation_rows import AnnotationRow
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord
-from genodiff.io.input_file import name_input
-from genodiff.io.planning import was_cut
+from genodiff.io.input_file import name_input, was_cut
 from genodiff.io.regions import find_contig, refuse_contigs, warn_of_contigs
 from genodiff.io.transcript_model import BEYOND, Part, Transcript
 from genodiff.io.transcript_rows import STRANDS, is_of_gene, join_transcripts

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from genodiff.errors import MachineError
 from genodiff.io.atomic import write_bytes
-from genodiff.io.cache import cache_dir
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
+from genodiff.io.target import cache_dir
 
 Array = NDArray[Any]
 log = logging.getLogger("genodiff")

@@ -12,8 +12,7 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.delimited import OpenTable, read_delimited
 from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.input_file import check_parquet
-from genodiff.io.planning import ROWS, is_planning, note_cut
+from genodiff.io.input_file import ROWS, check_parquet, is_planning, note_cut
 
 PARQUET = ".parquet"
 ENDINGS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}

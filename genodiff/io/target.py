@@ -9,23 +9,30 @@ No file is replaced that genodiff did not write. A file is genodiff's own where 
 Every other file is foreign, and so is our own after an edit. `--force` replaces it. An input is
 never replaced, under any name. A folder that is made as a whole is never replaced, either: with
 `--force` the old one gets another name.
+
+What genodiff can make again lies in its cache (`cache_dir`), under locks for those who make it.
 """
 
+import errno
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_cache_path, user_config_path
+
 from genodiff.errors import MachineError, UsageError
-from genodiff.io.file_kinds import encode_text, find_elsewhere
-from genodiff.io.identity import sha256_file
+from genodiff.io.file_kinds import encode_text, find_elsewhere, sha256_file
+from genodiff.io.file_lock import hold_file
 
 STREAMS = ("/dev/std", "/dev/fd", "/proc/")
 _SEAL = "\n<!-- genodiff wrote this page; sha256 of all above: {} -->\n"
@@ -34,6 +41,7 @@ _SEAL_LINE = re.compile(
 )
 _SEAL_SIZE = len(_SEAL.format("0" * 64))
 _LARGEST_SIDECAR = 1 << 32
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def check_target(
@@ -184,6 +192,22 @@ def find_existing(folder: Path) -> Path:
     return folder if folder.exists() or folder == folder.parent else find_existing(folder.parent)
 
 
+def write_error(path: str | Path, fault: OSError) -> MachineError:
+    """The `MachineError` of a failed write: the reason, free bytes where they matter, a remedy."""
+    reason = "Not a directory" if fault.errno == errno.EEXIST else fault.strerror or str(fault)
+    what = f"cannot be written: {reason}"
+    if fault.errno in NO_ROOM:
+        with suppress(OSError):
+            what += f" ({shutil.disk_usage(find_existing(Path(path).parent)).free:,} bytes free)"
+        fix = "free some disk space (or quota), or write to another folder"
+        return MachineError(what, file=path, fix=fix)
+    fix = "choose a path that you may write to"
+    cache = os.environ.get("GENODIFF_CACHE")
+    if cache and Path(path).is_relative_to(Path(cache).expanduser()):
+        fix = "set GENODIFF_CACHE to a folder that you may write to"
+    return MachineError(what, file=path, fix=fix)
+
+
 def format_size(n: float) -> str:
     """So many bytes as a person reads them: 512 B, 3 kB, 12 GB."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
@@ -274,3 +298,69 @@ def is_genbank(path: str | Path) -> bool:
     (True, False)
     """
     return str(path).lower().endswith((".gb", ".gbk", ".genbank"))
+
+
+log = logging.getLogger("genodiff")
+_told: set[Path] = set()
+
+
+def cache_dir() -> Path:
+    """The cache folder: `$GENODIFF_CACHE`, else the user's cache folder of this system.
+
+    Where the home of this user cannot be written, or there is none, it is a folder of this user's
+    own among the temporary files, and a line says so once. Raises `MachineError` where that folder
+    is another's.
+    """
+    chosen = os.environ.get("GENODIFF_CACHE")
+    usual = user_cache_path("genodiff")
+    if chosen or can_be_written(usual):
+        return Path(chosen).expanduser() if chosen else usual
+    folder = _find_temporary()
+    if folder not in _told:
+        _told.add(folder)
+        log.warning("%s cannot be written: cached in %s; GENODIFF_CACHE sets it", usual, folder)
+    return folder
+
+
+def can_be_written(path: Path) -> bool:
+    """Whether this user may make or fill the folder `path`."""
+    try:
+        there = find_existing(path)
+        return path.is_absolute() and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    except PermissionError:  # a folder above it may not be entered
+        return False
+
+
+def place_library_caches() -> None:
+    """Give matplotlib a folder for what it keeps, where it would complain that it has none."""
+    own = (user_config_path("matplotlib"), user_cache_path("matplotlib"))
+    if "MPLCONFIGDIR" not in os.environ and not all(map(can_be_written, own)):
+        with suppress(MachineError):
+            chosen = os.environ.get("GENODIFF_CACHE")
+            home = Path(chosen).expanduser() if chosen else _find_temporary()
+            os.environ["MPLCONFIGDIR"] = str(home / "matplotlib")
+
+
+def _find_temporary() -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else 0  # Windows: all own all, to Python
+    folder = Path(tempfile.gettempdir()) / f"genodiff-{user}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700)
+    if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != user:
+        fix = "set GENODIFF_CACHE to a folder of your own"
+        raise MachineError("is not yours, and your home cannot be written", file=folder, fix=fix)
+    return folder
+
+
+@contextmanager
+def lock_folder(folder: Path, work: str) -> Iterator[None]:
+    """Hold the lock of `folder`, as `hold_file`. Raises `MachineError` where none can be made."""
+    with ExitStack() as held:
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(hold_file(f"{folder}.lock", work))
+        except OSError as fault:
+            # Where nobody may write, nobody is writing what is there already.
+            if fault.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not folder.exists():
+                raise write_error(folder, fault) from None
+        yield

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import Diagnosis
 from genodiff.io.file_kinds import find_format
-from genodiff.io.input_file import InputFile, open_input
-from genodiff.io.planning import cut_text
+from genodiff.io.input_file import InputFile, cut_text, open_input
 from genodiff.io.regions import find_contig, suggest_contig
 
 _BOM = b"\xef\xbb\xbf"

@@ -21,8 +21,7 @@ from genodiff.io.faidx import Genome
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord, open_text
 from genodiff.io.gene_words import GeneWords, Words, find_biotype, find_code, read_gene_words
-from genodiff.io.input_file import name_input
-from genodiff.io.planning import was_cut
+from genodiff.io.input_file import name_input, was_cut
 from genodiff.io.regions import find_contig, refuse_contigs, warn_of_contigs
 from genodiff.io.text_lines import is_bed_comment, read_whole
 from genodiff.io.transcript_model import (

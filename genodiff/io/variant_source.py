@@ -1,6 +1,9 @@
 """A file of variants: VCF, BCF, CSV, TSV, JSON lines or parquet, also from stdin.
 
-The format is told by the first bytes. BCF is turned into the lines of a VCF by pysam.
+The format is told by the first bytes. A VCF is read strictly line by line: a row that is not exact
+is an error with its line. Only CHROM, POS, ID, REF and ALT are taken apart. Everything else passes
+through as it stands, byte by byte, which a reader that parses and writes INFO and samples anew does
+not give. BCF is turned into the same lines by pysam.
 """
 
 import tempfile
@@ -18,14 +21,13 @@ import polars as pl
 from genodiff.errors import DataError, MachineError
 from genodiff.io.containers import is_column, is_missing, name_fields, read_columns, read_rows
 from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.input_file import STDIN, name_input, open_input
-from genodiff.io.planning import count_lines
+from genodiff.io.input_file import STDIN, count_lines, name_input, open_input
 from genodiff.io.regions import find_contig
-from genodiff.io.text_lines import as_utf8
+from genodiff.io.text_lines import Line, RowReader, as_utf8, read_text_lines
 from genodiff.io.variant_table import VariantTable
-from genodiff.io.variants import VariantRecord
-from genodiff.io.vcf import VcfHeader, parse_vcf, read_vcf
+from genodiff.io.variants import POSITION, VariantRecord, check_alleles
 
+COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO")
 _BCF = b"BCF"
 _FIELDS = ("chrom", "pos", "ref", "alt")
 _PARQUET = b"PAR1"
@@ -34,6 +36,15 @@ _ZIPPED = (".gz", ".bgz")
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 1 << 16
 _HELD, _OWN = 1 << 24, 500  # bytes of records that are held, and of each beside its letters
+
+
+class VcfHeader:
+    """The lines before the records: `meta` (## lines), `samples`, and the line of column names."""
+
+    def __init__(self, meta: list[str], columns: str) -> None:
+        self.meta, self.columns = meta, columns
+        self.samples = columns.split("\t")[len(COLUMNS) + 1 :]
+        self.width = columns.count("\t") + 1
 
 
 @dataclass(eq=False)
@@ -241,3 +252,67 @@ def _convert_bcf(path: Path, shown: str) -> Iterator[tuple[int, str]]:
         raise DataError(what, file=shown, fix=fix) from None
     finally:
         pysam.set_verbosity(before)
+
+
+def read_vcf(path: str | Path) -> tuple[VcfHeader, Iterator[VariantRecord]]:
+    """The header of a VCF file and its records, in its order. Raises `DataError`, with the line."""
+    return parse_vcf(read_text_lines(path, "VCF"), path)
+
+
+def parse_vcf(lines: Iterable[Line], path: str | Path) -> tuple[VcfHeader, Iterator[VariantRecord]]:
+    """As `read_vcf`, of numbered lines; `path` is for messages."""
+    rows, shown = iter(lines), name_input(path)
+    header = _read_header(rows, shown)
+    # an empty line is no record: some writers end a file with one
+    return header, (_parse_record(line, number, header, shown) for number, line in rows if line)
+
+
+def _read_header(rows: Iterator[Line], shown: str) -> VcfHeader:
+    meta: list[str] = []
+    for number, line in rows:
+        fault = RowReader(shown, number).fault
+        if line.startswith("##"):
+            if number == 1 and not line.startswith("##fileformat=VCF"):
+                fix = "a VCF begins with ##fileformat=VCFv4.2 or the like"
+                raise fault("no VCF: another header", fix)
+            meta.append(line)
+            continue
+        if line.startswith("#CHROM"):
+            line = line.rstrip("\t ")  # htslib reads it so
+            names = line.split("\t")
+            if tuple(names[: len(COLUMNS)]) != COLUMNS or (len(names) > 8 and names[8] != "FORMAT"):
+                what = "the line of column names is not as in a VCF"
+                raise fault(what, "separate these by tabs: " + " ".join(COLUMNS))
+            if len(set(names[9:])) < len(names) - 9:
+                raise fault("duplicate sample", "give each its own name")
+            return VcfHeader(meta, line)
+        if line:
+            what = "no VCF header: the line of column names (#CHROM POS ID REF ALT ...) is missing"
+            raise fault(what, "give a VCF with its header, or a table with column names")
+    what = "ends before any record: no VCF header" if meta else "is empty: no VCF header"
+    raise DataError(what, file=shown, fix="give a VCF with its header")
+
+
+def _parse_record(line: str, number: int, header: VcfHeader, shown: str) -> VariantRecord:
+    fields, reader = line.split("\t"), RowReader(shown, number)
+    if len(fields) > header.width and not any(fields[header.width :]):
+        fields = fields[: header.width]  # tabs at the end of a row
+    if len(fields) != header.width:
+        few = len(fields) < header.width
+        what = f"has {len(fields)} columns, {'fewer' if few else 'more'} than {header.width}"
+        blanks = few and len(line.split()) >= header.width
+        fix = "separate columns by tabs" if blanks else "give every row the header's columns"
+        raise reader.fault(what, fix)
+    chrom, position, name, ref, alt = fields[:5]
+    blank = next((text for text in (name, ref, alt) if " " in text), None)
+    if blank is not None:
+        raise reader.fault(f"'{blank}' has a blank", "remove it")
+    reader.check_contig(chrom)
+    reader.check_name(name, "ID")
+    if not (position.isascii() and position.isdecimal() and len(position) < 13):
+        raise reader.refuse_whole(position, POSITION)
+    check_alleles(ref, alt, reader)
+    alts = () if alt == "." else tuple(alt.split(","))
+    if not all(alts) or alt == "":
+        raise reader.fault("an ALT allele is empty", "write . where there is no ALT")
+    return VariantRecord(number, chrom, int(position), name, ref, alts, tuple(fields[5:]))

@@ -21,12 +21,10 @@ import polars as pl
 from genodiff.errors import DataError, did_you_mean, format_count
 from genodiff.io.delimited import read_delimited
 from genodiff.io.diagnosis import find_other_format
-from genodiff.io.input_file import name_input, open_input
-from genodiff.io.planning import VARIANTS, is_planning
+from genodiff.io.input_file import VARIANTS, is_planning, name_input, open_input
 from genodiff.io.tables import ENDINGS, ParquetTable, find_ending, find_usual
 from genodiff.io.text_lines import RowReader, read_text_lines, read_whole
-from genodiff.io.variants import VariantRecord
-from genodiff.io.vcf import POSITION, check_alleles
+from genodiff.io.variants import POSITION, VariantRecord, check_alleles
 
 _NAMES = {
     "chrom": ("chrom", "chr", "chromosome", "contig", "seqname"),

@@ -7,6 +7,7 @@ insertion or deletion is placed as far left as it can be, so two spellings of on
 record is judged against the genome, and a `VariantSurvey` counts what does not fit it.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -16,8 +17,11 @@ from typing import Literal, Self
 from genodiff.errors import DataError, format_count
 from genodiff.io.faidx import Genome
 from genodiff.io.regions import suggest_contig
+from genodiff.io.text_lines import RowReader
 
 BASES = frozenset("ACGT")
+POSITION = "position (POS, which counts from 1)"
+_REF = re.compile("[A-Za-z]+")
 Kind = Literal["snv", "mnv", "ins", "del", "delins"]
 
 
@@ -323,3 +327,21 @@ def _advise(survey: VariantSurvey) -> str:
 
 def _cut(letters: str) -> str:
     return letters if len(letters) <= 12 else f"{letters[:12]}… ({len(letters)} bases)"
+
+
+def check_alleles(ref: str, alt: str, reader: RowReader, no_base: str | None = None) -> None:
+    """Raises `DataError` for a REF that is neither letters nor `no_base`, and for NA, null, quotes.
+
+    NA and NAN beside an allele that begins with N are bases: a deletion, or an insertion.
+    """
+    for what, allele, other in (("REF", ref, alt), ("ALT", alt, ref)):
+        bases = allele.upper() in ("NA", "NAN") and other[:1] in ("N", "n")
+        if allele and not bases:
+            reader.check_given(allele, what, "give its bases, or remove the row; no ALT is .")
+        reader.check_name(allele, what)
+        if not allele.isascii():
+            what = f"the {what} '{allele}' has a letter that is not ASCII"
+            raise reader.fault(what, "write A, C, G, T or N")
+    if not _REF.fullmatch(ref) and ref != no_base:
+        what = f"REF '{ref}' is not a sequence of bases" if ref else "REF is empty"
+        raise reader.fault(what, "give at least one base; an insertion has the base before it")

@@ -21,9 +21,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from genodiff.errors import DataError, Interrupted, format_count
 from genodiff.io import atomic
-from genodiff.io.identity import sha256_file, sha256_json, stamp_time
-from genodiff.io.input_file import is_file
-from genodiff.io.planning import planning
+from genodiff.io.file_kinds import sha256_file, sha256_json, stamp_time
+from genodiff.io.input_file import is_file, planning
 from genodiff.io.process import keep_freed_memory
 from genodiff.io.progress import ProgressDisplay, format_duration, say_slow
 from genodiff.io.target import describe_file

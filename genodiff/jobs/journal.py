@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from genodiff.errors import UsageError
-from genodiff.io.atomic import write_error
+from genodiff.io.target import write_error
 from genodiff.version import __version__
 
 SUFFIX = ".partial"

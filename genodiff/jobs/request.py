@@ -38,7 +38,7 @@ from typing import (
 from annotated_types import Ge, Gt
 
 from genodiff.errors import UsageError, did_you_mean
-from genodiff.io.planning import planning
+from genodiff.io.input_file import planning
 from genodiff.io.target import refuse_elsewhere
 from genodiff.kernels.defaults import own_defaults
 from genodiff.registry import find_named as find_named

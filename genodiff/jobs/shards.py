@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.errors import DataError, UsageError
-from genodiff.io.identity import stamp_time
+from genodiff.io.file_kinds import stamp_time
 from genodiff.io.target import is_own_file, read_json_object
 from genodiff.version import __version__
 

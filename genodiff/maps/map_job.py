@@ -11,8 +11,8 @@ import polars as pl
 
 from genodiff.errors import UsageError
 from genodiff.io import atomic
+from genodiff.io.file_kinds import sha256_json
 from genodiff.io.genes import Gene, pick_genes, read_genes
-from genodiff.io.identity import sha256_json
 from genodiff.io.input_file import is_file
 from genodiff.io.sequences import is_single
 from genodiff.jobs.job import Job, Rows

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from genodiff.data.recipe import load_recipe
 from genodiff.errors import format_count
 from genodiff.io import atomic
-from genodiff.io.identity import hide_all_folders
+from genodiff.io.file_kinds import hide_all_folders
 from genodiff.io.regions import CHROMOSOME, MITOCHONDRIA
 from genodiff.io.target import describe_file, is_own_folder
 from genodiff.maps.map_regions import Interval

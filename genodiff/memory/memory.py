@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.memory.copying import Places, SeenWindow, list_all_diagonals, recall_window
 from genodiff.memory.evidence import ORDER, Chain, Floats, count_words, measure_evidence
 from genodiff.memory.fast import can_recall, recall_in_c

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genodiff.io import atomic
-from genodiff.io.identity import hide_folders
+from genodiff.io.file_kinds import hide_folders
 from genodiff.io.progress import say_slow
 from genodiff.io.target import seal_page
 from genodiff.reports import benchmark_figures as figures

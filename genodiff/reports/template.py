@@ -5,7 +5,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from genodiff.io.identity import hide_folders
+from genodiff.io.file_kinds import hide_folders
 from genodiff.version import __version__
 
 

@@ -21,9 +21,9 @@ from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError, did_you_mean, printable
 from genodiff.io import atomic
 from genodiff.io.alignments import AlignedPair, read_alignments, refuse_alignment
-from genodiff.io.cache import lock_folder
-from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.io.regions import find_contig
+from genodiff.io.target import lock_folder
 from genodiff.memory.aligned import AlignedBlocks, AlignedMemory, Locator
 from genodiff.memory.memory import Memory, open_memory, write_memory
 from genodiff.memory.text import NONE, MemoryText, TextWriter, turn_codes

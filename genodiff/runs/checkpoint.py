@@ -32,6 +32,7 @@ from genodiff.runs.sealed_files import (
     check_seal,
     check_version,
     encode_tensors,
+    read_alphabet,
     read_bytes,
     read_json,
     read_tensors,
@@ -41,7 +42,7 @@ from genodiff.runs.sealed_files import (
     to_utf8,
 )
 from genodiff.version import __version__
-from genodiff.vocabulary import Vocabulary, alphabet_from_json
+from genodiff.vocabulary import Vocabulary
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
 STATE, STATE_CARD, MANIFEST = "trainer.safetensors", "trainer.json", "manifest.json"
@@ -124,7 +125,7 @@ def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:
     if not isinstance(values["alphabet"], dict):
         raise refuse_file(path, "the vocabulary is not an object: invalid")
     try:
-        alphabet = alphabet_from_json(values["alphabet"])
+        alphabet = read_alphabet(values["alphabet"])
     except GenodiffError as fault:
         raise refuse_file(path, f"the vocabulary {fault.what}") from None
     own = alphabet if isinstance(alphabet, Vocabulary) else ALPHABETS.get(alphabet.name)

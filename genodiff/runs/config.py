@@ -21,7 +21,7 @@ from genodiff.backbones.settings import BACKBONES, BackboneSettings
 from genodiff.diffusion.registries import OBJECTIVES, SCHEDULES
 from genodiff.domain import DOMAINS, DomainName
 from genodiff.errors import UsageError, did_you_mean
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.registry import Registry
 from genodiff.runs.sections import (
     LABEL_SETTINGS,

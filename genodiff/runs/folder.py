@@ -18,9 +18,9 @@ import torch
 from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.io import atomic
-from genodiff.io.identity import stamp_time
+from genodiff.io.file_kinds import stamp_time
 from genodiff.io.process import read_processor
-from genodiff.io.target import check_folder, set_aside
+from genodiff.io.target import check_folder, set_aside, write_error
 from genodiff.runs.checkpoint import (
     CARD,
     FOLDER,
@@ -79,7 +79,7 @@ def prepare_folder(path: Path) -> list[Path]:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise atomic.write_error(path, fault) from None
+        raise write_error(path, fault) from None
     return made
 
 

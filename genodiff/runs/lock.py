@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from genodiff.errors import UsageError
-from genodiff.io.atomic import write_error
 from genodiff.io.file_lock import HELD, FileLock, describe
+from genodiff.io.target import write_error
 
 FILE = ".lock"
 FILES = {FILE, f"{FILE}{HELD}"}

@@ -23,6 +23,7 @@ from typing import Any
 
 from genodiff.errors import CheckpointError
 from genodiff.io import atomic
+from genodiff.io.target import write_error
 
 FILE = "metrics.csv"
 COLUMNS = (
@@ -50,14 +51,14 @@ class Metrics:
             while rest:
                 rest = rest[self._file.write(rest) :]
         except OSError as fault:
-            raise atomic.write_error(self.path, fault) from None
+            raise write_error(self.path, fault) from None
 
     def sync(self) -> None:
         """Bring all rows to the disk. Raises `MachineError` where that fails."""
         try:
             os.fsync(self._file.fileno())
         except OSError as fault:
-            raise atomic.write_error(self.path, fault) from None
+            raise write_error(self.path, fault) from None
 
     def close(self) -> None:
         """Close the file."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
+from genodiff.backbones.settings import TO_FILL
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Objective, objective
 from genodiff.diffusion.schedule import schedule
@@ -135,7 +136,7 @@ def _read_backbone(folder: Path, card: Card, device: str) -> Backbone:
     if not weights.is_file() or weights.stat().st_size < _POINTER:
         read_bytes(weights)  # says what stands there instead
     _check_size(folder, card)
-    backbone = build_backbone(card.config, card.alphabet)
+    backbone = build_backbone(card.config, card.alphabet, seed=TO_FILL)
     wanted = {name: tuple(t.shape) for name, t in collect_tensors(backbone).items()}
     tensors = read_tensors(folder / WEIGHTS, wanted, card.weights_sha256, card.dtype)
     fill_module(backbone, tensors)
@@ -158,9 +159,9 @@ def _check_size(folder: Path, card: Card) -> None:
         raise refuse_file(folder / CARD, f"{what}not {kept}")
 
 
-def build_backbone(config: RunConfig, alphabet: Alphabet) -> Backbone:
-    """The network of a configuration, with fresh weights."""
-    return config.backbone.build(alphabet.padded_size, alphabet.complement)
+def build_backbone(config: RunConfig, alphabet: Alphabet, *, seed: int = 0) -> Backbone:
+    """The network of a configuration, with weights drawn from `seed`, or to be filled."""
+    return config.backbone.build(alphabet.padded_size, alphabet.complement, seed=seed)
 
 
 def build_diffusion(config: RunConfig, alphabet: Alphabet) -> MaskedDiffusion:

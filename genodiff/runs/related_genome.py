@@ -26,10 +26,9 @@ from genodiff.alphabet import DNA
 from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.io.progress import ProgressDisplay
-from genodiff.io.target import read_json_object
+from genodiff.io.target import cache_dir, lock_folder, read_json_object
 from genodiff.memory.columns import ColumnNumbers
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.profiles import fit_profiles

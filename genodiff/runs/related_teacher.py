@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from genodiff.data.store import Store
 from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError
-from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.io.value_tracks import SUFFIX, name_faults, open_bigwig
 from genodiff.memory.tree import share_bases
 from genodiff.runs.known_contigs import StoreLetters

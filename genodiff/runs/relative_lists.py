@@ -33,7 +33,7 @@ from genodiff.errors import DataError, did_you_mean, format_count
 from genodiff.io import atomic
 from genodiff.io.alignments import find_alignment_format
 from genodiff.io.fasta import Header, scan_fasta
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.runs.aligned_genomes import list_maf_species
 from genodiff.runs.relatives import is_built

@@ -29,11 +29,10 @@ from genodiff.data.genomes.listing import (
 from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.identity import sha256_file, sha256_json
-from genodiff.io.input_file import open_input
-from genodiff.io.planning import is_planning
+from genodiff.io.file_kinds import sha256_file, sha256_json
+from genodiff.io.input_file import is_planning, open_input
 from genodiff.io.process import count_usable_cores, read_memory
+from genodiff.io.target import cache_dir, lock_folder
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.memory import (
     MANIFEST,

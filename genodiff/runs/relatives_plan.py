@@ -15,10 +15,9 @@ from typing import Any
 from genodiff.data.genomes.build import is_genome_here
 from genodiff.data.genomes.listing import GenomeList, GenomeRow
 from genodiff.errors import MachineError, format_count
-from genodiff.io.atomic import find_existing
 from genodiff.io.process import read_memory
 from genodiff.io.progress import ProgressDisplay, format_duration
-from genodiff.io.target import format_size
+from genodiff.io.target import find_existing, format_size
 from genodiff.memory.memory import read_manifest
 from genodiff.memory.text import MOST_TEXT
 from genodiff.runs.relatives import (

@@ -16,11 +16,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from genodiff.alphabet import Alphabet
+from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.io.diagnosis import find_page, find_stand_in
-from genodiff.io.file_kinds import HEAD, find_plain_path, find_raw_format
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import HEAD, find_plain_path, find_raw_format, sha256_json
 from genodiff.settings import Settings
+from genodiff.vocabulary import Vocabulary
 
 Sealed = TypeVar("Sealed", bound=Settings)
 
@@ -228,3 +230,9 @@ def _judge_header(
             raise refuse_file(path, what)
         if kind != dtype:
             raise refuse_file(path, f"tensor {name} has dtype {kind}, not {dtype}")
+
+
+def read_alphabet(values: dict[str, Any]) -> Alphabet:
+    """The alphabet or vocabulary that `to_json` wrote. Raises `CheckpointError`."""
+    kind = Vocabulary if values.get("domain") == TEXT.name else Alphabet
+    return kind.from_json(values)

@@ -33,7 +33,7 @@ from genodiff.data.store import Store
 from genodiff.data.stretches import Coded, Codes, encode_bases, find_intervals, read_stretches
 from genodiff.data.windows import Ints
 from genodiff.errors import GenodiffError
-from genodiff.io.identity import sha256_array, sha256_json
+from genodiff.io.file_kinds import sha256_array, sha256_json
 from genodiff.io.kept_arrays import keep_array
 from genodiff.runs.feed import find_recipe
 from genodiff.runs.model import TrainedModel, collect_tensors, load_model

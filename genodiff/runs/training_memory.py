@@ -25,9 +25,9 @@ from genodiff.data.store import Store
 from genodiff.data.stretches import Coded, find_intervals, read_stretches
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.faidx import Genome
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
+from genodiff.io.target import cache_dir, lock_folder
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.memory import (
     FORMAT,

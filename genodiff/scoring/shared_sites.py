@@ -23,9 +23,8 @@ from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniforms
 from genodiff.errors import MachineError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir
-from genodiff.io.identity import sha256_json
-from genodiff.io.target import read_json_object
+from genodiff.io.file_kinds import sha256_json
+from genodiff.io.target import cache_dir, read_json_object
 from genodiff.io.variants import Allele
 from genodiff.scoring.masked_reader import Logs, MaskedReader
 from genodiff.scoring.spelling_pair import Ids

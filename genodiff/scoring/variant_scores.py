@@ -14,7 +14,7 @@ import numpy as np
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.io.variants import Allele, Unscorable
 from genodiff.memory.memory import identify_memory
 from genodiff.runs.related_reader import RelatedReader

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from genodiff.io import atomic
-from genodiff.io.identity import hide_folders
+from genodiff.io.file_kinds import hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports.benchmark_figures import Dot, draw_dots
 from genodiff.reports.benchmark_tables import COMPARISON, list_table_lines

@@ -27,7 +27,7 @@ from genodiff.evaluation.bound import Progress, measure_bound, time_window
 from genodiff.evaluation.eval_data import EvalData, open_data
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.io import atomic
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.io.progress import ProgressDisplay
 from genodiff.jobs.machine import choose_device
 from genodiff.runs.model import TrainedModel, load_model

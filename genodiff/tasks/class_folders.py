@@ -19,8 +19,7 @@ import numpy as np
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import find_binary_format
 from genodiff.io.file_kinds import HEAD
-from genodiff.io.input_file import open_input
-from genodiff.io.planning import FILES, is_planning, note_cut
+from genodiff.io.input_file import FILES, is_planning, note_cut, open_input
 from genodiff.tasks.examples import Examples, check_sequence
 
 PARTS = ("train", "test")

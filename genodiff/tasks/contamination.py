@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from genodiff.data.kmers import K, streamed_kmer_fractions
 from genodiff.errors import GenodiffError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir
+from genodiff.io.target import cache_dir
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.trained_on import find_trained_on
 from genodiff.tasks.split_names import LEVELS, Level

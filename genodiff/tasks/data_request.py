@@ -14,8 +14,8 @@ from pydantic import Field
 from genodiff.data.kmers import K
 from genodiff.domain import DomainName
 from genodiff.errors import DataError
-from genodiff.io.identity import canonical_json
-from genodiff.io.planning import is_planning
+from genodiff.io.file_kinds import canonical_json
+from genodiff.io.input_file import is_planning
 from genodiff.settings import Settings
 from genodiff.tasks.examples import count_classes
 from genodiff.tasks.labelled_file import TableColumns

@@ -12,7 +12,7 @@ import numpy as np
 
 from genodiff.errors import DataError
 from genodiff.io.containers import NAME, SEQUENCE
-from genodiff.io.planning import find_share
+from genodiff.io.input_file import find_share
 from genodiff.io.tables import find_usual
 from genodiff.io.text_lines import RowReader, is_missing
 from genodiff.tasks.examples import Coordinates, Examples, check_sequence

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError, UsageError, format_count
-from genodiff.io.planning import was_cut
+from genodiff.io.input_file import was_cut
 from genodiff.io.text_lines import find_alike, find_spoilt_name, is_missing, read_number
 from genodiff.tasks.table import TextTable
 

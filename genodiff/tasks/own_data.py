@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError, UsageError, printable
-from genodiff.io.input_file import open_input
-from genodiff.io.planning import was_cut
+from genodiff.io.input_file import open_input, was_cut
 from genodiff.tasks.class_folders import is_class_folders, read_class_folders, refuse_archive
 from genodiff.tasks.examples import Parts, concatenate, count_classes
 from genodiff.tasks.labelled_file import TableColumns, read_examples

@@ -18,8 +18,8 @@ from genodiff.data.fetch import fetch
 from genodiff.data.recipe import Recipe, Source
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir
-from genodiff.io.planning import was_cut
+from genodiff.io.input_file import was_cut
+from genodiff.io.target import cache_dir
 from genodiff.tasks.class_folders import PARTS
 from genodiff.tasks.examples import Examples, Parts, count_classes
 from genodiff.tasks.resplit import draw_groups, resplit

@@ -13,7 +13,7 @@ from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.data.genomes.survey import describe_plan, plan_genomes
 from genodiff.errors import format_count
-from genodiff.io.planning import count_letters
+from genodiff.io.input_file import count_letters
 from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig

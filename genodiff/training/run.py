@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 from genodiff.data.loader import BatchStream
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError
 from genodiff.io.atomic import clear_leftovers
-from genodiff.io.identity import stamp_time
+from genodiff.io.file_kinds import stamp_time
 from genodiff.io.process import keep_freed_memory
 from genodiff.kernels.captured import find_recorder
 from genodiff.kernels.gemm import routed_matmul

@@ -30,9 +30,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.identity import sha256_json
-from genodiff.io.target import read_json_object
+from genodiff.io.file_kinds import sha256_json
+from genodiff.io.target import cache_dir, lock_folder, read_json_object
 from genodiff.io.variants import Allele
 from genodiff.scoring.methods import find_method
 from genodiff.scoring.variant_windows import Contigs

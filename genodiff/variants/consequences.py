@@ -31,7 +31,7 @@ from Bio.Data.CodonTable import unambiguous_dna_by_id
 from genodiff.constraints.coding import check_table
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.io.faidx import Genome
-from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.io.regions import find_contig, is_mitochondrion, read_round
 from genodiff.io.transcript_model import Transcript
 from genodiff.io.transcripts import read_transcripts

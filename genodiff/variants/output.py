@@ -28,7 +28,7 @@ from genodiff.io.faidx import Genome
 from genodiff.io.fasta_writer import StaysOpen
 from genodiff.io.file_kinds import encode_text
 from genodiff.io.target import is_stream
-from genodiff.io.vcf import VcfHeader
+from genodiff.io.variant_source import VcfHeader
 from genodiff.variants.scored_variants import (
     CONSEQUENCE_SCHEMA,
     HAPLOTYPE_SCHEMA,

@@ -8,8 +8,8 @@ from typing import IO, Any
 
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
+from genodiff.io.input_file import VARIANTS, is_planning
 from genodiff.io.phasing import RecordPhaser
-from genodiff.io.planning import VARIANTS, is_planning
 from genodiff.io.regions import hold_contigs, parse_region
 from genodiff.io.variant_source import VariantSource
 from genodiff.io.variants import (

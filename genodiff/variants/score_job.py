@@ -19,7 +19,7 @@ import polars as pl
 
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.io.identity import sha256_file
+from genodiff.io.file_kinds import sha256_file
 from genodiff.io.progress import ProgressDisplay
 from genodiff.io.variant_source import open_held_variants, open_variants
 from genodiff.io.variants import VariantSurvey, explain_contradictions

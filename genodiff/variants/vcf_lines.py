@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from genodiff.io.regions import find_contig
+from genodiff.io.variant_source import COLUMNS, VcfHeader
 from genodiff.io.variants import Unscorable, VariantRecord
-from genodiff.io.vcf import COLUMNS, VcfHeader
 from genodiff.scoring.allele_score import LONGEST_SPAN
 from genodiff.scoring.methods import AUTO, name_methods
 from genodiff.variants.scored_variants import (

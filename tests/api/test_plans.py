@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import genodiff
-from genodiff.io import planning
+from genodiff.io import input_file, variant_source
 from genodiff.tasks.own_data import load_own_data
 from tests.commands import exit_code
 from tests.finetuning.motif_task import write_tables
@@ -108,21 +108,19 @@ def test_a_plan_does_nothing(
 
 
 def test_of_many_variants_the_first_are_read_and_the_rest_is_forecast(home, run, monkeypatch):
-    from genodiff.io import vcf
-
     parsed = 0
-    parse = vcf._parse_record
+    parse = variant_source._parse_record
 
     def count(*given: object):
         nonlocal parsed
         parsed += 1
         return parse(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(vcf, "_parse_record", count)
+    monkeypatch.setattr(variant_source, "_parse_record", count)
     told = genodiff.score(run, "v.vcf", fasta="g.fa", plan=True)
     assert 0.9 < told["records"] / 20_000 < 1.1
     assert 0.9 < told["kinds"]["snv"] / 60_000 < 1.1
-    assert parsed < 5 * planning.VARIANTS
+    assert parsed < 5 * input_file.VARIANTS
     Path("v.csv").write_text("chrom,pos,ref,alt\n" + 30_000 * f"c1,50,{told_ref()},N\n")
     assert 0.9 < genodiff.score(run, "v.csv", fasta="g.fa", plan=True)["records"] / 30_000 < 1.1
 
@@ -132,7 +130,7 @@ def told_ref():
 
 
 def test_of_a_large_genome_without_an_index_the_beginning_is_read(home, run, monkeypatch, caplog):
-    monkeypatch.setattr(planning, "GENOME_BYTES", 1 << 12)
+    monkeypatch.setattr(input_file, "GENOME_BYTES", 1 << 12)
     monkeypatch.setattr("genodiff.io.input_file.BLOCK", 1 << 12)
     told = genodiff.tracks(run, "g.fa", region=["c4:1-500"], out="t", plan=True)
     assert told["bases"] == 500
@@ -144,7 +142,7 @@ def test_of_a_large_genome_without_an_index_the_beginning_is_read(home, run, mon
 def test_of_long_texts_the_beginning_is_read(home, run, monkeypatch, caplog):
     """Annotation and BED, also where what is drawn stands behind what is read."""
     monkeypatch.setattr("genodiff.io.input_file.BLOCK", 1 << 12)
-    monkeypatch.setattr(planning, "TEXT_BYTES", 1 << 12)
+    monkeypatch.setattr(input_file, "TEXT_BYTES", 1 << 12)
     row = "far\tx\tCDS\t31\t60\t.\t+\t0\tID=a{}\n"
     Path("g.gff3").write_text("##gff-version 3\n" + "".join(map(row.format, range(9_000))))
     Path("g.bed").write_text("".join(f"c1\t{i}\t{i + 10}\tx\n" for i in range(3_000)))
@@ -211,8 +209,8 @@ def write_big_tables(form: str):
 def test_a_plan_forecasts_a_table_by_its_beginning(home, monkeypatch, caplog, form):
     """Also where a class stands behind what is read; a fit of the same data reads them whole."""
     monkeypatch.setattr("genodiff.io.input_file.BLOCK", 1 << 12)
-    monkeypatch.setattr(planning, "TEXT_BYTES", 1 << 14)
-    monkeypatch.setattr(planning, "GENOME_BYTES", 1 << 14)
+    monkeypatch.setattr(input_file, "TEXT_BYTES", 1 << 14)
+    monkeypatch.setattr(input_file, "GENOME_BYTES", 1 << 14)
     words, sizes = write_big_tables(form)
     named = dict(zip((word.removeprefix("--") for word in words[::2]), words[1::2], strict=True))
     train = named.pop("train")

@@ -12,7 +12,7 @@ from genodiff.constraints.coding import KeepProtein
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
 from genodiff.io.fasta import read_fasta
-from genodiff.io.vcf import read_vcf
+from genodiff.io.variant_source import read_vcf
 from tests.commands import exit_code
 from tests.consensus import apply_changes, choose_change
 

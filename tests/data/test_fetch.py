@@ -14,7 +14,7 @@ from genodiff.data import fetch
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import Recipe, Source, load_recipe
 from genodiff.errors import DataError
-from genodiff.io.cache import cache_dir
+from genodiff.io.target import cache_dir
 
 FASTA = b">a\n" + b"ACGT" * 500 + b"\n"
 HASH = hashlib.sha256(FASTA).hexdigest()

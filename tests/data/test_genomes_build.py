@@ -23,7 +23,7 @@ from genodiff.data.genomes.remote import RemoteFolder
 from genodiff.data.genomes.store import GenomesWindows, open_genomes
 from genodiff.data.recipe import Recipe
 from genodiff.errors import DataError
-from genodiff.io.identity import sha256_file
+from genodiff.io.file_kinds import sha256_file
 from tests.commands import SERVER
 
 OWN = Recipe(name="own")

@@ -20,7 +20,7 @@ from genodiff.design.design_regions import Designer, TemplateSource
 from genodiff.generate.infill import Gap, Template
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
-from genodiff.io.vcf import read_vcf
+from genodiff.io.variant_source import read_vcf
 from genodiff.runs import training_memory
 from tests.commands import exit_code
 from tests.constraints.enumerated_designs import list_accepted

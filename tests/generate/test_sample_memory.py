@@ -15,7 +15,7 @@ from genodiff.generate.dna_drawing import DnaDrawing
 from genodiff.generate.sample import infill, sample
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import Sampling
-from genodiff.io.identity import sha256_json
+from genodiff.io.file_kinds import sha256_json
 from genodiff.quality.scorecard import longest_matches
 from genodiff.runs import training_memory
 from genodiff.runs.training_memory import list_stretches

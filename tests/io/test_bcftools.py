@@ -15,8 +15,8 @@ import pytest
 
 from genodiff.io.faidx import Genome
 from genodiff.io.phasing import PhasedHaplotype, RecordPhaser, read_genotype
+from genodiff.io.variant_source import read_vcf
 from genodiff.io.variants import Allele, Unscorable, VariantRecord, anchor_allele, judge_record
-from genodiff.io.vcf import read_vcf
 from tests.consensus import Change, apply_changes, choose_change, leave_out_overlaps
 from tests.folders import SHARED
 

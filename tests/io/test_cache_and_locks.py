@@ -16,10 +16,10 @@ import pytest
 
 from genodiff.diagnosis.checks import check_cache
 from genodiff.errors import MachineError, UsageError
-from genodiff.io import cache, file_lock
+from genodiff.io import file_lock, target
 from genodiff.io.atomic import write_text
-from genodiff.io.cache import cache_dir, can_be_written, lock_folder, place_library_caches
 from genodiff.io.file_lock import HELD, FileLock, hold_file
+from genodiff.io.target import cache_dir, can_be_written, lock_folder, place_library_caches
 from genodiff.runs.folder import remove_unused_folder
 from genodiff.runs.lock import check_lock_free, hold_lock
 
@@ -37,7 +37,7 @@ def homeless(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "file" / "home"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(cache, "_told", set())
+    monkeypatch.setattr(target, "_told", set())
     return tmp_path
 
 

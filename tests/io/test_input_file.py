@@ -12,10 +12,8 @@ from Bio import bgzf
 from genodiff.data.store import require_regular_file
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.io.file_kinds import find_readable, is_descriptor
-from genodiff.io.identity import sha256_file
-from genodiff.io.input_file import open_input
-from genodiff.io.planning import count_letters, count_lines
+from genodiff.io.file_kinds import find_readable, is_descriptor, sha256_file
+from genodiff.io.input_file import count_letters, count_lines, open_input
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no /dev/fd here")
 FASTA = b">a\nACGTT\n>b\nGG\n"

@@ -10,7 +10,7 @@ from test_benchmark_report import write_sweep
 from tiny_run import write_run
 
 from genodiff.hub.export import export_model
-from genodiff.io.identity import hide_all_folders, hide_folders
+from genodiff.io.file_kinds import hide_all_folders, hide_folders
 from genodiff.reports import html
 from genodiff.reports.benchmark import RESULTS, write_benchmark
 from genodiff.reports.folder import read_folder

@@ -17,7 +17,7 @@ from genodiff.data.fetch import find_local_path
 from genodiff.data.genomes.listing import read_genome_list
 from genodiff.data.recipe import Source
 from genodiff.errors import DataError, MachineError
-from genodiff.io.identity import sha256_file
+from genodiff.io.file_kinds import sha256_file
 from genodiff.models.opening import open_language
 from genodiff.runs.known_contigs import hash_letters
 from genodiff.runs.relative_lists import list_genomes, list_relative_recipes

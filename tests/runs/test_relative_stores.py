@@ -9,8 +9,8 @@ import pytest
 
 from genodiff.data.genomes.listing import read_genome_list
 from genodiff.errors import DataError
-from genodiff.io.cache import cache_dir
 from genodiff.io.faidx import Genome
+from genodiff.io.target import cache_dir
 from genodiff.memory.tables import SampledTable
 from genodiff.runs.related_genome import draw_windows, leave_strains_out, measure_kinship
 from genodiff.runs.relatives import (

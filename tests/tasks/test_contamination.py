@@ -11,7 +11,7 @@ import pytest
 from benchmarks.finetune.human_pieces import write_pieces
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import make_user_recipe
-from genodiff.io.cache import cache_dir
+from genodiff.io.target import cache_dir
 from genodiff.runs.model import collect_tensors, load_model
 from genodiff.runs.sealed_files import sha256_tensors
 from genodiff.tasks.contamination import (

@@ -16,7 +16,7 @@ import pytest
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
-from genodiff.io.planning import planning
+from genodiff.io.input_file import planning
 from genodiff.tasks import task as download
 from genodiff.tasks.class_folders import read_class_folders
 from genodiff.tasks.examples import Coordinates, Examples

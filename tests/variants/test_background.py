@@ -12,7 +12,7 @@ from scipy.stats import kstest, norm
 
 from genodiff.counter import Purpose, generator
 from genodiff.errors import UsageError
-from genodiff.io.cache import cache_dir
+from genodiff.io.target import cache_dir
 from genodiff.io.variants import Allele
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.variant_windows import HeldContigs

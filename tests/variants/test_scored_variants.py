@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from genodiff.errors import DataError, MachineError, UsageError
-from genodiff.io.atomic import write_error
 from genodiff.io.faidx import Genome
+from genodiff.io.target import write_error
+from genodiff.io.variant_source import VcfHeader
 from genodiff.io.variants import Allele, VariantRecord, judge_record
-from genodiff.io.vcf import VcfHeader
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.variants import output

@@ -25,7 +25,7 @@ from columns_of import LENGTH, cut, weigh_profiles
 from our_columns import FIT_CONTIG, GENOMES, has_files
 from yeast_setting import SHARED, read_genome
 
-from genodiff.io.identity import sha256_file
+from genodiff.io.file_kinds import sha256_file
 from genodiff.memory.profiles import ProfileScores, fit_profiles
 from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.tree import join_neighbours

@@ -43,7 +43,7 @@ from genodiff.data.store import MANIFEST
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.io.fasta import Header
-from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.target import read_json_object
 
@@ -105,7 +105,7 @@ def build_genomes(
 def check_room(waiting: list[GenomeRow], folder: Path) -> None:
     """Raises `MachineError` where the disk has less room than the genomes will certainly take."""
     needed = sum(estimate_bytes(row) for row in waiting)
-    free = shutil.disk_usage(atomic.find_existing(folder)).free
+    free = shutil.disk_usage(find_existing(folder)).free
     if needed > free:
         what = f"about {needed / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB are free"
         raise MachineError(what, file=folder, fix="make room, or give another folder with --out")

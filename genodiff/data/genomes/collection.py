@@ -52,9 +52,8 @@ from genodiff.data.store import MANIFEST
 from genodiff.data.stretches import Coded, encode_bases
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.cache import lock_folder
-from genodiff.io.identity import sha256_file, sha256_json
-from genodiff.io.target import check_folder
+from genodiff.io.file_kinds import sha256_file, sha256_json
+from genodiff.io.target import check_folder, lock_folder
 
 MOST_SHARED = 0.05
 _GROUP = 1 << 24  # held-out bases whose k-mers are in memory at once

@@ -40,7 +40,7 @@ from pathlib import Path
 
 from genodiff.errors import DataError, did_you_mean, printable
 from genodiff.io.delimited import SEPARATORS
-from genodiff.io.identity import sha256_file
+from genodiff.io.file_kinds import sha256_file
 from genodiff.io.text_lines import RowReader, find_alike, is_comment, read_text_lines
 
 log = logging.getLogger("genodiff")

@@ -21,8 +21,8 @@ from genodiff.data.genomes.collection import require_manifest
 from genodiff.data.store import MANIFEST
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir
 from genodiff.io.file_lock import hold_file
+from genodiff.io.target import cache_dir
 
 _REFUSED = ("http", "ftp", "ftps")
 _CHUNK = 1 << 22

@@ -31,8 +31,8 @@ from genodiff.data.splits import Intervals, Splits
 from genodiff.data.store import Store, StoreSource
 from genodiff.data.windows import Ints
 from genodiff.errors import DataError
-from genodiff.io.cache import cache_dir
-from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.file_kinds import sha256_file, sha256_json
+from genodiff.io.target import cache_dir
 
 try:
     import resource

@@ -20,7 +20,7 @@ from genodiff.data.genomes.store import (
 )
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.errors import DataError, format_count
-from genodiff.io.atomic import find_existing
+from genodiff.io.target import find_existing
 
 
 def survey_genomes(

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from Bio import bgzf
 
-from genodiff.io.atomic import write_error
+from genodiff.io.target import write_error
 from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
 from genodiff.maps.track_values import BaseTracks, TrackKinds
 

@@ -21,7 +21,7 @@ import polars as pl
 
 from genodiff.errors import DataError
 from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.planning import is_planning
+from genodiff.io.input_file import is_planning
 from genodiff.tasks.class_folders import PARTS, is_class_folders, read_class_folders
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.labelled_file import read_examples
