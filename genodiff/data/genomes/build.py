@@ -45,7 +45,7 @@ from genodiff.io import atomic
 from genodiff.io.fasta import Header
 from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.io.input_file import InputFile, open_input
-from genodiff.io.target import read_json_object
+from genodiff.io.target import find_existing, read_json_object
 
 log = logging.getLogger("genodiff")
 
