@@ -27,7 +27,7 @@ from genodiff.runs.folder import find_git_revision
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.scoring import shared_sites, variant_scores
-from genodiff.scoring.score_options import ScoreOptions
+from genodiff.scoring.methods import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
 
 DRAWN, TIMED, TURNS, GENES, SEED = 10_000, 400, 2, 20, 1

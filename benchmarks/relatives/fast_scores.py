@@ -20,7 +20,7 @@ from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
 from genodiff.models.opening import open_language
 from genodiff.runs.folder import find_git_revision
-from genodiff.scoring.score_options import ScoreOptions
+from genodiff.scoring.methods import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
 
 COMPARED, DRAWN, TIMED, TIMED_EXACT = 400, 10_000, 1_000, 60

@@ -24,7 +24,7 @@ from genodiff.io.process import keep_freed_memory
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.masked_reader import open_reader
-from genodiff.scoring.score_options import ScoreOptions
+from genodiff.scoring.methods import ScoreOptions
 from genodiff.scoring.shared_sites import Spacing, measure_spacing
 from genodiff.scoring.spelling_pair import Flags, Ids
 from genodiff.scoring.variant_scores import Scorer

@@ -22,8 +22,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.diffusion.schedule import Schedule
@@ -195,6 +197,34 @@ class MaskedDiffusion:
         masked = (xt == self.mask_id)[..., None]
         visible = xt.masked_fill(masked[..., 0], 0).long()[..., None]
         return torch.where(masked, denoised, impossible.scatter(-1, visible, 0.0))
+
+    @torch.inference_mode()
+    def read_masks(
+        self,
+        denoiser: "Denoiser",
+        ids: NDArray[np.integer[Any]],
+        masked: NDArray[np.bool_],
+        device: torch.device | str = "cpu",
+    ) -> NDArray[np.float64]:
+        """(M, K): log x_theta at the M `masked` places of windows (B, L) of ids, row after row.
+
+        No more is computed than they need.
+        """
+        xt = torch.from_numpy(np.ascontiguousarray(ids).astype(np.int64)).to(device)
+        at, logits_at = int(masked[0].argmax()), getattr(denoiser, "logits_at", None)
+        if logits_at is not None and masked[:, at].all() and masked.sum() == len(masked):
+            logits = logits_at(xt, at)
+        else:
+            # The network is told the noise of the time with this share of masks.
+            visible = 1 - torch.from_numpy(masked.mean(1))
+            sigma = self.sigma(self.schedule.inverse(visible)).to(device)
+            rows = torch.from_numpy(masked).to(device)
+            selects = getattr(denoiser, "selects_rows", False)
+            logits = denoiser(xt, sigma, rows=rows) if selects else denoiser(xt, sigma)[rows]
+        found: NDArray[np.float64] = (
+            self.target_logits(logits).double().log_softmax(-1).cpu().numpy()
+        )
+        return found
 
     def nll(
         self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]

@@ -67,7 +67,7 @@ def open_window_memory(
     Raises `UsageError` for a network or windows that it cannot serve, `DataError` and
     `CheckpointError` where the training genome is not to be had.
     """
-    if options.memory == "off" or (options.memory is None and not model.recalls):
+    if not model.asks_memory(options.memory):
         return None
     options.check_memory(True)
     letters, longest = StoreLetters(data.store), data.windows.seq_len

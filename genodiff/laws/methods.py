@@ -12,9 +12,8 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
 from genodiff.laws.law import demand
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod, Widths
+from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod, ScoreOptions, Widths
 from genodiff.scoring.methods import check_method as find
-from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.span_scores import Estimate, run_steps
 from genodiff.scoring.spelling_pair import SpellingPair
 from genodiff.scoring.variant_scores import start_score

@@ -19,8 +19,8 @@ from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_t
 from genodiff.maps.map_regions import MapRegion
 from genodiff.maps.request import DependencyRequest
 from genodiff.models.opening import ModelHolder, refuse_fitted
-from genodiff.runs.trained_model import name_relatives
-from genodiff.runs.training_memory import name_memory, open_loci
+from genodiff.runs.trained_model import name_memory, name_relatives
+from genodiff.runs.training_memory import open_loci
 from genodiff.scoring.masked_reader import open_reader
 
 _SCORE = "largest change of the log-odds of the target by substituting the source"

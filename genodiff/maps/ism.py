@@ -34,9 +34,9 @@ from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_t
 from genodiff.maps.map_regions import BASES, MapRegion
 from genodiff.maps.request import SaturationFields, SaturationRequest
 from genodiff.models.opening import ModelHolder
-from genodiff.runs.trained_model import TrainedModel, name_relatives
-from genodiff.runs.training_memory import OwnLoci, name_memory, open_loci
-from genodiff.scoring.score_options import ScoreOptions
+from genodiff.runs.trained_model import TrainedModel, name_memory, name_relatives
+from genodiff.runs.training_memory import OwnLoci, open_loci
+from genodiff.scoring.methods import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
 
 if TYPE_CHECKING:

@@ -48,7 +48,8 @@ from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.related_model import refit_model
 from genodiff.runs.relatives_plan import describe_waiting
 from genodiff.runs.run_paths import reads_network
-from genodiff.runs.training_memory import name_memory, open_loci
+from genodiff.runs.trained_model import name_memory
+from genodiff.runs.training_memory import open_loci
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.variant_windows import count_bases, merge_intervals
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genodiff.alphabet import DNA, Alphabet
+from genodiff.diffusion.registries import OBJECTIVES
 from genodiff.errors import UsageError, did_you_mean
+from genodiff.memory.memory import identify_memory
 from genodiff.memory.text import Codes
 from genodiff.registry import find_named
 from genodiff.runs.config import DiffusionSettings, RunConfig
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from genodiff.backbones.backbone import Backbone
     from genodiff.diffusion.masked import MaskedDiffusion
     from genodiff.diffusion.objective import Objective
+    from genodiff.runs.training_memory import OwnLoci
 
 _BUILD = "genodiff.runs.model:build"
 
@@ -62,7 +65,7 @@ class TrainedModel:
         """This model in blocks of `size` positions (None: itself). Raises `UsageError`."""
         if size is None:
             return self
-        if self.objective.kind not in ("masked", "block"):
+        if self.kind not in ("masked", "block"):
             what = f"--block is for masked diffusion, and this is {self.objective.name}"
             raise UsageError(what, file=self.run, fix="leave it out")
         kept = ("schedule", "schedule_options", "time_sampling")
@@ -94,6 +97,12 @@ class TrainedModel:
         """Whether its network was trained with a memory, and reads one."""
         return self.config.backbone.reads_memory
 
+    def asks_memory(self, memory: str | None) -> bool:
+        """Whether it is given the memory of its training genome, where `memory` is "on", "off", or
+        None for what its network was trained with.
+        """
+        return self.recalls if memory is None else memory != "off"
+
     @cached_property
     def backbone(self) -> "Backbone":
         """The network as torch has it; that of `none` is made when it is first asked for."""
@@ -118,16 +127,22 @@ class TrainedModel:
         return found
 
     @property
+    def kind(self) -> str:
+        """The kind of its objective: "masked", "block", "uniform" or "causal"."""
+        masked = not self.reads_network
+        return "masked" if masked else OBJECTIVES[self.config.diffusion.objective].kind
+
+    @property
     def is_masked(self) -> bool:
         """Whether its objective is one of masked diffusion."""
-        return not self.reads_network or self.objective.kind == "masked"
+        return self.kind == "masked"
 
     def check_fills_dna(self) -> None:
         """Raises `UsageError` for a model of text, and for one that fills no masks."""
         if self.alphabet.domain != "dna":
             what = f"the model is of {self.alphabet.domain}, and variants are of DNA"
             raise UsageError(what, fix="give a run of DNA")
-        if self.reads_network:
+        if not self.is_masked:
             self.objective.check_fills_masks()
 
 
@@ -135,6 +150,11 @@ def reopen_relatives(told: Mapping[str, Any]) -> dict[str, Any]:
     """The words that open a model again with the relatives that a sidecar tells of."""
     kept = told.get("relatives")
     return {} if not kept else {"relatives": kept["given"], "strains": kept["strains"]}
+
+
+def name_memory(loci: "OwnLoci | None") -> dict[str, Any]:
+    """What a request and its sidecar say of the memory of a training genome; empty without one."""
+    return {} if loci is None else {"memory": identify_memory(loci.told)}
 
 
 def name_relatives(model: object) -> dict[str, Any]:

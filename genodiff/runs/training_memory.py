@@ -34,7 +34,6 @@ from genodiff.memory.memory import (
     NOWHERE,
     Memory,
     fingerprint_memory,
-    identify_memory,
     open_memory,
     write_memory,
 )
@@ -292,7 +291,7 @@ def open_loci(
     """
     if memory not in (None, "on", "off"):
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
-    if memory == "off" or (memory is None and not model.recalls):
+    if not model.asks_memory(memory):
         return None
     if not model.is_masked:
         what = f"--memory on is for masked networks, and this is {model.objective.name}"
@@ -303,8 +302,3 @@ def open_loci(
         raise UsageError(what, fix="give smaller windows, or --memory off")
     named = getattr(genome, "path", None)
     return OwnLoci(open_train_memory(model, store, named=named, offline=offline), genome)
-
-
-def name_memory(loci: OwnLoci | None) -> dict[str, Any]:
-    """What a request and its sidecar say of the memory of a training genome; empty without one."""
-    return {} if loci is None else {"memory": identify_memory(loci.told)}

@@ -8,7 +8,7 @@ complement are averaged, base by base.
 
 With a memory of the training genome, a window that says where it is from does not read that place.
 
-A model without a network is read in NumPy, a network by `network_logs.py`, which imports torch.
+A model without a network is read in NumPy, a network by `MaskedDiffusion.read_masks`.
 """
 
 import copy
@@ -28,7 +28,7 @@ from genodiff.runs.training_memory import OwnLoci, Place
 from genodiff.scoring.methods import AUTO, find_method
 from genodiff.scoring.spelling_pair import Flags, Ids, Logs
 
-_READ_NETWORK = "genodiff.scoring.network_logs:read_network"
+_REMEMBERING = "genodiff.memory.remembering:remembering"  # imports torch
 _Key = tuple[bytes, tuple[int, int]]
 
 SEEN = np.uint8(0x80)
@@ -151,9 +151,10 @@ class MaskedReader:
         if hasattr(self.denoiser, "read_logs"):
             logs: Logs = self.denoiser.read_logs(group, masked)
         else:
-            memory = None if self.loci is None else (self.loci.memory, own)
-            given = self.denoiser, self.diffusion, group, masked, self.device, memory
-            logs = find_named(_READ_NETWORK)(*given)
+            denoiser = self.denoiser
+            if self.loci is not None:
+                denoiser = find_named(_REMEMBERING)(denoiser, self.loci.memory, without=own)
+            logs = self.diffusion.read_masks(denoiser, group, masked, self.device)
         if not np.isfinite(logs).all():
             raise GenodiffError("the network's values are not finite", fix="use another checkpoint")
         return np.split(logs, np.cumsum(masked.sum(1))[:-1])

@@ -12,9 +12,8 @@ from genodiff.alphabet import Alphabet
 from genodiff.io.variants import Allele
 from genodiff.jobs import machine
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.methods import find_method
+from genodiff.scoring.methods import ScoreOptions, find_method
 from genodiff.scoring.related_sites import RelatedSites
-from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.span_scores import run_steps
 from genodiff.scoring.variant_windows import (
     Contigs,

@@ -22,10 +22,9 @@ from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import OwnLoci, Place, open_loci
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, open_reader
-from genodiff.scoring.methods import choose_method, find_method
+from genodiff.scoring.methods import ScoreOptions, choose_method, find_method
 from genodiff.scoring.methods.votes import Votes
 from genodiff.scoring.related_sites import RelatedSites
-from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.shared_sites import (
     SiteScores,
     Spacing,
@@ -123,6 +122,8 @@ def open_scorer(
 def open_score_loci(model: TrainedModel, genome: Contigs, options: ScoreOptions) -> OwnLoci | None:
     """The memory that scores of a genome are given; None without one. Raises as `open_loci`."""
     model.check_fills_dna()
+    if not model.asks_memory(options.memory):
+        return None
     context = options.find_context(model.config.data.seq_len)
     longest = context * (1 + options.double) + options.longest
     return open_loci(model, genome, options.memory, longest=longest)

@@ -19,7 +19,7 @@ from genodiff.jobs.options import (
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb
-from genodiff.scoring.score_options import ScoreOptions
+from genodiff.scoring.methods import ScoreOptions
 
 ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
 PLACES, LEAST_PLACES = 10_000, 100

@@ -30,8 +30,7 @@ from genodiff.runs.related_model import refit_model
 from genodiff.runs.related_reader import RelatedReader
 from genodiff.runs.relatives_plan import describe_waiting
 from genodiff.runs.run_paths import locate, reads_network
-from genodiff.runs.trained_model import TrainedModel, name_genomes, name_relatives
-from genodiff.runs.training_memory import name_memory
+from genodiff.runs.trained_model import TrainedModel, name_genomes, name_memory, name_relatives
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import leave_relatives_out, open_reader
 from genodiff.scoring.methods import SCORE_METHODS, find_method

@@ -15,9 +15,9 @@ from genodiff.models.opening import open_language
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.methods import ScoreOptions
 from genodiff.scoring.methods.profiles import SECONDS
 from genodiff.scoring.naive_variants import naive_headcount, naive_llr
-from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.span_scores import run_steps
 from genodiff.scoring.variant_scores import score_alleles, start_score
 from genodiff.scoring.variant_windows import HeldContigs, cut_window

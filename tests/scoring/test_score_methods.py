@@ -20,13 +20,13 @@ from genodiff.scoring.methods import (
     AUTO,
     SCORE_METHODS,
     ScoreMethod,
+    ScoreOptions,
     check_method,
     choose_method,
     describe_methods,
     find_method,
     name_methods,
 )
-from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.span_scores import Estimate, run_steps
 from genodiff.scoring.variant_scores import score_alleles, start_score
 from genodiff.scoring.variant_windows import cut_window

@@ -15,9 +15,8 @@ from worlds import LongChain
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.methods import SCORE_METHODS
+from genodiff.scoring.methods import SCORE_METHODS, ScoreOptions
 from genodiff.scoring.naive_variants import naive_chain, naive_llr, naive_nelbo
-from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.span_scores import Estimate, run_steps, score_chain, score_llr
 from genodiff.scoring.spelling_pair import SpellingPair
 from genodiff.scoring.variant_scores import run_together, start_score

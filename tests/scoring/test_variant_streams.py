@@ -19,7 +19,7 @@ from genodiff.runs.model import load_model
 from genodiff.scoring import shared_sites
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
-from genodiff.scoring.score_options import ScoreOptions
+from genodiff.scoring.methods import ScoreOptions
 from genodiff.scoring.shared_sites import Spacing, keep_spacing, measure_spacing, share_window
 from genodiff.scoring.variant_scores import Scorer, compare_contexts, score_alleles
 from genodiff.scoring.variant_windows import HeldContigs, UnscorableError, cut_window, place_window

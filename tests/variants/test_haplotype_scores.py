@@ -17,7 +17,7 @@ from genodiff.io.phasing import CopyCall, PhasedHaplotype, PhasedRecord
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.score_options import ScoreOptions
+from genodiff.scoring.methods import ScoreOptions
 from genodiff.scoring.variant_scores import Scorer
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
 from genodiff.variants.haplotype_scores import HaplotypeWalk, count_haplotypes, find_span

@@ -11,7 +11,7 @@ from genodiff.scoring.spelling_pair import SpellingPair
 if TYPE_CHECKING:
     from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
-    from genodiff.scoring.score_options import ScoreOptions
+    from genodiff.scoring.methods import ScoreOptions
 
 
 @SCORE_METHODS.register("llr")

@@ -12,7 +12,7 @@ from genodiff.scoring.window_scores import CONTROLS, DRAWS, FIRST_ROUNDS, score_
 if TYPE_CHECKING:
     from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
-    from genodiff.scoring.score_options import ScoreOptions
+    from genodiff.scoring.methods import ScoreOptions
 
 LEAST_WINDOWS = CONTROLS + 2 * DRAWS * FIRST_ROUNDS
 """Windows that a score takes at least."""

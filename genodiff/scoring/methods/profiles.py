@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from genodiff.runs.related_reader import RelatedReader
     from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
-    from genodiff.scoring.score_options import ScoreOptions
+    from genodiff.scoring.methods import ScoreOptions
     from genodiff.scoring.spelling_pair import SpellingPair
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from genodiff.runs.related_reader import RelatedReader
     from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
-    from genodiff.scoring.score_options import ScoreOptions
+    from genodiff.scoring.methods import ScoreOptions
 
 UNKNOWN = 4
 """The code of a base that is not visible."""
