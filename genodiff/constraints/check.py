@@ -21,13 +21,12 @@ from Bio.Data.CodonTable import unambiguous_dna_by_id
 from Bio.Data.IUPACData import ambiguous_dna_values
 from Bio.Seq import Seq
 
-from genodiff.constraints.bases import FitPattern, KeepBases, MaxEdits
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.constraint import Constraint, DesignSpace
+from genodiff.constraints.constraint import Constraint, DesignSpace, KeepBases, MaxEdits
 from genodiff.constraints.layers import MOST_STATES, Judged, Rules, is_feasible, judge_in
-from genodiff.constraints.repeats import NoGenomeRepeats
-from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
+from genodiff.constraints.repeats import NoGenomeRepeats, NoRepeats
+from genodiff.constraints.words import Avoid, AvoidSites, FitPattern, MaxRun, Require
 
 
 def find_violations(

@@ -26,6 +26,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.errors import UsageError
+
 BASES = "ACGT"
 OTHER = 4
 _SYMBOL = np.full(256, OTHER, np.int8)
@@ -205,3 +207,54 @@ class AllOf(Constraint):
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.parts()))
+
+
+@dataclass(frozen=True)
+class KeepBases(Constraint):
+    """Each base of the interval stays as it is."""
+
+    span: Span = None
+
+    def automata(self, space: DesignSpace) -> list[Automaton]:
+        start, end = space.find_interval(self.span)
+        symbols = space.symbols[start:end]
+        allowed = symbols[:, None] == np.arange(5)
+        return [SetAutomaton(start, allowed)] if end > start else []
+
+    def __str__(self) -> str:
+        return "keep" if self.span is None else f"keep {self.span[0] + 1}-{self.span[1]}"
+
+
+@dataclass(frozen=True)
+class MaxEdits(Constraint):
+    """At most `most` bases of the interval differ from the letters that stand there.
+
+    A letter that is not A, C, G or T has no base to differ from.
+    """
+
+    most: int
+    span: Span = None
+
+    def __post_init__(self) -> None:
+        if self.most < 0:
+            raise UsageError(f"at most {self.most} edits", fix="give 0 or more")
+
+    def automata(self, space: DesignSpace) -> list[Automaton]:
+        start, end = space.find_interval(self.span)
+        counted = self._count(space)[start:end]
+        # More edits than bases bound nothing.
+        return [CountAutomaton(start, counted, 0, self.most)] if end - start > self.most else []
+
+    def limits(self, space: DesignSpace) -> list[EditLimit]:
+        start, end = space.find_interval(self.span)
+        return [EditLimit(self._count(space), self.most)] if end - start > self.most else []
+
+    def _count(self, space: DesignSpace) -> Mask:
+        """Which symbols (L, 5) are edits."""
+        start, end = space.find_interval(self.span)
+        counted = (space.symbols[:, None] != np.arange(5)) & (space.symbols < OTHER)[:, None]
+        counted[:start], counted[end:] = False, False
+        return counted
+
+    def __str__(self) -> str:
+        return f"at most {self.most} edit{'' if self.most == 1 else 's'}"

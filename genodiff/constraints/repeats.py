@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import LETTER_CODES
 from genodiff.constraints.constraint import BASES, Automaton, Constraint, DesignSpace
-from genodiff.constraints.words import Avoid, NoRepeats, Span, open_table
+from genodiff.constraints.words import Avoid, Span, make_word_table
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import read_fasta
 from genodiff.words import find_whole, pack_kmers
@@ -49,6 +49,32 @@ def _sort_once(parts: list[Hashes]) -> Hashes:
     found = np.concatenate(parts)
     found.sort()
     return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
+
+
+@dataclass(frozen=True)
+class NoRepeats(Constraint):
+    """No stretch longer than `longest` bases that stands in the file as well, on either strand.
+
+    `words` are the file's stretches of `longest` + 1 bases, both strands; see `read_repeats`.
+    """
+
+    longest: int
+    words: tuple[str, ...]
+    source: str = "the FASTA file"
+    span: Span = None
+
+    def automata(self, space: DesignSpace) -> list[Automaton]:
+        return Avoid(self.words, False, self.span).automata(space) if self.words else []
+
+    @property
+    def reach(self) -> int:
+        return self.longest
+
+    def __str__(self) -> str:
+        return f"no repeat of {self.source} longer than {self.longest}"
+
+    def __repr__(self) -> str:  # all words would be megabytes
+        return f"NoRepeats({self.longest}, {len(self.words)} words, {self.source!r}, {self.span})"
 
 
 @dataclass(frozen=True)
@@ -147,5 +173,5 @@ def _list_repeats(texts: list[bytes], path: str, longest: int, span: Span) -> No
             )
     rule = NoRepeats(longest, tuple(found), path, span)
     if rule.words:
-        open_table(rule.words)  # refuse now what is too large
+        make_word_table(rule.words)  # refuse now what is too large
     return rule

@@ -14,19 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from genodiff.constraints.bases import KeepBases
+from genodiff.constraints.constraint import KeepBases
 from genodiff.constraints.design_rules import DesignRules
 from genodiff.constraints.layers import MOST_STATES, Layers
 from genodiff.design.design_regions import Designer, DesignGroup, Source
 from genodiff.design.edit_files import EditFiles, Note
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.generate.constrained import check_constrained
-from genodiff.generate.filler import DraftPart
+from genodiff.generate.filler import DraftPart, Sample
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import Gap
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import Drawing, Planned, choose_stride, name_filling
-from genodiff.generate.samples import Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.io.fasta import Record
 from genodiff.io.genbank_writer import Mark, format_genbank, mark_changes, read_annotated

@@ -13,14 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
-from genodiff.constraints.bases import FitPattern, KeepBases
 from genodiff.constraints.check import find_judged_conflict, find_violations
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.constraint import OTHER, Constraint, DesignSpace, read_symbols
+from genodiff.constraints.constraint import (
+    OTHER,
+    Constraint,
+    DesignSpace,
+    KeepBases,
+    read_symbols,
+)
 from genodiff.constraints.design_rules import DesignRules, name_conflict
 from genodiff.constraints.layers import Judged, Layers, compile_constraints
 from genodiff.constraints.repeats import NoGenomeRepeats
+from genodiff.constraints.words import FitPattern
 from genodiff.design.contig_line import ContigLine, lay_out, lay_out_round
 from genodiff.design.kept_frames import KeptFrame, judge_frames
 from genodiff.errors import DataError, UsageError

@@ -5,8 +5,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from genodiff.constraints.design_rules import make_rules, read_rule_file
-from genodiff.constraints.rule_words import RuleWords, read_rule_words
+from genodiff.constraints.design_rules import (
+    RuleWords,
+    make_rules,
+    read_rule_file,
+    read_rule_words,
+)
 from genodiff.design.design_drawing import DesignDrawing, put_design
 from genodiff.design.design_regions import Source, TemplateSource
 from genodiff.design.edit_files import EditFiles

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, get_args
 
 from annotated_types import Ge
 
-from genodiff.constraints.rule_words import RuleWords, Words
+from genodiff.constraints.design_rules import RuleWords, Words
 from genodiff.errors import UsageError, format_count
 from genodiff.generate.request import DrawRequest, Guide
 from genodiff.generate.sampling import BatchSize, Sampling, Stride, refuse_novel
@@ -30,7 +30,7 @@ def _make_flag(one: Any) -> tuple[str, Any, Any]:
 
 
 RuleFlags = make_dataclass("RuleFlags", [_make_flag(one) for one in fields(RuleWords)])
-"""Constraints, as `constraints/rule_words.py` reads them."""
+"""Constraints, as `constraints/design_rules.py` reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)

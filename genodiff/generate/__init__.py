@@ -3,7 +3,7 @@
     request        `request.py`: how many, how long, which sampler
     template       `infill.py`: known bases and gaps
     filling        `filler.py`: pieces filled window by window
-    sample         `samples.py`: ids, evaluations, a record
+    sample         `filler.py`: ids, evaluations, a record
     file           `output_file.py`: FASTA and its sidecar
 
 Read `diffusion/sampler.py`, `sample.py`, `filler.py`, `sample_job.py`.

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from genodiff.backbones.blocks import BlockPast
 from genodiff.backbones.caduceus import Caduceus
-from genodiff.generate.samples import Ids
 from genodiff.runs.trained_model import TrainedModel
+
+Ids = NDArray[np.uint8]
 
 
 def plan_blocks(gaps: NDArray[np.bool_], size: int) -> list[tuple[int, int]]:

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.constraints.chain import DrawnBases, draw_bases, scale_rows
+from genodiff.constraints.chain import DrawnBases, Weights, draw_bases, scale_rows
 from genodiff.constraints.constraint import BASES
 from genodiff.constraints.layers import Layers
-from genodiff.constraints.marginals import Weights
 from genodiff.errors import UsageError
-from genodiff.generate.samples import Ids
+from genodiff.generate.block_reading import Ids
 from genodiff.generate.sampling import Sampling
 from genodiff.kernels.library import call, is_loaded
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.errors import UsageError
+from genodiff.generate.block_reading import Ids
+from genodiff.generate.filler import Sample
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import Template
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import Drawing, choose_batch_size, name_filling
-from genodiff.generate.samples import Ids, Sample
 from genodiff.generate.sampling import LONG_STEPS, Sampling
 from genodiff.io.fasta import Record
 from genodiff.io.genbank_writer import Mark, mark_changes

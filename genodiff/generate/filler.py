@@ -2,11 +2,17 @@
 
 A window of a genome leaves its own locus out of the memory. Windows of other loci are then filled
 in calls of their own, which changes no byte: a record does not depend on its batch.
+
+A record is a function of (seed, number), and what a network keeps of the past one of what is filled
+(`block_reading.py`). So of a long record that is not whole yet the letters so far are all that is
+kept, with the evaluations that they took: a job that is stopped goes on after them. They go on to
+the same bytes in any batch.
 """
 
 import copy
+import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -24,11 +30,10 @@ from genodiff.diffusion.mixed_noise import Noising
 from genodiff.diffusion.objectives.uniform import UniformNoise
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import UsageError
-from genodiff.generate.block_reading import ByRows, RecordBlocks
+from genodiff.generate.block_reading import ByRows, Ids, RecordBlocks
 from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
 from genodiff.generate.guiding import Guiding, Seen
 from genodiff.generate.sample_memory import TRIES, SampleMemory
-from genodiff.generate.samples import Ids, RecordParts, refuse_after_gap
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.memory.memory import NOWHERE
 from genodiff.runs.denoiser import BackboneDecoder, ExactNetwork, make_denoiser
@@ -36,6 +41,67 @@ from genodiff.runs.trained_model import TrainedModel
 
 Interval = tuple[int, int]
 _PURPOSES = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
+EACH = 1024
+"""Positions of a record that are drawn before they are kept."""
+
+
+class Sample(NamedTuple):
+    """One record: its number (from 0), its ids, and how often the network was evaluated for it."""
+
+    number: int
+    ids: Ids
+    nfe: int
+    calls: int | None = None  # sequences that an oracle was asked for, where it was guided
+    log_z: float | None = None  # log of the estimate of E[e^(strength x reward)], of `smc`
+
+    def pack(self) -> bytes:
+        """All but the number, as bytes."""
+        ids = np.ascontiguousarray(self.ids)
+        head = json.dumps([ids.dtype.str, self.nfe, self.calls, self.log_z])
+        return head.encode() + b"\n" + ids.tobytes()
+
+    @classmethod
+    def unpack(cls, number: int, packed: bytes) -> "Sample":
+        """The record whose bytes these are."""
+        head, _, ids = packed.partition(b"\n")
+        kind, *spent = json.loads(head)
+        return cls(number, np.frombuffer(ids, kind), *spent)
+
+
+class RecordParts:
+    """The parts of records from number `first` on: those that are kept, and how to `keep` more."""
+
+    def __init__(
+        self, kept: Iterable[bytes], first: int = 0, keep: Callable[[bytes], None] | None = None
+    ) -> None:
+        self._keep = keep
+        self._kept: dict[int, list[tuple[int, int, int, Ids]]] = {}
+        self._ends: dict[int, int] = {}
+        for part in kept:
+            head, _, ids = part.partition(b"\n")
+            number, start, rounds, nfe, kind = json.loads(head)
+            if number >= first:
+                own = start, rounds, nfe, np.frombuffer(ids, kind)
+                self._kept.setdefault(number, []).append(own)
+
+    def put_back(self, number: int, ids: Ids) -> tuple[int, int]:
+        """Write what is kept of a record into `ids`; its rounds that are done, its evaluations."""
+        rounds = nfe = 0
+        for start, rounds, nfe, part in self._kept.pop(number, []):  # noqa: B007
+            ids[start : start + len(part)] = part
+            self._ends[number] = start + len(part)
+        return rounds, nfe
+
+    def add(
+        self, number: int, ids: Ids, plan: Sequence[tuple[int, int]], done: int, nfe: int
+    ) -> None:
+        """Keep a record whose first `done` of the rounds of its `plan` are filled, if due."""
+        start, end = self._ends.get(number, plan[0][0]), plan[done - 1][1]
+        if self._keep is None or done == len(plan) or end - start < EACH:
+            return
+        head = json.dumps([number, start, done, nfe, ids.dtype.str])
+        self._keep(head.encode() + b"\n" + ids[start:end].tobytes())
+        self._ends[number] = end
 
 
 class DraftPart(NamedTuple):
@@ -312,3 +378,12 @@ class Filler:
 def find_device(model: TrainedModel) -> torch.device:
     """Where the network is."""
     return next((p.device for p in model.backbone.parameters()), torch.device("cpu"))
+
+
+def refuse_after_gap(model: TrainedModel) -> UsageError:
+    """The error of a gap that something stands after, for a model that only goes on."""
+    what = (
+        f"a model of objective {model.objective.name} only continues a sequence: a "
+        "gap must be at the end"
+    )
+    return UsageError(what, fix="fill gaps with a model of --objective mdlm")

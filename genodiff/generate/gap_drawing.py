@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from genodiff.generate.filler import DraftPart
+from genodiff.generate.filler import DraftPart, Sample, refuse_after_gap
 from genodiff.generate.infill import Gap, Stretch, merge_gaps, split_contig
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import Drawing, Planned, choose_stride, find_block, name_filling
-from genodiff.generate.samples import Sample, refuse_after_gap
 from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record

@@ -21,8 +21,8 @@ from genodiff.alphabet import Alphabet
 from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
 from genodiff.diffusion.sampler import TILTED_AND_JOINT, Sampler
 from genodiff.errors import CheckpointError, DataError, UsageError, did_you_mean
-from genodiff.generate.guide_settings import GuideSettings, check_guide, is_unit
 from genodiff.generate.oracle import Oracle, hash_callable, load_oracle
+from genodiff.generate.sampling import GuideSettings, check_guide, is_unit
 from genodiff.jobs.request import find_named
 from genodiff.models.opening import open_language, open_model
 from genodiff.runs.trained_model import TrainedModel

@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
-from genodiff.generate.block_reading import plan_blocks_of_edges
+from genodiff.generate.block_reading import Ids, plan_blocks_of_edges
 from genodiff.generate.filler import DraftPart
-from genodiff.generate.samples import Ids
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.places import list_places

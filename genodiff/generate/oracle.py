@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from genodiff.errors import DataError, GenodiffError, UsageError
-from genodiff.generate.guide_settings import Form
+from genodiff.generate.sampling import Form
 from genodiff.kernels.defaults import users_defaults
 
 

@@ -9,9 +9,8 @@ from annotated_types import Ge, Gt
 
 from genodiff.domain import DOMAINS
 from genodiff.errors import UsageError, format_count
-from genodiff.generate.guide_settings import GuideSettings, check_guide
 from genodiff.generate.output_file import Screener
-from genodiff.generate.sampling import Sampling, refuse_novel
+from genodiff.generate.sampling import GuideSettings, Sampling, check_guide, refuse_novel
 from genodiff.io.target import is_genbank, is_stream
 from genodiff.jobs.options import (
     COUNT,
@@ -40,7 +39,7 @@ Out = Annotated[
 Guide = Annotated[
     Mapping[str, Any] | None,
     Option(
-        "Guidance by the settings of `genodiff.generate.guide_settings.GuideSettings`, such as "
+        "Guidance by the settings of `genodiff.generate.sampling.GuideSettings`, such as "
         '{"guidance": "smc", "oracle": score}.',
         group=GuideSettings,
     ),

@@ -20,6 +20,7 @@ A filled template keeps its name; its own description follows ours.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any, ClassVar, NamedTuple
@@ -30,15 +31,14 @@ from numpy.typing import NDArray
 from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, revealed_share
 from genodiff.domain import DNA, Domain
-from genodiff.errors import CheckpointError, UsageError
-from genodiff.generate.block_reading import plan_blocks
-from genodiff.generate.filler import DraftPart, Filler, find_device
+from genodiff.errors import CheckpointError, UsageError, did_you_mean
+from genodiff.generate.block_reading import Ids, plan_blocks
+from genodiff.generate.filler import DraftPart, Filler, RecordParts, find_device
+from genodiff.generate.filler import Sample as Sample
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import plan_rounds
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample_memory import SampleMemory
-from genodiff.generate.samples import Ids, RecordParts, choose_sampler
-from genodiff.generate.samples import Sample as Sample
 from genodiff.generate.sampling import AUTO_STEPS
 from genodiff.generate.sampling import Sampling as Sampling
 from genodiff.runs.known_contigs import LetterSource
@@ -130,6 +130,37 @@ def fill_pieces(
 def _group(pieces: Iterator[DraftPart], size: int) -> Iterator[list[DraftPart]]:
     while group := list(islice(pieces, size)):
         yield group
+
+
+def choose_sampler(how: Sampling | None, model: TrainedModel) -> Sampling:
+    """`how` with its sampler named, and its memory: on for a model that was trained with one.
+
+    Raises `UsageError` for a sampler that does not fit the model's objective.
+    """
+    objective = model.objective
+    how, known = how or Sampling(), objective.samplers
+    if how.memory is None:
+        how = replace(how, memory="on" if model.recalls else "off")
+    if how.sampler is None:
+        how = replace(how, sampler=next(iter(known)))
+    if how.sampler not in known:
+        what = f"sampler '{how.sampler}' does not go with objective {objective.name}"
+        raise UsageError(what, fix=f"choose {', '.join(known)}")
+    if how.memory != "off" and objective.kind != "masked":
+        what = f"--memory is for masked networks, and this is {objective.name}"
+        raise UsageError(what, fix="leave it out")
+    if how.allow_n and objective.kind == "uniform":
+        what = "--allow-n is for networks of masks: N is not part of the noise"
+        raise UsageError(what, fix="leave it out")
+    if how.stride is not None and objective.kind == "block":
+        what = "--stride is for windows, and this model draws one block after the other"
+        raise UsageError(what, fix="leave it out")
+    own = list(known[str(how.sampler)].settings)
+    for name in how.options:
+        if name not in own:
+            fix = did_you_mean(name, own) if own else "leave --sampler-option out"
+            raise UsageError(f"sampler '{how.sampler}' has no setting '{name}'", fix=fix)
+    return how
 
 
 def plan_draft(

@@ -17,7 +17,7 @@ from torch import Tensor
 from genodiff.alphabet import ID_CODES
 from genodiff.diffusion.masked import Denoiser
 from genodiff.errors import DataError, GenodiffError
-from genodiff.generate.samples import Ids
+from genodiff.generate.block_reading import Ids
 from genodiff.generate.sampling import Sampling
 from genodiff.memory.matches import TrainMatch, find_longest_match
 from genodiff.memory.memory import NOWHERE, identify_memory

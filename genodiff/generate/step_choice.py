@@ -20,7 +20,7 @@ import numpy as np
 from genodiff.diffusion.sampler import revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import GenodiffError, UsageError
-from genodiff.generate.samples import choose_sampler
+from genodiff.generate.sample import choose_sampler
 from genodiff.generate.sampling import Sampling
 from genodiff.io.atomic import write_json
 from genodiff.io.progress import ProgressDisplay

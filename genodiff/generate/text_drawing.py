@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT, Domain
 from genodiff.errors import DataError, UsageError
+from genodiff.generate.filler import Sample
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import Drawing
-from genodiff.generate.samples import Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.io.input_file import name_input
 from genodiff.io.text_file import read_text_pieces

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.generate import samples
+from genodiff.generate import filler
 from genodiff.jobs.journal import Journal
 from tests.commands import command, succeed
 
@@ -14,7 +14,7 @@ def test_a_long_record_of_windows_goes_on_to_the_same_bytes(
     kind, ending, here, request, capsys, monkeypatch
 ):
     monkeypatch.chdir(here)
-    monkeypatch.setattr(samples, "EACH", 60)
+    monkeypatch.setattr(filler, "EACH", 60)
     words = ["sample", request.getfixturevalue(kind), "-n", 2, "--length", 250, "--steps", 3, "-q"]
     succeed(capsys, *words, "-o", f"whole.{ending}")
     stops, append = 0, Journal.append_part

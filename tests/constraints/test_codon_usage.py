@@ -8,14 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from genodiff.constraints.chain import draw_bases, draw_by_logs
+from genodiff.constraints.chain import draw_bases, draw_by_logs, find_marginals, pass_back_logs
 from genodiff.constraints.coding import KeepProtein
 from genodiff.constraints.codon_usage import LEAST, read_codon_usage
 from genodiff.constraints.constraint import Constraint, DesignSpace
-from genodiff.constraints.design_rules import make_rules
+from genodiff.constraints.design_rules import RuleWords, make_rules
 from genodiff.constraints.layers import compile_constraints
-from genodiff.constraints.marginals import find_marginals, pass_back_logs
-from genodiff.constraints.rule_words import RuleWords
 from genodiff.constraints.words import Avoid
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.constrained import draw_fast

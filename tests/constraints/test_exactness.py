@@ -11,21 +11,29 @@ from Bio.Seq import Seq
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from genodiff.constraints.bases import FitPattern, KeepBases, MaxEdits
 from genodiff.constraints.chain import (
     choose_base,
     draw_bases,
     draw_by_logs,
     draw_scaled,
+    find_influence,
+    find_marginals,
     scale_rows,
 )
 from genodiff.constraints.check import find_conflict, find_violations
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.constraint import AllOf, Constraint, DesignSpace, free_space
+from genodiff.constraints.constraint import (
+    AllOf,
+    Constraint,
+    DesignSpace,
+    KeepBases,
+    MaxEdits,
+    free_space,
+)
 from genodiff.constraints.layers import Layers, compile_constraints, is_feasible
-from genodiff.constraints.marginals import find_influence, find_marginals
-from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
+from genodiff.constraints.repeats import NoRepeats
+from genodiff.constraints.words import Avoid, AvoidSites, FitPattern, MaxRun, Require
 from genodiff.errors import UsageError
 from genodiff.generate.constrained import draw_fast
 from tests.constraints.enumerated_designs import (

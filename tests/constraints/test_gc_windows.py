@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 
 from genodiff.constraints import composition
-from genodiff.constraints.bases import KeepBases, MaxEdits
 from genodiff.constraints.check import find_violations
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.constraint import AllOf, Constraint, DesignSpace, free_space
+from genodiff.constraints.constraint import (
+    AllOf,
+    Constraint,
+    DesignSpace,
+    KeepBases,
+    MaxEdits,
+    free_space,
+)
 from genodiff.constraints.layers import compile_constraints
 from genodiff.errors import UsageError
 from tests.constraints.enumerated_designs import enumerate_designs, list_accepted

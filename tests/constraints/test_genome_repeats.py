@@ -6,12 +6,16 @@ from tiny_run import genome_text
 
 import genodiff
 from genodiff.constraints import repeats
-from genodiff.constraints.bases import MaxEdits
 from genodiff.constraints.check import find_conflict, find_violations
-from genodiff.constraints.constraint import DesignSpace, free_space
+from genodiff.constraints.constraint import DesignSpace, MaxEdits, free_space
 from genodiff.constraints.layers import is_feasible
-from genodiff.constraints.repeats import NoGenomeRepeats, _sort_once, hash_stretches, read_repeats
-from genodiff.constraints.words import NoRepeats
+from genodiff.constraints.repeats import (
+    NoGenomeRepeats,
+    NoRepeats,
+    _sort_once,
+    hash_stretches,
+    read_repeats,
+)
 
 TURN = str.maketrans("ACGT", "TGCA")
 

@@ -14,8 +14,7 @@ from tiny_run import write_run
 
 import genodiff
 from genodiff.alphabet import DNA
-from genodiff.constraints.design_rules import make_rules
-from genodiff.constraints.rule_words import RuleWords
+from genodiff.constraints.design_rules import RuleWords, make_rules
 from genodiff.design.design_regions import Designer, TemplateSource
 from genodiff.generate.infill import Gap, Template
 from genodiff.io.faidx import Genome

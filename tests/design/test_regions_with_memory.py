@@ -13,8 +13,7 @@ from tiny_run import genome_text
 from torch import Tensor, nn
 
 import genodiff
-from genodiff.constraints.design_rules import make_rules
-from genodiff.constraints.rule_words import read_rule_words
+from genodiff.constraints.design_rules import make_rules, read_rule_words
 from genodiff.design.design_drawing import DesignDrawing
 from genodiff.errors import UsageError
 from genodiff.generate.guiding import Guiding

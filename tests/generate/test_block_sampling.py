@@ -24,11 +24,11 @@ from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
-from genodiff.generate import samples
+from genodiff.generate import filler
 from genodiff.generate.block_reading import list_reads, plan_blocks
+from genodiff.generate.filler import RecordParts
 from genodiff.generate.infill import split_contig
 from genodiff.generate.sample import Sampling, infill, measure_workload, plan_draft, sample
-from genodiff.generate.samples import RecordParts
 
 PROCESS = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
 MASKED = [name for name, one in SAMPLERS.items() if "masked" in one.fits]
@@ -183,7 +183,7 @@ def draw_whole(block: int | None, batch_size: int = 3) -> tuple[list[Any], list[
 
 @pytest.fixture
 def short_parts(monkeypatch):
-    monkeypatch.setattr(samples, "EACH", 6)
+    monkeypatch.setattr(filler, "EACH", 6)
 
 
 @pytest.mark.few(1)

@@ -10,7 +10,7 @@ from tiny_run import NETWORK, genome_text, save_run
 
 import genodiff
 from genodiff.diffusion.objectives.block import BlockDiffusion
-from genodiff.generate import samples
+from genodiff.generate import filler
 from genodiff.hub.adopt import adopt_network
 from genodiff.hub.export import export_model
 from genodiff.hub.source import read_source
@@ -77,7 +77,7 @@ def test_shards_in_blocks_are_one_evaluation(tmp_path, monkeypatch):
 def test_a_long_record_that_is_stopped_goes_on_to_the_same_bytes(tmp_path, capsys, monkeypatch):
     run = single_run(tmp_path, objective="block", block=8)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(samples, "EACH", 24)
+    monkeypatch.setattr(filler, "EACH", 24)
     words = ["sample", run, "-n", 1, "--length", 100, "--steps", 4, "-q"]
     assert exit_code(*words, "--fasta", "whole.fa") == 0
     append, stops = Journal.append_part, 0
