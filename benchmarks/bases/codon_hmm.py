@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.annotation.gene_grammar import CodingGene
-from genodiff.annotation.path_pieces import find_long_path
-from genodiff.annotation.state_chain import FORBIDDEN
+from genodiff.annotation.state_chain import FORBIDDEN, find_long_path
 
 START, CODON, STOP, SIDE = 1, 4, 7, 9
 N = 1 + 2 * SIDE

@@ -24,7 +24,7 @@ from genodiff.alphabet import DNA
 from genodiff.counter import Purpose, generator
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.evaluation.eval_data import open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.request import EvalOptions
 from genodiff.io.fasta import read_fasta
 from genodiff.models.opening import open_language
 from genodiff.quality.real_sequence import RealSequence, open_real_of_run

@@ -40,7 +40,7 @@ from genodiff.domain import DomainName
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.evaluation.bound import Progress
 from genodiff.evaluation.eval_data import open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.request import EvalOptions
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import expand_names, merge_settings, resolve_config

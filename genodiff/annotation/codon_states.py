@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import reverse_complement
 from genodiff.annotation.gene_grammar import BETWEEN, EXON, INTRON, N_STATES, STRAND, allow_steps
-from genodiff.annotation.path_pieces import find_long_path
-from genodiff.annotation.state_chain import FORBIDDEN
+from genodiff.annotation.state_chain import FORBIDDEN, find_long_path
 
 STARTS, STOPS = (b"ATG",), (b"TAA", b"TAG", b"TGA")
 _START, _EXON, _INTRON, _STOP, _SIDE = 1, 4, 7, 10, 12
@@ -89,9 +88,6 @@ class CodonScores:
         turned = [tuple(bytes(reverse_complement(one)) for one in words)  # type: ignore[arg-type]
                   for words in (STARTS, STOPS)]  # fmt: skip
         self._words = [_find(text, words) for words in (STARTS, STOPS, *turned)]
-
-    def __len__(self) -> int:
-        return len(self.scores)
 
     def __getitem__(self, at: NDArray[np.int64]) -> NDArray[np.float32]:
         """The rows at some places."""

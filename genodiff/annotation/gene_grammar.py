@@ -12,10 +12,14 @@ On the forward strand, read from left to right:
 Of the reverse strand the same holds from right to left. So a path has whole codons alone, an intron
 keeps the phase, and no gene lies in another. Genes that touch are apart only where `between` is:
 two neighbours without a base between them cannot be written, nor one inside another's intron.
+
+Genes are written as GFF3 and as BED12, which `read_transcripts` reads back to the same parts. They
+are numbered in the order of the contigs. A CDS row of GFF3 has the phase of its first base: how
+many bases stand before its first whole codon.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,3 +200,60 @@ def has_path(one: Transcript) -> bool:
     introns = len(steps) == len(one.coding) - 1 and min(steps.values(), default=_SHORTEST)
     whole = one.starts and one.ends and not one.skip
     return whole and not one.slips and introns >= _SHORTEST
+
+
+ListedGenes = Iterable[tuple[str, Iterable[CodingGene]]]
+
+
+def format_gff3(genes: ListedGenes, contigs: Mapping[str, int]) -> Iterator[str]:
+    """The lines of GFF3, 1-based and inclusive: gene, mRNA, exon and CDS rows of each gene."""
+    yield "##gff-version 3\n"
+    for name, length in contigs.items():
+        yield f"##sequence-region {_escape(name)} 1 {length}\n"
+    for number, (contig, gene) in enumerate(_flatten(genes), 1):
+        way, own = "+" if gene.strand > 0 else "-", f"gene{number}"
+        first, last, child = gene.parts[0][0], gene.parts[-1][1], f"Parent={own}.t1"
+        rows: list[tuple[Any, ...]] = [("gene", first, last, ".", f"ID={own}")]
+        rows.append(("mRNA", first, last, ".", f"ID={own}.t1;Parent={own}"))
+        rows += [("exon", start, end, ".", child) for start, end in gene.parts]
+        phased = zip(gene.parts, list_phases(gene), strict=True)
+        rows += [("CDS", *part, phase, f"ID={own}.cds;{child}") for part, phase in phased]
+        for kind, start, end, phase, about in rows:
+            fields = (_escape(contig), "genodiff", kind, start + 1, end, ".", way, phase, about)
+            yield "\t".join(map(str, fields)) + "\n"
+        yield "###\n"
+
+
+def format_bed12(genes: ListedGenes) -> Iterator[str]:
+    """The lines of BED12, 0-based and half-open: a gene with its coding parts as blocks."""
+    for number, (contig, gene) in enumerate(_flatten(genes), 1):
+        first, last = gene.parts[0][0], gene.parts[-1][1]
+        sizes = "".join(f"{end - start}," for start, end in gene.parts)
+        begins = "".join(f"{start - first}," for start, _ in gene.parts)
+        way = "+" if gene.strand > 0 else "-"
+        fields = (contig, first, last, f"gene{number}", 0, way, first, last, 0,
+                  len(gene.parts), sizes, begins)  # fmt: skip
+        yield "\t".join(map(str, fields)) + "\n"
+
+
+def _flatten(genes: ListedGenes) -> Iterator[tuple[str, CodingGene]]:
+    return ((contig, gene) for contig, some in genes for gene in some)
+
+
+def list_phases(gene: CodingGene) -> list[int]:
+    """Of each part, the bases before its first whole codon, in its direction of reading.
+
+    >>> list_phases(CodingGene(1, ((0, 4), (10, 15))))
+    [0, 2]
+    """
+    found, read = [], 0
+    for start, end in gene.parts[:: gene.strand]:
+        found.append(-read % 3)
+        read += end - start
+    return found[:: gene.strand]
+
+
+def _escape(name: str) -> str:
+    """A contig's name as GFF3 writes it."""
+    kept = set(".:^*$@!+_?-|")
+    return "".join(c if c.isalnum() or c in kept else f"%{ord(c):02X}" for c in name)

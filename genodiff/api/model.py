@@ -14,7 +14,7 @@ from genodiff.alphabet import Alphabet
 from genodiff.design.request import HeldDesignsRequest
 from genodiff.embedding.request import HeldEmbeddingRequest
 from genodiff.errors import UsageError
-from genodiff.evaluation.likelihood_request import LikelihoodRequest
+from genodiff.evaluation.request import LikelihoodRequest
 from genodiff.generate.request import HeldSampleRequest, InfillRequest
 from genodiff.io.sequences import is_single, read_records, read_texts
 from genodiff.jobs.request import method

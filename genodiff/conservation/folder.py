@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from genodiff.conservation.alignment import format_blocks
 from genodiff.conservation.base_classes import CLASSES, GENE_FIELDS, TOTALS, BaseClasses
 from genodiff.conservation.elements import (
     FIELDS,
@@ -17,9 +16,8 @@ from genodiff.conservation.elements import (
     format_bed,
     list_rows,
 )
-from genodiff.conservation.reader import FEW_VALUES, VALUES, list_constraint_kinds
+from genodiff.conservation.reader import FEW_VALUES, VALUES, ConstraintRun, list_constraint_kinds
 from genodiff.conservation.request import PAGE, SIDECAR, ConstraintRequest
-from genodiff.conservation.run import ConstraintRun
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.io.big_bed import write_big_bed
@@ -40,6 +38,7 @@ AROUND = 600
 """Bases that the page shows on either side of the strongest element."""
 _ELEMENTS = BedTrack("elements", "bigBed 6 +", "Conserved elements", "130,60,20")
 _GENES = BedTrack("genes", "bigBed 12 .", "Genes of the annotation", "20,20,120")
+_LETTERS = np.frombuffer(b"ACGT-", np.uint8)
 _log = logging.getLogger("genodiff")
 
 
@@ -128,9 +127,8 @@ def write_constraint(
                 about = "genes", _GENES.label
                 write_big_bed(folder / "genes.bb", lengths, given, GENE_FIELDS, about=about)
         if form.maf:
-            lines = format_blocks(assembly, genomes, contigs, _read_letters(run, rows()))
             with open(folder / "alignment.maf", "w", encoding="utf-8") as file:
-                file.writelines(lines)
+                file.writelines(format_blocks(assembly, genomes, run, rows))
         summary = {
             **asdict(form), **told, **tally, "elements": len(elements),
             "element_bases": sum(one.end - one.start for one in elements),
@@ -246,3 +244,26 @@ def measure_classes(
         counts = {"bases": whole, "scored": valued, "in_elements": int(inside[at].sum())}
         found.append({"class": name, **counts, **dict(zip(VALUES, means, strict=True))})
     return [one for one in found if one["bases"]]
+
+
+def format_blocks(
+    target: str, names: Sequence[str], run: ConstraintRun, rows: Rows
+) -> Iterator[str]:
+    """The lines of a MAF, a block for each tile; `target` and `names` are species.
+
+    Rows are the columns that were tested (`memory/column_rates.py`): the target, then each genome
+    that is present in the tile, with `-` where it is not. Insertions in a related genome are not
+    shown, and its rows have no coordinates of its own, since a tile may be covered from several
+    places of it: each is a contig of its own, by the number of the block.
+    """
+    yield "##maf version=1 scoring=none program=genodiff\n"
+    for number, (contig, start, letters, piece) in enumerate(_read_letters(run, rows())):
+        size = f"{len(letters)} + {run.genome.contigs[contig]}"
+        lines = [f"s {target}.{contig} {start} {size} {letters}\n"]
+        for g, name in enumerate(names):
+            bases = piece.bases[:, g]
+            if n := int((bases < NONE).sum()):
+                text = _LETTERS[np.minimum(bases, NONE)].tobytes().decode()
+                lines.append(f"s {name}.aligned_{number} 0 {n} + {n} {text}\n")
+        if len(lines) > 1:
+            yield "a score=0\n" + "".join(lines) + "\n"

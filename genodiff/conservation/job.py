@@ -17,12 +17,12 @@ from genodiff.conservation.reader import (
     COLUMNS,
     CONTEXT,
     TILE,
+    ConstraintRun,
     Sites,
     estimate_neutral_rate,
     read_constraint,
 )
 from genodiff.conservation.request import HOLDS, SIDECAR, ConstraintRequest, GenomeRequest
-from genodiff.conservation.run import ConstraintRun
 from genodiff.errors import DataError, UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome

@@ -1,11 +1,12 @@
 """Read a genome in tiles: what each related genome has over every base, and the rates of columns.
 
 A tile is the middle of one window (`scoring/variant_windows.py`). Its values depend on that window
-alone, so they are the same for any regions, batch, shard and number of threads.
+alone, so they are the same for any regions, batch, shard and number of threads. `ConstraintRun` has
+the pieces of one request, and reads what their entries hold.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -14,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA
+from genodiff.conservation.elements import ColumnStretch
 from genodiff.data.stretches import encode_bases
+from genodiff.io.regions import hold_contigs
+from genodiff.jobs.shards import Shard
 from genodiff.kernels.library import map_in_order
-from genodiff.maps.track_values import BaseTracks, Track, TrackKind, TrackKinds
+from genodiff.maps.map_regions import Interval
+from genodiff.maps.track_values import BaseTracks, Track, TrackKind, TrackKinds, read_letters
 from genodiff.memory.column_rates import (
     THIRD,
     Columns,
@@ -25,12 +30,19 @@ from genodiff.memory.column_rates import (
     call_columns,
     estimate_neutral,
     find_fast,
+    list_unique,
 )
 from genodiff.memory.columns import infer_rates, read_context
 from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives
-from genodiff.memory.text import Codes
-from genodiff.scoring.variant_windows import Contigs, TrackPiece, place_tile
+from genodiff.memory.text import NONE, Codes
+from genodiff.scoring.variant_windows import (
+    Contigs,
+    TrackPiece,
+    cut_pieces,
+    place_tile,
+    plan_pieces,
+)
 
 VALUES = ("rs", "phylop", "conserved", "rate", "coverage", "length")
 """The tracks, in the order of an entry's columns."""
@@ -95,6 +107,7 @@ _KEPT = 64
 as with 2,048 diagonals, at four fifths of the time."""
 _BATCH = 32
 _NEUTRAL_TILES = 128
+_BLOCK = 1 << 14
 
 
 def read_constraint(
@@ -227,3 +240,79 @@ def batch_pieces(genome: Contigs, pieces: Iterable[TrackPiece]) -> Iterator[_Bat
             letters = genome.fetch(one.piece.contig, one.start, one.end)
             windows.setdefault(one.end - one.start, []).append(encode_bases(DNA.encode(letters)))
         yield batch, [(some, np.stack(windows[n])) for n, some in groups.items()]
+
+
+@dataclass(frozen=True)
+class ConstraintTracks(BaseTracks):
+    """The tracks of constraint of contig[start:end], in `related`; `p` has no columns."""
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(L,): where there are values."""
+        return ~np.isnan(self.related[VALUES[0]])
+
+
+class ConstraintRun(NamedTuple):
+    """The intervals of a request, disjoint and in order, and the pieces [cut) of them to read."""
+
+    genome: Contigs
+    intervals: list[Interval]
+    cut: tuple[int, int]
+
+    @classmethod
+    def make(
+        cls, genome: Contigs, wanted: Iterable[Interval], shard: Shard | None
+    ) -> "ConstraintRun":
+        """Raises `UsageError` for a shard that has nothing."""
+        contigs = hold_contigs(genome.contigs)
+        return cls(genome, *plan_pieces(contigs, wanted, CONTEXT, shard, TILE))
+
+    def pieces(self) -> Iterator[TrackPiece]:
+        """Its pieces, in order."""
+        every = cut_pieces(self.intervals, hold_contigs(self.genome.contigs), CONTEXT, TILE)
+        return islice(every, *self.cut)
+
+    def read(self, rows: Iterable[bytes]) -> Iterator[tuple[TrackPiece, ConstraintPiece]]:
+        """Each piece with what its entry holds."""
+        for piece, row in zip(self.pieces(), rows, strict=True):
+            yield piece, ConstraintPiece.unpack(row, piece.end - piece.start)
+
+    def blocks(self, rows: Iterable[bytes]) -> Iterator[ConstraintTracks]:
+        """The tracks of pieces that follow one another, about `_BLOCK` bases at a time."""
+        held: list[tuple[TrackPiece, ConstraintPiece]] = []
+        for piece, one in self.read(rows):
+            if held:
+                first, last = held[0][0], held[-1][0]
+                apart = last.contig != piece.contig or last.end != piece.start
+                if apart or last.end - first.start >= _BLOCK:
+                    yield self._join(held)
+                    held = []
+            held.append((piece, one))
+        if held:
+            yield self._join(held)
+
+    def _join(self, held: list[tuple[TrackPiece, ConstraintPiece]]) -> ConstraintTracks:
+        first, last = held[0][0], held[-1][0]
+        letters = read_letters(self.genome, first.contig, first.start, last.end)
+        values = np.concatenate([one.values for _, one in held])
+        related = dict(zip(VALUES, values.T, strict=False))
+        nothing = np.zeros((len(letters), 0), np.float32)
+        return ConstraintTracks(first.contig, first.start, letters, nothing, related)
+
+    def stretches(self, rows: Iterable[bytes]) -> tuple[list[ColumnStretch], Columns]:
+        """Which column each base has, a stretch for each interval, and the distinct columns."""
+        number: dict[bytes, int] = {}
+        parts: list[NDArray[np.int32]] = []
+        for piece, one in self.read(rows):
+            codes = encode_bases(
+                DNA.encode(self.genome.fetch(piece.contig, piece.start, piece.end))
+            )
+            columns = np.concatenate([np.minimum(codes, NONE)[:, None], one.bases], 1)
+            unique, inverse = list_unique(columns.astype(np.uint8))
+            known = [number.setdefault(row.tobytes(), len(number)) for row in unique]
+            parts.append(np.array(known, np.int32)[inverse])
+        every, out, at = np.concatenate(parts), [], 0
+        for contig, start, end in self.intervals:
+            out.append(ColumnStretch(contig, start, every[at : (at := at + end - start)]))
+        table = np.frombuffer(b"".join(number), np.uint8).reshape(len(number), -1)
+        return out, table

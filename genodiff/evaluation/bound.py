@@ -18,9 +18,9 @@ from genodiff.diffusion.apart import check_apart
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.eval_data import RepeatedDenoiser, WindowMemory
 from genodiff.evaluation.mask_curve import remove_curve
-from genodiff.evaluation.window_memory import RepeatedDenoiser, WindowMemory
+from genodiff.evaluation.request import EvalOptions
 from genodiff.memory.remembering import reads_memory
 from genodiff.runs.denoiser import make_inputs
 from genodiff.runs.trained_model import TrainedModel

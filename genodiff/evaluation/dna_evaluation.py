@@ -152,13 +152,18 @@ from genodiff.evaluation.eval_data import (
     find_trained_weight,
     is_toy,
     open_data,
+    open_window_memory,
 )
-from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.exact_order import OrderScorer, describe_order, measure_order, read_order
-from genodiff.evaluation.line_costs import make_clock, plan_lines
-from genodiff.evaluation.lines import markov_lines, measure_train_cover, source_nats
+from genodiff.evaluation.lines import (
+    make_clock,
+    markov_lines,
+    measure_train_cover,
+    plan_lines,
+    source_nats,
+)
+from genodiff.evaluation.request import EvalOptions
 from genodiff.evaluation.summary import summarise
-from genodiff.evaluation.window_memory import open_window_memory
 from genodiff.io.progress import ProgressDisplay
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.trained_on import describe_seen_bases

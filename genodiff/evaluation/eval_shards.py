@@ -18,13 +18,11 @@ import torch
 from genodiff.data.loader import EvalBatches
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.bound import WindowDraws, check_network, choose_windows, measure_batch
-from genodiff.evaluation.eval_data import open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.eval_data import WindowMemory, open_data, open_window_memory
 from genodiff.evaluation.evaluate import evaluate, open_evaluated
 from genodiff.evaluation.evaluation_file import find_evaluation_file, write_evaluation
 from genodiff.evaluation.exact_order import Order, OrderScorer, read_order
-from genodiff.evaluation.request import EvalRequest
-from genodiff.evaluation.window_memory import WindowMemory, open_window_memory
+from genodiff.evaluation.request import EvalOptions, EvalRequest
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import Shard, ShardFile

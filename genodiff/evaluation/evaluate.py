@@ -12,14 +12,17 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.errors import Interrupted
 from genodiff.evaluation.bound import Progress, WindowDraws, time_window
 from genodiff.evaluation.dna_evaluation import evaluate_dna
-from genodiff.evaluation.eval_data import choose_mixture, find_train_store, open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.eval_data import (
+    choose_mixture,
+    find_train_store,
+    open_data,
+    open_window_memory,
+)
 from genodiff.evaluation.evaluation_file import EVAL, find_evaluation_file, write_evaluation
 from genodiff.evaluation.exact_order import read_order
-from genodiff.evaluation.line_costs import plan_lines
-from genodiff.evaluation.request import EvalRequest
+from genodiff.evaluation.lines import plan_lines
+from genodiff.evaluation.request import EvalOptions, EvalRequest
 from genodiff.evaluation.text_evaluation import evaluate_text
-from genodiff.evaluation.window_memory import open_window_memory
 from genodiff.io.progress import ProgressDisplay
 from genodiff.jobs.job import say_stopped
 from genodiff.models.opening import open_language

@@ -14,7 +14,7 @@ from genodiff.evaluation.request import EvalRequest
 from genodiff.io.progress import format_duration
 from genodiff.jobs.options import print_relatives
 from genodiff.statistics.counted_lines import LINES, find_best_line, markov_line
-from genodiff.statistics.reasons import TOO_FEW
+from genodiff.statistics.seeds import TOO_FEW
 
 _log = logging.getLogger("genodiff")
 _NARROWEST = 110  # columns where stdout is no terminal

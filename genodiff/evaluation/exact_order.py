@@ -32,9 +32,8 @@ from genodiff.diffusion.order_likelihood import (
 from genodiff.diffusion.sampler import Sampler, SamplerOptions, revealed_share
 from genodiff.errors import DataError, GenodiffError, UsageError, did_you_mean
 from genodiff.evaluation.bound import Progress, measure_bound
-from genodiff.evaluation.eval_options import RANDOM, EvalOptions
-from genodiff.evaluation.likelihood_request import LikelihoodRequest
-from genodiff.evaluation.window_memory import WindowMemory
+from genodiff.evaluation.eval_data import WindowMemory
+from genodiff.evaluation.request import RANDOM, EvalOptions, LikelihoodRequest
 from genodiff.io.fasta import Record
 from genodiff.io.sequences import read_records
 from genodiff.memory.memory import NOWHERE

@@ -4,9 +4,13 @@ the toy source's probability.
 Everything is counted on a train split: that of the data that is scored, or the run's own. Figures
 are returned window by window, so that differences from the model's bound can be taken in pairs. A
 Markov context may reach over the start of a window, but not of a contig. The model's cannot.
+
+How long that takes is planned before, in seconds of one core of a common server, which are told as
+"about". What is kept in the cache costs nothing.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -32,8 +36,10 @@ from genodiff.evaluation.adaptive import adaptive_nats
 from genodiff.evaluation.contigs import find_spans
 from genodiff.evaluation.markov import KmerCounts, Markov, count, fit, fit_pseudo
 from genodiff.io.file_kinds import sha256_array
-from genodiff.io.kept_arrays import keep_array
+from genodiff.io.kept_arrays import is_kept, keep_array
+from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.kernels import library
+from genodiff.statistics.counted_lines import LINES
 
 log = logging.getLogger("genodiff")
 
@@ -44,8 +50,10 @@ _MIXTURE_WORTH = 10**8  # train bases, for each so many scored ones, that are re
 _SCORED_WORTH = 1 << 22
 KEPT = "lines-1"  # another number where other figures come of the same windows
 _REMEMBERED = 1 << 30  # bases of which the adaptive mixture can keep an index of 32 bits
-
-
+_MARKOV, _MARKOV_BASE, _ADAPTIVE = 3.0, 0.15e-6, 1.1e-6  # seconds: once, and for each base
+_SHARE = 0.5
+"""The part of a limit that the lines may have; the network has the rest."""
+_TOLD = 10.0  # seconds that are worth a line
 STAGES = ("markov", "adaptive", "adaptive_from_train")
 """What is counted one after another."""
 
@@ -237,3 +245,100 @@ def _chunks(windows: DnaWindows, before: int) -> Iterator[tuple[slice, NDArray[n
         place = start + np.arange(-before, windows.seq_len)
         inside = (place >= contig_start[rows, None]) & (place < start + windows.length[rows, None])
         yield rows, np.where(inside, flat[np.where(inside, place, start)], 0).astype(np.uint8)
+
+
+class LinePlan(NamedTuple):
+    """Which lines are counted, and the seconds that each stage of it takes."""
+
+    markov: bool
+    """False: none is counted."""
+    mixture: bool | None
+    """As it was asked for; False where it is left out."""
+    seconds: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """Seconds of all stages."""
+        return sum(self.seconds.values())
+
+
+def plan_lines(
+    windows: DnaWindows, train: Store | None, mixture: bool | None, minutes: float | None = None
+) -> LinePlan:
+    """The lines of a train split on these windows, as far as a limit of `minutes` leaves them.
+
+    Of more windows than will be scored the seconds are a little too many. `mixture` True is asked
+    for, and is counted whatever it takes; None is where it takes little time.
+    """
+    if train is None:
+        return LinePlan(False, False, {})
+    markov = _MARKOV + _MARKOV_BASE * train.splits.intervals["train"].n_bases
+    mixed = mixture or (mixture is None and is_quick(windows, count_known_bases(train)))
+    plan = LinePlan(
+        True, mixture, {"markov": markov} | (estimate_mixtures(windows, train) if mixed else {})
+    )
+    if minutes is None or mixture:
+        return plan
+    limit = 60 * minutes * _SHARE
+    told = f"of the {format_duration(60 * minutes)} that --max-minutes gives"
+    if markov > limit:
+        log.warning("skipping the baselines, which take about %s %s", format_duration(markov), told)
+        return LinePlan(False, False, {})
+    if plan.total > limit:
+        more = format_duration(plan.total - markov)
+        log.warning(
+            "skipping the mixtures, which take about %s %s; --mixture counts them", more, told
+        )
+        return LinePlan(True, False, {"markov": markov})
+    return plan
+
+
+def estimate_mixtures(windows: DnaWindows, store: Store) -> dict[str, float]:
+    """Seconds to count each of the mixtures on these windows; of what is kept, none."""
+    if not can_run_adaptive(windows, store):
+        return {}
+    bases = sum(store.splits.intervals[split].n_bases for split in ("train", "valid"))
+    bases += sum(end - start for start, end, _ in find_spans(windows))
+    whole = find_read_windows(windows)[0]
+    return {
+        name: 0.0 if is_kept(KEPT, identify_line(name, whole, store)) else _ADAPTIVE * bases
+        for name in STAGES[1:]
+    }
+
+
+def count_known_bases(store: Store) -> int:
+    """The bases of the train split that are no N."""
+    runs = store.n_runs
+    upto = np.concatenate([[0], np.cumsum(runs[:, 1] - runs[:, 0])])
+    train = store.splits.intervals["train"]
+
+    def count_before(place: NDArray[np.int64]) -> NDArray[np.int64]:
+        number = np.searchsorted(runs[:, 0], place, "right")
+        over = np.append(0, runs[:, 1])[number] - place
+        known: NDArray[np.int64] = upto[number] - np.maximum(over, 0)
+        return known
+
+    start = store.offsets[train.contig] + train.start
+    end = store.offsets[train.contig] + train.end
+    return train.n_bases - int((count_before(end) - count_before(start)).sum())
+
+
+def make_clock(plan: LinePlan, display: ProgressDisplay) -> Callable[[str], None]:
+    """Tell how long the counting of lines takes; the function tells it of a stage that begins.
+
+    That is how long it is to the end, at the pace of the stages before.
+    """
+    began = time.monotonic()
+    if plan.total < _TOLD:
+        return lambda stage: None
+    shown = format_duration(plan.total)
+    log.info("counting the baselines, about %s; --no-baselines leaves them out", shown)
+
+    def begin(stage: str) -> None:
+        done = sum(plan.seconds.get(name, 0.0) for name in STAGES[: STAGES.index(stage)])
+        pace = (time.monotonic() - began) / done if done else 1.0
+        left = format_duration((plan.total - done) * pace)
+        line = next((line.title for line in LINES if line.name == stage), "Markov lines")
+        display.show(f"counting: {line} · {left} to go", done, plan.total or None)
+
+    return begin

@@ -39,7 +39,7 @@ from genodiff.domain import TEXT
 from genodiff.evaluation import ngram
 from genodiff.evaluation.bound import Progress, WindowDraws, choose_windows, measure_bound
 from genodiff.evaluation.eval_data import describe_request, describe_work, open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.request import EvalOptions
 from genodiff.evaluation.summary import rate_curve
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.statistics.interval import BITS, ratio

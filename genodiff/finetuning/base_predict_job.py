@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.annotation.base_labels import NONE
-from genodiff.annotation.gene_files import format_bed12, format_gff3
-from genodiff.annotation.gene_grammar import CodingGene, list_genes
+from genodiff.annotation.gene_grammar import CodingGene, format_bed12, format_gff3, list_genes
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.base_windows import Scored, Span, join_cores, tile_cores
 from genodiff.finetuning.kept_labeller import KeptLabeller, batch, list_spans

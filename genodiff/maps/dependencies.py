@@ -31,7 +31,7 @@ class DependencyReader(MapReader):
     """How substitutions at one base move the odds of the others."""
 
     longest = LONGEST
-    forms = MapForms(make_pair_frame, stack_pairs, "genodiff.reports.dependency_page:DEPENDENCIES")
+    forms = MapForms(make_pair_frame, stack_pairs, "genodiff.reports.map_page:DEPENDENCIES")
 
     def open(self) -> None:
         asked, model = self._asked, refuse_fitted(self._model)

@@ -112,7 +112,7 @@ class SaturationReader(MapReader):
     """Scores of every substitution, by a language model or by a fine-tuned one."""
 
     longest = LONGEST
-    forms = MapForms(make_saturation_frame, stack_saturation, "genodiff.reports.ism_page:ISM")
+    forms = MapForms(make_saturation_frame, stack_saturation, "genodiff.reports.map_page:ISM")
 
     def open(self) -> None:
         asked, model = self._asked, self._model

@@ -260,7 +260,7 @@ def _draw(
         page = find_named("genodiff.reports.track_page:render_track_page")
         atomic.write_text(path, page(regions, told, genes))
     else:
-        picture = find_named("genodiff.reports.track_picture:list_track_picture")
+        picture = find_named("genodiff.reports.track_page:list_track_picture")
         find_named(WRITE_PICTURE)(path, path.suffix, *picture(regions[0], told, genes[0]))
 
 

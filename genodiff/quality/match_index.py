@@ -9,9 +9,14 @@ costs one search. Places that match in all 32 bases are extended against every p
 A copy with changed bases has short matches only. `measure_identity` finds it: words of 12 bases
 that a sequence and the text share name a diagonal, and on the diagonals with the most of them all
 bases are compared, without gaps.
+
+A text of any size is read piece by piece, and each piece is indexed, searched for all sequences,
+and forgotten (`TrainText`). A match over the edge of two pieces is found whole where it is at most
+4,096 bases.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +29,8 @@ _PAIRS = 1 << 20  # places of sequence and text that are extended together
 _SEED = 12  # bases; a stretch of 12 is left in a copy of 100 bases with a fifth of them changed
 _MOST_PLACES = 64  # of the text, for each seed: more are taken evenly
 _DIAGONALS = 4  # that are compared
+PIECE, OVERLAP = 1 << 23, 1 << 12
+"""Bases of a piece of a text, whose index takes 50 bytes for each, and those that two share."""
 
 Ints = NDArray[np.int64]
 
@@ -174,3 +181,49 @@ def _count_shared(a: Words, b: Words) -> Ints:
         differ = np.where(big, differ >> np.uint64(step), differ)
     top += differ > 0
     return (64 - top) // 2
+
+
+class TrainMatches(NamedTuple):
+    """What each sequence of a set has in common with a training text."""
+
+    longest: NDArray[np.int64]  # bases of the longest exact match
+    identity: NDArray[np.float64]  # share of places equal to the most similar stretch
+
+
+class TrainText:
+    """A text that sequences are looked up in; `read` gives it anew each time."""
+
+    def __init__(self, read: Callable[[], Iterable[Ids]], piece: int = PIECE) -> None:
+        self._read, self._piece = read, piece
+
+    def search(
+        self, sets: Sequence[Sequence[Ids]], tick: Callable[[str], None] | None = None
+    ) -> list[TrainMatches]:
+        """What the sequences of each set have in common with the text, in one pass over it."""
+        queries = [ids for part in sets for ids in part]
+        longest, identity = np.zeros(len(queries), np.int64), np.zeros(len(queries))
+        bases = 0
+        for texts in self._cut():
+            index = MatchIndex(texts)
+            longest = np.maximum(longest, index.measure_longest(queries))
+            identity = np.maximum(identity, index.measure_identity(queries))
+            bases += sum(map(len, texts))
+            if tick is not None:
+                tick(f"searched {bases / 1e6:,.1f} million bases of train")
+        edges = np.cumsum([len(part) for part in sets])[:-1]
+        pairs = zip(np.split(longest, edges), np.split(identity, edges), strict=True)
+        return [TrainMatches(*pair) for pair in pairs]
+
+    def _cut(self) -> Iterator[list[Ids]]:
+        held: list[Ids] = []
+        room = self._piece
+        for text in self._read():
+            for start in range(0, len(text), self._piece):
+                part = text[max(0, start - OVERLAP) : start + self._piece]
+                held.append(part)
+                room -= len(part)
+                if room <= 0:
+                    yield held
+                    held, room = [], self._piece
+        if held:
+            yield held

@@ -13,7 +13,7 @@ from genodiff.domain import DNA
 from genodiff.embedding.embed import Window, embed, make_reading
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.eval_data import open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.request import EvalOptions
 from genodiff.io import atomic
 from genodiff.io.motifs import read_motifs
 from genodiff.io.process import keep_freed_memory

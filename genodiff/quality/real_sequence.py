@@ -19,9 +19,8 @@ from genodiff.data.stretches import LETTERS, encode_bases
 from genodiff.errors import DataError
 from genodiff.evaluation.lines import MARKOV_ORDER, count_train_words
 from genodiff.evaluation.markov import Markov, count, fit
-from genodiff.quality.match_index import WORD
+from genodiff.quality.match_index import WORD, TrainText
 from genodiff.quality.scorecard import Ids
-from genodiff.quality.train_text import TrainText
 
 ORDERS = (1, 5, 8)
 MOST_SEARCHED = 1 << 28

@@ -33,6 +33,10 @@ Windows are cut anywhere, so an open frame need not begin with ATG, and the ends
 it as a stop does. A gene here is ATG, codons, and a stop. Real coding sequence has longer frames
 than sequence of the same composition, and uses its codons unevenly: their frequencies in the
 longest open frames tell coding sequence from sequence that only has no stops.
+
+The effective number of sequences is the Vendi score: exp of the entropy of the eigenvalues of K / n
+with K the cosines of counts of 6-mers, both strands pooled. It is n where no two sequences share a
+word, and 1 where all are alike. Source: Friedman and Dieng 2023, arXiv 2210.02410.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,8 +50,7 @@ from scipy.stats import spearmanr  # type: ignore[import-untyped]
 from genodiff.alphabet import DNA, SOFT
 from genodiff.io.motifs import Motif
 from genodiff.quality.discriminator import measure_auroc
-from genodiff.quality.diversity import MOST, count_duplicates, measure_effective_number
-from genodiff.quality.match_index import MatchIndex
+from genodiff.quality.match_index import MatchIndex, TrainMatches
 from genodiff.quality.motif_hits import count_motif_hits, measure_background
 from genodiff.quality.real_sequence import RealSequence, choose_evenly
 from genodiff.quality.scorecard import (
@@ -58,7 +61,6 @@ from genodiff.quality.scorecard import (
     summary,
     turn_bases,
 )
-from genodiff.quality.train_text import TrainMatches
 from genodiff.statistics.jackknife import (
     cut_groups,
     describe_mean,
@@ -106,6 +108,7 @@ LONG_RUN = 6
 LONG_MATCH = 20
 NEAR = 0.8
 """The share of equal bases from which on a sequence counts as a copy of another."""
+_MOST = 1000  # sequences of which the effective number is found: its cost grows with the cube
 
 Embed = Callable[[Sequence[Ids]], Floats]
 """The embeddings (n, D) of sequences."""
@@ -192,7 +195,7 @@ def _measure(chosen: list[Ids], target: list[Ids], how: Measures) -> dict[str, A
             "median": float(np.median(within)),
             **describe_share("near", int((within >= NEAR).sum()), len(within)),
         },
-        "effective": measure_effective_number(chosen) / min(len(chosen), MOST),
+        "effective": measure_effective_number(chosen) / min(len(chosen), _MOST),
     }
 
 
@@ -342,3 +345,19 @@ def _find_longest(ids: Ids) -> Ints:
         if closed[at + 1] - closed[at] - 1 > len(best):
             best = codons[closed[at] + 1 : closed[at + 1]]
     return best
+
+
+def count_duplicates(sequences: Sequence[Ids]) -> int:
+    """How many sequences stand in the set already, on either strand."""
+    plain = [np.asarray(ids) & np.uint8(0xFF ^ SOFT) for ids in sequences]
+    return len(plain) - len({min(ids.tobytes(), DNA.rc(ids).tobytes()) for ids in plain})
+
+
+def measure_effective_number(sequences: Sequence[Ids]) -> float:
+    """The effective number of the first `_MOST` sequences, from 1 to their number."""
+    rows = np.stack([kmer_counts([ids], WORDS[-1]) for ids in sequences[:_MOST]])
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = rows / np.maximum(length, 1e-12)
+    share = np.linalg.eigvalsh(rows @ rows.T / len(rows))
+    share = share[share > 1e-12]
+    return float(np.exp(-(share * np.log(share)).sum()))

@@ -14,7 +14,7 @@ from genodiff.reports.evaluation import BestLine, Evaluation, Group
 from genodiff.reports.figures import BitsLine, Series
 from genodiff.reports.findings import BASES, measure_gap_closed
 from genodiff.reports.folder import RunParts, SampleRecord, dump
-from genodiff.statistics.reasons import TOO_FEW
+from genodiff.statistics.seeds import TOO_FEW
 from genodiff.vocabulary import BYTES
 
 MOST_CONTIGS = 40

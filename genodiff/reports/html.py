@@ -42,7 +42,7 @@ from genodiff.reports.folder import RunParts, read_folder
 from genodiff.reports.template import render_template
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_recipe
-from genodiff.statistics.reasons import TOO_FEW
+from genodiff.statistics.seeds import TOO_FEW
 
 _OWN = "Other evaluations of the run's own data"
 _FOREIGN = "On other data"

@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit  # type: ignore[import-untyped]
 
-from genodiff.statistics.reasons import NO_VARIATION, ONE_UNIT, UNDEFINED
-from genodiff.statistics.reasons import ONE_SEED as ONE_SEED
-from genodiff.statistics.reasons import TOO_FEW as TOO_FEW
-
 Floats = NDArray[np.float64]
+
+TOO_FEW = "too few"
+"""What stands in the place of an interval of fewer units than it takes."""
+ONE_SEED, NO_VARIATION, UNDEFINED = "one seed", "no variation", "undefined"
 
 LEAST_UNITS = 5
 """Of fewer test units, blocks of windows say, no interval is told: it would be of no use."""
@@ -154,7 +154,7 @@ def _combine(
     elif any(df == 0 for _, df in spreads):
         why = ONE_SEED
     elif df_units < LEAST_UNITS - 1:
-        why = ONE_UNIT
+        why = f"{TOO_FEW} test units"
     if why:
         return JointEstimate(value, (), seeds, why)
     parts = [(max(shared, 0.0), float(df_units))]

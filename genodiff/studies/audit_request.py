@@ -38,7 +38,7 @@ class AuditRequest(SuiteFiles, TableFields, Request[dict[str, Any]]):
     `UsageError`, `CheckpointError`.
     """
 
-    work: ClassVar[str] = "genodiff.studies.auditing:audit"
+    work: ClassVar[str] = "genodiff.studies.sweeping:audit"
     json_help: ClassVar[str] = ROWS_HELP
 
     dataset: Annotated[
@@ -66,7 +66,7 @@ class AuditRequest(SuiteFiles, TableFields, Request[dict[str, Any]]):
     def show(self, answer: Any) -> None:
         """What an audit finds, as lines."""
         for each in self.list_rows(answer):
-            print(*find_named("genodiff.studies.auditing:describe_audit")(each), sep="\n")
+            print(*find_named("genodiff.studies.sweeping:describe_audit")(each), sep="\n")
 
 
 @verb(

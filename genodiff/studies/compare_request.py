@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge
 
 from genodiff.errors import UsageError, printable
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.request import EvalOptions
 from genodiff.io.progress import format_duration
 from genodiff.io.target import check_target
 from genodiff.jobs.options import Device, Force, Margin, Offline, Plan, Seed

@@ -9,11 +9,11 @@ from markupsafe import Markup
 from genodiff.io import atomic
 from genodiff.io.file_kinds import hide_folders
 from genodiff.io.target import seal_page
-from genodiff.reports.benchmark_figures import Dot, draw_dots
+from genodiff.reports.benchmark import Dot, draw_dots
 from genodiff.reports.benchmark_tables import COMPARISON, list_table_lines
 from genodiff.reports.template import render_template
 from genodiff.statistics.comparisons import JudgedDifference, show_p
-from genodiff.statistics.reasons import TOO_FEW
+from genodiff.statistics.seeds import TOO_FEW
 from genodiff.version import __version__
 
 TABLE, PAGE, RESULTS = "table.md", "compare.html", "results.json"

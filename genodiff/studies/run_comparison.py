@@ -25,7 +25,7 @@ from genodiff.domain import DNA, DOMAINS
 from genodiff.errors import UsageError
 from genodiff.evaluation.bound import Progress, measure_bound, time_window
 from genodiff.evaluation.eval_data import EvalData, open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.request import EvalOptions
 from genodiff.io import atomic
 from genodiff.io.file_kinds import sha256_json
 from genodiff.io.progress import ProgressDisplay

@@ -8,8 +8,7 @@ import pytest
 
 from genodiff.annotation.codon_states import STARTS, STOPS, CodonScores, find_codon_path
 from genodiff.annotation.gene_grammar import N_STATES, allow_steps, list_genes, mirror_states
-from genodiff.annotation.path_pieces import find_long_path
-from genodiff.annotation.state_chain import FORBIDDEN
+from genodiff.annotation.state_chain import FORBIDDEN, find_long_path
 
 TURN = bytes.maketrans(b"ACGT", b"TGCA")
 STEPS = np.where(allow_steps(), 0.0, FORBIDDEN).astype(np.float32)

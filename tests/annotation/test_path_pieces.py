@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from genodiff.annotation.gene_grammar import N_STATES, allow_steps
-from genodiff.annotation.path_pieces import find_long_path, round_scores
-from genodiff.annotation.state_chain import FORBIDDEN, find_best_path
+from genodiff.annotation.state_chain import FORBIDDEN, find_best_path, find_long_path, round_scores
 
 STEPS = np.where(allow_steps(), 0.0, FORBIDDEN).astype(np.float32)
 FREE = np.zeros(N_STATES, np.float32)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import genodiff
-from genodiff.conservation.alignment import RUN, find_runs, format_paf, join_runs
+from genodiff.conservation.align_job import RUN, find_runs, format_paf, join_runs
 from genodiff.errors import Interrupted, UsageError
 from genodiff.io.alignments import read_alignments
 from genodiff.jobs.journal import Journal

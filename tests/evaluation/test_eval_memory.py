@@ -14,11 +14,10 @@ import genodiff
 from genodiff.data.loader import EvalBatches
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.evaluation.bound import measure_bound
-from genodiff.evaluation.eval_data import open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.eval_data import WindowMemory, open_data, open_window_memory
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.evaluation_file import write_evaluation
-from genodiff.evaluation.window_memory import WindowMemory, open_window_memory
+from genodiff.evaluation.request import EvalOptions
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.memory.search import Effort

@@ -24,7 +24,6 @@ from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, MachineError
 from genodiff.evaluation import lines
 from genodiff.evaluation.eval_data import open_data
-from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.evaluation_file import EVAL, write_evaluation
 from genodiff.evaluation.lines import (
@@ -35,6 +34,7 @@ from genodiff.evaluation.lines import (
     source_nats,
 )
 from genodiff.evaluation.markov import count, fit
+from genodiff.evaluation.request import EvalOptions
 from genodiff.runs.model import load_model
 
 CONTRACT = (

@@ -10,10 +10,10 @@ from tiny_run import SEQ_LEN, genome_text, write_run
 
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.eval_data import open_data
-from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.evaluation_tables import draw_dna
 from genodiff.evaluation.lines import markov_lines
+from genodiff.evaluation.request import EvalOptions
 from genodiff.runs.feed import open_data as open_run_data
 from genodiff.runs.model import load_model
 

@@ -16,10 +16,9 @@ from genodiff.diffusion.order_likelihood import index_order, order_likelihood
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.evaluation.bound import measure_bound
-from genodiff.evaluation.eval_data import open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.eval_data import open_data, open_window_memory
 from genodiff.evaluation.exact_order import OrderScorer, measure_order, read_order
-from genodiff.evaluation.window_memory import open_window_memory
+from genodiff.evaluation.request import EvalOptions
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.runs.trained_model import TrainedModel

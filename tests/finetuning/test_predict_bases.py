@@ -15,8 +15,7 @@ from Bio import SeqIO
 
 import genodiff
 from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
-from genodiff.annotation.gene_files import format_bed12, format_gff3
-from genodiff.annotation.gene_grammar import CodingGene, label_genes
+from genodiff.annotation.gene_grammar import CodingGene, format_bed12, format_gff3, label_genes
 from genodiff.errors import GenodiffError
 from tests.commands import check_refused, command, succeed
 

@@ -10,7 +10,7 @@ import pytest
 import genodiff
 from genodiff.maps.track_values import MOST_STRIPS, TRACKS, list_drawn, list_kinds, name_related
 from genodiff.reports.shapes import PlacedText
-from genodiff.reports.track_picture import list_track_picture
+from genodiff.reports.track_page import list_track_picture
 from tests.commands import succeed
 from tests.related_genomes import differ
 from tests.tiny_run import genome_text

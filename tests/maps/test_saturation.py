@@ -20,8 +20,8 @@ from genodiff.maps.map_files import (
 )
 from genodiff.maps.map_regions import MapRegion, list_map_regions
 from genodiff.maps.naive_maps import naive_saturation
-from genodiff.reports.ism_page import ISM
 from genodiff.reports.logo import list_ticks
+from genodiff.reports.map_page import ISM
 from genodiff.scoring.variant_windows import HeldContigs
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.alphabet import DNA
-from genodiff.quality.diversity import count_duplicates, measure_effective_number
 from genodiff.quality.match_index import MatchIndex
+from genodiff.quality.sample_quality import count_duplicates, measure_effective_number
 from genodiff.quality.scorecard import longest_matches
 from tests.quality.test_scorecard import ids, random_text
 

@@ -12,11 +12,11 @@ import pytest
 
 from genodiff.alphabet import DNA
 from genodiff.io.motifs import read_motifs
+from genodiff.quality.match_index import TrainText
 from genodiff.quality.real_sequence import TrainSplit, draw_some, open_real
 from genodiff.quality.sample_quality import Measures, compare_motifs, measure_sets
 from genodiff.quality.scorecard import kmer_counts
 from genodiff.quality.scorecard_figures import list_sample_findings
-from genodiff.quality.train_text import TrainText
 
 N, LENGTH = 60, 96
 MOTIF = "TGACTCACGT"

@@ -10,8 +10,7 @@ from test_benchmark_report import write_sweep
 from test_report_page import Page, random_sets
 
 from genodiff.reports import html
-from genodiff.reports.benchmark import write_benchmark
-from genodiff.reports.benchmark_figures import Dot, draw_dots
+from genodiff.reports.benchmark import Dot, draw_dots, write_benchmark
 from genodiff.reports.chart import NARROW, WIDE
 from genodiff.reports.comparison import compare_sequences
 from genodiff.reports.folder import read_folder

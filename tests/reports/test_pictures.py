@@ -15,13 +15,12 @@ from genodiff.io.genes import Gene
 from genodiff.maps.map_files import PairMap, SaturationMap
 from genodiff.maps.map_regions import MapRegion
 from genodiff.maps.track_values import BaseTracks
-from genodiff.reports.dependency_page import DEPENDENCIES
 from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_genes
-from genodiff.reports.ism_page import ISM
 from genodiff.reports.logo import list_logo_shapes
+from genodiff.reports.map_page import DEPENDENCIES, ISM
 from genodiff.reports.paint import read_outline, render_picture
 from genodiff.reports.shapes import GLYPHS, Box, Line, PlacedText, Shape, write_svg
-from genodiff.reports.track_picture import find_limits, list_track_picture, split_columns
+from genodiff.reports.track_page import find_limits, list_track_picture, split_columns
 
 TOLD = {
     "model": "runs/x", "checkpoint": "0123456789ab", "score": "log p(base)", "unit": "nats",

@@ -15,7 +15,7 @@ from genodiff.data.loader import EvalBatches
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.evaluation.bound import measure_bound
 from genodiff.evaluation.eval_data import open_data
-from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.request import EvalOptions
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.statistics.comparisons import adjust_holm
