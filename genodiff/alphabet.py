@@ -244,5 +244,13 @@ def code_letters(symbols: Sequence[int]) -> NDArray[np.uint8]:
 LETTER_CODES = code_letters(b"ACGT")
 ID_CODES = code_letters(DNA.targets)
 """The codes 0 to 3 of A, C, G and T by their letters and by their ids, and 4 of all else."""
+LETTERS = np.frombuffer(b"ACGT", np.uint8)
+_CODE_OF = ID_CODES[np.arange(256) & (0xFF ^ SOFT)]
+
+
+def encode_bases(ids: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The codes of DNA ids, with or without the store's soft-mask bit."""
+    return _CODE_OF[ids]
+
 
 ALPHABETS: dict[str, Alphabet] = {DNA.name: DNA}

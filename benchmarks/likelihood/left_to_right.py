@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from memory import MARKOV, ORDER, read_chain, summarise
 
-from genodiff.memory.evidence import Chain, Floats, count_words
 from genodiff.memory.fitting import measure_bits
 from genodiff.memory.memory import Memory
 from genodiff.memory.search import Effort
+from genodiff.memory.tables import Chain, Floats, count_words
 from genodiff.memory.text import NONE, PAD
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.memory_fit import (

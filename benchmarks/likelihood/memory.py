@@ -19,10 +19,10 @@ import numpy as np
 import torch
 
 from genodiff.kernels.library import instruction_set
-from genodiff.memory.evidence import Chain, Floats, count_words
 from genodiff.memory.fitting import measure_bits
 from genodiff.memory.memory import Memory
 from genodiff.memory.search import Effort
+from genodiff.memory.tables import Chain, Floats, count_words
 from genodiff.memory.text import NONE, PAD, Codes
 from genodiff.runs.memory_fit import (
     CLASSES,

@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from yeast_setting import LENGTH
 
-from genodiff.alphabet import DNA
-from genodiff.data.stretches import encode_bases
+from genodiff.alphabet import DNA, encode_bases
 from genodiff.io.faidx import Genome
 from genodiff.kernels.library import instruction_set
 from genodiff.memory.fitting import measure_bits

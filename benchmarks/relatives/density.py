@@ -22,7 +22,7 @@ from yeast_laws import read_genes  # laws.py put its folder on the path
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
 from genodiff.memory.relatives_fit import measure_distances
-from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
+from genodiff.memory.tree import VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.trained_model import TrainedModel

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import DNA
-from genodiff.data.stretches import encode_bases
+from genodiff.alphabet import DNA, encode_bases
 from genodiff.io.atomic import write_json
 from genodiff.io.faidx import Genome
 from genodiff.memory.alignment import align_windows

@@ -23,7 +23,7 @@ from yeast_setting import LENGTH, NONE, read_genome
 import genodiff
 from genodiff.io.faidx import Genome
 from genodiff.memory.relatives import Relatives
-from genodiff.memory.votes import VoteNumbers
+from genodiff.memory.tree import VoteNumbers
 from genodiff.runs.memory_fit import read_network
 from genodiff.runs.related_backbone import RelatedBackbone
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from genodiff.alphabet import DNA
-from genodiff.data.stretches import encode_bases
+from genodiff.alphabet import DNA, encode_bases
 from genodiff.io.faidx import Genome
 from genodiff.kernels.library import instruction_set
 from genodiff.memory.memory import Memory

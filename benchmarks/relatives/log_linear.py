@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from genodiff.memory.evidence import Floats
+from genodiff.memory.tables import Floats
 
 
 def fit_weights(

@@ -21,7 +21,7 @@ from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers, RelativeNumbers
 from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.search import Effort
-from genodiff.memory.votes import (
+from genodiff.memory.tree import (
     count_votes,
     measure_change,
     measure_kappa,

@@ -18,14 +18,14 @@ from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.relatives_fit import fit_columns, fit_genome, measure_distances
 from genodiff.memory.text import NONE, Codes
-from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import (
+from genodiff.memory.tree import (
     count_votes,
     measure_change,
     measure_kappa,
     score_heads,
     score_plainly,
     score_votes,
+    share_bases,
     weigh_relatives,
 )
 from genodiff.runs.memory_fit import read_network

@@ -42,7 +42,7 @@ from yeast_laws import CODE
 
 from genodiff.io.faidx import Genome
 from genodiff.memory.relatives_fit import measure_distances
-from genodiff.memory.votes import count_votes, weigh_relatives
+from genodiff.memory.tree import count_votes, weigh_relatives
 from genodiff.runs.memory_fit import read_network
 
 UBIQUITIN = [("chrXII", 498946, 499405, 1, 0)] + [

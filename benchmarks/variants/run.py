@@ -39,7 +39,7 @@ from variant_sets import SETS, Examples, VariantSet, cut_pairs  # noqa: E402
 from yeast_laws import LAWS, draw_variants, is_of, mean_gap, read_genes  # noqa: E402
 
 import genodiff  # noqa: E402
-from genodiff.data.stretches import split_stretches  # noqa: E402
+from genodiff.data.store import split_stretches  # noqa: E402
 from genodiff.evaluation.eval_data import open_data  # noqa: E402
 from genodiff.evaluation.lines import count_train_words  # noqa: E402
 from genodiff.evaluation.markov import count, fit, fit_pseudo  # noqa: E402

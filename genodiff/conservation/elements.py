@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from genodiff.io.big_bed import BedRow
 from genodiff.kernels.library import call, is_loaded
 from genodiff.memory.column_rates import ColumnClasses, Columns
-from genodiff.memory.evidence import Floats
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE
 
 DROP = 4.0

@@ -23,9 +23,9 @@ from genodiff.io import atomic
 from genodiff.io.big_bed import write_big_bed
 from genodiff.jobs.job import EmptyOutputError, Rows
 from genodiff.jobs.request import find_named
-from genodiff.maps.track_files import TrackSet, list_files
+from genodiff.maps.track_files import TrackSet, list_files, name_assembly
 from genodiff.maps.track_format import FORMATS
-from genodiff.maps.track_hub import BedTrack, HubRequest, name_assembly
+from genodiff.maps.track_hub import BedTrack, HubRequest
 from genodiff.maps.track_values import BaseTracks, read_letters
 from genodiff.memory.column_rates import ColumnClasses
 from genodiff.memory.columns import ColumnNumbers

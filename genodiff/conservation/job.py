@@ -31,8 +31,8 @@ from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import ShardFile, describe_merge
 from genodiff.maps.map_regions import list_intervals, open_contigs
+from genodiff.maps.track_files import name_assembly
 from genodiff.maps.track_format import check_track_output
-from genodiff.maps.track_hub import name_assembly
 from genodiff.memory.column_rates import NeutralRate
 from genodiff.memory.tree import format_newick
 from genodiff.runs.related_genome import RelatedGenomes, relate_genome

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import DNA
+from genodiff.alphabet import DNA, encode_bases
 from genodiff.conservation.elements import ColumnStretch
-from genodiff.data.stretches import encode_bases
 from genodiff.io.regions import hold_contigs
 from genodiff.jobs.shards import Shard
 from genodiff.kernels.library import map_in_order
@@ -33,8 +32,8 @@ from genodiff.memory.column_rates import (
     list_unique,
 )
 from genodiff.memory.columns import infer_rates, read_context
-from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, Codes
 from genodiff.scoring.variant_windows import (
     Contigs,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import LETTER_CODES
-from genodiff.data.stretches import Codes, Stretch
+from genodiff.data.store import Codes, Stretch
 from genodiff.words import Words, find_whole, pack_kmers
 
 K = 24

@@ -3,7 +3,7 @@
 A store is a folder with the ids and a manifest that says what they were made from. It is found
 again by its key, the sha256 of all that decides its content. Names, times and the recipe's splits
 do not enter the key. The fingerprint that a run remembers adds the recipe's digest.
-DNA: dna_store.py; text: text_store.py.
+DNA: dna_store.py; text: text_store.py. A split of DNA is read as codes, piece by piece.
 """
 
 import json
@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.alphabet import encode_bases
 from genodiff.data.recipe import ALL
-from genodiff.data.splits import Intervals, Splits
+from genodiff.data.splits import Intervals, Splits, stretch_intervals
 from genodiff.errors import DataError
 from genodiff.io.file_kinds import is_descriptor, sha256_file, sha256_json
 from genodiff.io.input_file import GENOME_BYTES, STDIN, is_planning, open_input
@@ -194,3 +195,44 @@ def has_key(read: Callable[[Path], dict[str, Any]], folder: Path, key: str) -> b
         return bool(read(folder)["key"] == key)
     except DataError:
         return False
+
+
+Codes = NDArray[np.uint8]
+
+
+class Coded:
+    """A long stretch of a store's bytes that turns into codes piece by piece, as it is read."""
+
+    def __init__(self, ids: NDArray[np.uint8]) -> None:
+        self.ids = ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, part: slice) -> Codes:
+        return encode_bases(self.ids[part])
+
+
+Stretch = Codes | Coded
+
+
+def split_stretches(
+    store: Store, split: str, *, legacy_caduceus_tiling: bool = False
+) -> list[Coded]:
+    """The intervals of a split as a model saw them in training, as codes, read one by one."""
+    return read_stretches(
+        store, find_intervals(store, split, legacy_caduceus_tiling=legacy_caduceus_tiling)
+    )
+
+
+def find_intervals(store: Store, split: str, *, legacy_caduceus_tiling: bool = False) -> Intervals:
+    """The intervals of a split as a model saw them in training."""
+    intervals = store.intervals_of(split)
+    return stretch_intervals(intervals, store.lengths) if legacy_caduceus_tiling else intervals
+
+
+def read_stretches(store: Store, intervals: Intervals) -> list[Coded]:
+    """Intervals of a store as codes, read one by one."""
+    start = store.offsets[intervals.contig] + intervals.start
+    end = store.offsets[intervals.contig] + intervals.end
+    return [Coded(store.flat[a:b]) for a, b in zip(start.tolist(), end.tolist(), strict=True)]

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from genodiff.data.recipe import ALL, SPLITS
 from genodiff.data.splits import Intervals
-from genodiff.data.store import Store
-from genodiff.data.stretches import find_intervals
+from genodiff.data.store import Store, find_intervals
 from genodiff.errors import UsageError
 
 PHASES = 16

@@ -11,9 +11,8 @@ from genodiff.constraints.design_rules import (
     read_rule_file,
     read_rule_words,
 )
-from genodiff.design.design_drawing import DesignDrawing, put_design
+from genodiff.design.design_drawing import DesignDrawing, EditFiles, put_design
 from genodiff.design.design_regions import Source, TemplateSource
-from genodiff.design.edit_files import EditFiles
 from genodiff.design.request import HeldDesignsRequest, RedesignRequest
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.generate.guiding import open_guided

@@ -19,18 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import SOFT
+from genodiff.alphabet import LETTERS, SOFT, encode_bases
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.kmers import measure_shared_cover, shared_kmers
-from genodiff.data.store import Store
-from genodiff.data.stretches import (
-    LETTERS,
-    Codes,
-    Stretch,
-    encode_bases,
-    find_intervals,
-    split_stretches,
-)
+from genodiff.data.store import Codes, Store, Stretch, find_intervals, split_stretches
 from genodiff.data.toy import ToySource
 from genodiff.evaluation.adaptive import adaptive_nats
 from genodiff.evaluation.contigs import find_spans

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.data.stretches import Codes, Stretch
+from genodiff.data.store import Codes, Stretch
 from genodiff.errors import DataError
 from genodiff.words import turn_words
 

@@ -18,7 +18,7 @@ from genodiff.backbones.backbone import Backbone
 from genodiff.errors import DataError
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
-from genodiff.memory.votes import VoteNumbers
+from genodiff.memory.tree import VoteNumbers
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.related_backbone import PLACE_CHANNELS, RelatedBackbone
 from genodiff.runs.related_genome import leave_strains_out

@@ -4,7 +4,7 @@
     piece          `track_reader.py`: a stretch that is read at once
     probabilities  `track_reader.py`: four for each base
     track          `track_values.py`: information, entropy, surprisal
-    file           `track_formats/`, `map_files.py`: for browsers and programs
+    file           `track_formats/`, `map_regions.py`: for browsers and programs
 
 Read `ism.py`, `tracks.py`, `track_reader.py`.
 """

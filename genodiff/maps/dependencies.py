@@ -14,9 +14,8 @@ from genodiff.maps.dependency_map import (
     count_pair_evaluations,
     cut_map_window,
 )
-from genodiff.maps.map_files import PairMap, make_pair_frame, stack_pairs
 from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_time
-from genodiff.maps.map_regions import MapRegion
+from genodiff.maps.map_regions import MapRegion, PairMap, make_pair_frame, stack_pairs
 from genodiff.maps.request import DependencyRequest
 from genodiff.models.opening import ModelHolder, refuse_fitted
 from genodiff.runs.trained_model import name_memory, name_relatives

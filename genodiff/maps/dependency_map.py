@@ -199,12 +199,6 @@ def find_log_odds(logs: Logs) -> Floats:
     return found
 
 
-def fold_map(change: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The map (R, R) of changes (R, 4, R): the largest size over substitutions."""
-    found: NDArray[np.float32] = np.abs(change).max(1)
-    return found
-
-
 def check_pairs(exact: DependencyMap, dependency: NDArray[np.float32]) -> dict[str, Any] | None:
     """How far a map that was read in groups is from `exact`, a map of the same window, in nats.
 

@@ -29,9 +29,14 @@ from genodiff.io.places import orient
 from genodiff.io.variants import Allele
 from genodiff.jobs import machine
 from genodiff.jobs.request import find_named
-from genodiff.maps.map_files import SaturationMap, make_saturation_frame, stack_saturation
 from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_time
-from genodiff.maps.map_regions import BASES, MapRegion
+from genodiff.maps.map_regions import (
+    BASES,
+    MapRegion,
+    SaturationMap,
+    make_saturation_frame,
+    stack_saturation,
+)
 from genodiff.maps.request import SaturationFields, SaturationRequest
 from genodiff.models.opening import ModelHolder
 from genodiff.runs.trained_model import TrainedModel, name_memory, name_relatives

@@ -17,9 +17,14 @@ from genodiff.io.input_file import is_file
 from genodiff.io.sequences import is_single
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.request import find_named
-from genodiff.maps.map_files import write_arrays, write_frame
 from genodiff.maps.map_format import DRAWN, PICTURES
-from genodiff.maps.map_regions import MapRegion, list_map_regions, open_contigs
+from genodiff.maps.map_regions import (
+    MapRegion,
+    list_map_regions,
+    open_contigs,
+    write_arrays,
+    write_frame,
+)
 from genodiff.maps.request import MapFields, MapFileRequest, TrackFields
 from genodiff.models.opening import ModelHolder, open_model
 from genodiff.runs.related_model import refit_model

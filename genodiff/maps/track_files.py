@@ -229,3 +229,12 @@ def list_files(
         found |= {"hub.txt", "genomes.txt", "trackDb.txt", "description.html"}
         found |= {f"{assembly}.2bit"} if assembly else set()
     return sorted(found)
+
+
+def name_assembly(path: str | None) -> str:
+    """A name for the genome of a FASTA file: that of the file, with letters that a hub can hold."""
+    stem = Path(path or "sequences").name
+    for ending in (".gz", ".bgz", ".fa", ".fasta", ".fna"):
+        stem = stem.removesuffix(ending)
+    found = re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-")
+    return found or "genome"

@@ -9,11 +9,10 @@ All paths are relative, so the folder may be put on any web server. Source: UCSC
 Database Definition and Assembly Hub User Guide.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from genodiff.io.atomic import write_text
 from genodiff.io.two_bit import write_two_bit
@@ -50,15 +49,6 @@ class HubRequest(NamedTuple):
     digest: str
     view: tuple[str, int, int]
     beds: tuple[BedTrack, ...] = ()
-
-
-def name_assembly(path: str | None) -> str:
-    """A name for the genome of a FASTA file: that of the file, with letters that a hub can hold."""
-    stem = Path(path or "sequences").name
-    for ending in (".gz", ".bgz", ".fa", ".fasta", ".fna"):
-        stem = stem.removesuffix(ending)
-    found = re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-")
-    return found or "genome"
 
 
 def write_hub(
@@ -149,16 +139,6 @@ def _describe_genome(request: HubRequest) -> Stanza:
         found["defaultPos"] = f"{contig}:{start + 1}-{end}"
         found |= {"orderKey": "1", "htmlPath": "description.html"}
     return found
-
-
-def describe_reading(told: Mapping[str, Any]) -> dict[str, str]:
-    """The facts of a hub of a model's tracks; `told` is what the sidecar says."""
-    every = told.get("every")
-    return {
-        "model": f"{Path(told['model']).name} ({told['checkpoint']})",
-        "masked": f"every {every} bases masked together" if every else "each base masked by itself",
-        "bases of a window": f"{told['context']:,}",
-    }
 
 
 def _describe_hub(name: str, facts: Mapping[str, str], labels: Sequence[str]) -> str:

@@ -29,7 +29,6 @@ from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval
 from genodiff.maps.track_values import BaseTracks, Chances, find_information, make_blocks
 from genodiff.scoring.masked_reader import Logs, MaskedReader, leave_relatives_out
-from genodiff.scoring.related_sites import read_related
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.variant_windows import (
     Contigs,
@@ -81,7 +80,7 @@ def read_pieces(
         ids = encode_window(genome, alphabet, piece.contig, start, end)
         chances = _read_piece(network, ids, piece, start, request.step(piece))
         if related is not None:
-            said = read_related(related, ids, slice(piece.start - start, piece.end - start))
+            said = related.read_columns(ids, slice(piece.start - start, piece.end - start))
             if network is not reader:
                 chances = _normalise(np.log(chances) + np.log(said.factors)).astype(np.float32)
             information = find_information(said.p)[:, None]

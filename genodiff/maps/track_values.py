@@ -11,7 +11,7 @@ A, C, G or T has no value, which is NaN in arrays.
 Tracks of what relatives say, beside those of any model.
 
     relatives      2 − H bits of what relatives alone say of a base, the network being left out
-    agree          the share of the votes that have the reference base (`memory/votes.py`)
+    agree          the share of the votes that have the reference base (`memory/tree.py`)
     differ         the share that have another; what is left to 1 is where nothing stands over it
     relative_NAME  the probability that the relative has the reference base, minus that it has
                    another, from −1 to 1; near 0 where nothing of it aligns
@@ -229,7 +229,7 @@ _SAME, _OTHER = "64,110,60", "150,60,60"
 
 
 def name_related(told: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The names of the columns, as `related_sites.read_related` gives them, of what an output says
+    """The names of the columns, as `RelatedReader.read_columns` gives them, of what an output says
     of a model's relatives; none without relatives.
     """
     return () if told is None else ("relatives", "agree", "differ", *_name_genomes(told))

@@ -21,9 +21,9 @@ from genodiff.jobs.shards import ShardFile, describe_merge
 from genodiff.maps.map_job import WRITE_PICTURE, identify_genome, list_genes, tell_time
 from genodiff.maps.map_regions import list_intervals, open_contigs
 from genodiff.maps.request import HeldTracksRequest, TracksRequest, check_drawn
-from genodiff.maps.track_files import TrackSet, list_files
+from genodiff.maps.track_files import TrackSet, list_files, name_assembly
 from genodiff.maps.track_format import FORMATS, HOLDS, SIDECAR, check_track_output, choose_formats
-from genodiff.maps.track_hub import HubRequest, describe_reading, name_assembly
+from genodiff.maps.track_hub import HubRequest
 from genodiff.maps.track_reader import (
     TrackReading,
     TrackRun,
@@ -296,3 +296,13 @@ def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, 
 
         common = {key: told[key] for key in COMMON if key in told}
         return write_folder(out, run, blocks, common | describe_merge(parts, out), genes, rows)
+
+
+def describe_reading(told: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of a hub of a model's tracks; `told` is what the sidecar says."""
+    every = told.get("every")
+    return {
+        "model": f"{Path(told['model']).name} ({told['checkpoint']})",
+        "masked": f"every {every} bases masked together" if every else "each base masked by itself",
+        "bases of a window": f"{told['context']:,}",
+    }

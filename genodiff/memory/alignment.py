@@ -41,10 +41,10 @@ from genodiff.memory.copying import (
     sum_copies,
     weigh_diagonals,
 )
-from genodiff.memory.evidence import Floats
 from genodiff.memory.fast import align_in_c, can_align
 from genodiff.memory.fitting import descend, measure_bits
 from genodiff.memory.numbers import REACH, MemoryNumbers, RelativeNumbers
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, Codes, MemoryText
 
 MOST = 24

@@ -30,7 +30,7 @@ from genodiff.memory.columns import (
     list_states,
     run_chain,
 )
-from genodiff.memory.evidence import Floats
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import Tree, exchange, share_bases, weigh_columns
 from genodiff.registry import find_named

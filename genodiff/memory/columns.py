@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from genodiff.kernels.library import call, is_loaded
-from genodiff.memory.evidence import Floats
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import Tree, exchange, share_bases, weigh_columns
 from genodiff.settings import Settings

@@ -9,7 +9,7 @@ every base of the text, on both strands.
     g(δ) = 1 / (2 H |δ|),  1 ≤ |δ| ≤ 32,  H = 1 + 1/2 + ... + 1/32
 
 A visible base costs eps_e / 3 where it differs from its source and 1 − eps_e where it does not,
-relative to the evidence (`memory/evidence.py`), which is what it costs in the background. A place
+relative to the evidence (`memory/tables.py`), which is what it costs in the background. A place
 of the text that is no base cannot be copied. The chain is in detailed balance, so forward–backward
 gives the same for both strands.
 
@@ -34,8 +34,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.memory.evidence import Floats
 from genodiff.memory.numbers import REACH, MemoryNumbers
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, PAD, Codes, MemoryText, turn_codes
 
 Places = NDArray[np.int64]

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from genodiff.kernels.library import call, is_loaded
 from genodiff.memory.copying import Places, SeenWindow
-from genodiff.memory.evidence import Floats
 from genodiff.memory.fast import stack_places, stack_windows
 from genodiff.memory.search import LONGEST, find_informative, find_least, list_groups
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, PAD, Codes, MemoryText
 
 STRETCH, BIN, WIDTH = 1024, 128, 768

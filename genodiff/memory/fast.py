@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from genodiff.kernels.library import call, is_loaded
 from genodiff.memory.copying import Places, SeenWindow
-from genodiff.memory.evidence import Floats
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import count_sparse, list_least_hits
-from genodiff.memory.tables import SampledTable
+from genodiff.memory.tables import Floats, SampledTable
 from genodiff.memory.text import NONE, Codes, MemoryText
 
 if TYPE_CHECKING:

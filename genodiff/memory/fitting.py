@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError
-from genodiff.memory.evidence import Floats
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, Codes
 
 ROUNDS = ((4.0, 0.25), (1.6, 0.625), (1.25, 0.8))

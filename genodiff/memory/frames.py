@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.memory.columns import Pass, run_chain
-from genodiff.memory.evidence import Floats
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, Codes
 
 CODON, CONTEXTS = 3, 17

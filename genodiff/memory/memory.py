@@ -28,16 +28,20 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.memory.copying import Places, SeenWindow, list_all_diagonals, recall_window
-from genodiff.memory.evidence import ORDER, Chain, Floats, count_words, measure_evidence
 from genodiff.memory.fast import can_recall, recall_in_c
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort, find_diagonals
 from genodiff.memory.tables import (
+    ORDER,
+    Chain,
+    Floats,
     KmerTable,
     SampledTable,
     build_sampled_table,
     build_table,
     choose_k,
+    count_words,
+    measure_evidence,
 )
 from genodiff.memory.text import (
     MOST_WINDOW,

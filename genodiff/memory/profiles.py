@@ -34,11 +34,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.memory.evidence import Floats
 from genodiff.memory.frames import ANY, CONTEXTS, GROUPS, STATES, read_contexts, run_frames
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, Codes
-from genodiff.memory.tree import Tree, share_bases, weigh_columns
-from genodiff.memory.votes import ProfileNumbers, measure_change, score_heads
+from genodiff.memory.tree import (
+    ProfileNumbers,
+    Tree,
+    measure_change,
+    score_heads,
+    share_bases,
+    weigh_columns,
+)
 
 RATES = (0.3, 1.0, 3.0, 9.0)
 STRENGTHS = (2.5, 6.0)

@@ -14,16 +14,20 @@ import numpy as np
 from genodiff.memory.alignment import align_windows
 from genodiff.memory.columns import ColumnNumbers, combine
 from genodiff.memory.copying import Places, SeenWindow, read_sources
-from genodiff.memory.evidence import Chain, Floats
 from genodiff.memory.far import Found, search_far
 from genodiff.memory.memory import NOWHERE, Intervals, Memory
 from genodiff.memory.numbers import RELATIVE_SEARCH, SPARSE, RelativeNumbers
 from genodiff.memory.search import LONGEST, Effort
+from genodiff.memory.tables import Chain, Floats
 from genodiff.memory.text import NONE, Codes
-from genodiff.memory.votes import sum_around
+from genodiff.memory.tree import sum_around
 
 UNLIKE = 0.6
 """The share of differences above which a class of divergence says nothing of homology."""
+DISTANT = 0.225
+"""Divergence of a relative above which windows are searched by regions (`far.py`): the farthest
+Saccharomyces has .213, a rodent of a human .237 by the ordinary search.
+"""
 LEAST = Effort(scored=1, most=1, wild=0)
 """Of the ordinary search where its diagonals are not read: it is asked for the evidence only."""
 Loci = tuple[tuple[int, int], ...]
@@ -41,6 +45,14 @@ class RelativeGenome(NamedTuple):
         """A genome whose copies are judged against the background of `numbers`, if there is one."""
         chain = Chain(np.array(numbers.background)) if numbers.background else memory.chain
         return cls(replace(memory, numbers=RELATIVE_SEARCH, chain=chain), numbers)
+
+    @property
+    def is_distant(self) -> bool:
+        """Whether its windows should be searched by regions, as far as its numbers tell."""
+        divergence, share = np.array(self.numbers.divergence), np.array(self.numbers.share)
+        alike = divergence <= UNLIKE
+        differ = float(divergence[alike] @ share[alike] / max(share[alike].sum(), 1e-9))
+        return self.memory.table is not None and differ > DISTANT
 
     def search(
         self, windows: Codes, without: Intervals | None = None

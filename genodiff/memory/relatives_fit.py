@@ -15,10 +15,10 @@ import numpy as np
 from genodiff.errors import DataError
 from genodiff.memory.alignment import ROUNDS, choose_sparse_start, fit_relative
 from genodiff.memory.columns import ColumnNumbers, improve, observe, start_numbers
-from genodiff.memory.evidence import Chain, Floats, count_words, measure_evidence
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import SPARSE, Background, RelativeNumbers
-from genodiff.memory.relatives import UNLIKE, RelativeGenome, Relatives
+from genodiff.memory.relatives import RelativeGenome, Relatives
+from genodiff.memory.tables import Chain, Floats, count_words, measure_evidence
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import join_neighbours, share_bases
 
@@ -27,10 +27,6 @@ WORD = 3
 """Bases of the words before a base in the target's chain: few windows tell no more."""
 MISFIT = 0.05
 """Bits. Genomes of a genus have up to .01, mitogenomes of two classes .04, bacteria .1 of yeast."""
-DISTANT = 0.225
-"""Divergence of a relative above which windows are searched by regions (`far.py`): the farthest
-Saccharomyces has .213, a rodent of a human .237 by the ordinary search.
-"""
 DISTANT_START: dict[str, Any] = {
     "start": 0.003,
     "end": 0.01,
@@ -88,19 +84,11 @@ def fit_genome(
     start = RelativeNumbers(background=choose_background(memory, windows))
     genome = RelativeGenome.join(memory, start)
     near = _fit_from(genome, windows, rounds, tell)
-    if not is_distant(near):
+    if not near.is_distant:
         return near
     distant = RelativeNumbers(**DISTANT_START, background=start.background)
     later = tell and (lambda share: tell(0.5 + share / 2))
     return _fit_from(genome._replace(numbers=distant), windows, rounds, later)
-
-
-def is_distant(genome: RelativeGenome) -> bool:
-    """Whether a genome's windows should be searched by regions, as far as its numbers tell."""
-    divergence, share = np.array(genome.numbers.divergence), np.array(genome.numbers.share)
-    alike = divergence <= UNLIKE
-    differ = float(divergence[alike] @ share[alike] / max(share[alike].sum(), 1e-9))
-    return genome.memory.table is not None and differ > DISTANT
 
 
 def _fit_from(

@@ -22,15 +22,15 @@ import numpy as np
 
 from genodiff.memory.alignment import align_windows, explain_window
 from genodiff.memory.copying import Places, SeenWindow
-from genodiff.memory.evidence import Floats
 from genodiff.memory.frames import CODON, SLIP
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.relatives import Relatives
 from genodiff.memory.search import Effort
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import Codes
-from genodiff.memory.votes import measure_change
+from genodiff.memory.tree import measure_change
 
 EFFORT = Effort(most=8)
 CONTEXT = 512

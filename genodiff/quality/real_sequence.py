@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genodiff.alphabet import DNA, SOFT
+from genodiff.alphabet import DNA, LETTERS, SOFT, encode_bases
 from genodiff.counter import Purpose, generator
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.store import Store
-from genodiff.data.stretches import LETTERS, encode_bases
 from genodiff.errors import DataError
 from genodiff.evaluation.lines import MARKOV_ORDER, count_train_words
 from genodiff.evaluation.markov import Markov, count, fit

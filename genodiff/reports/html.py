@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genodiff.alphabet import DNA, SOFT
+from genodiff.alphabet import DNA, LETTERS, SOFT, encode_bases
 from genodiff.counter import Purpose, generator
 from genodiff.data.dna_store import DnaStore, build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.kmers import measure_shared_cover, shared_kmers
 from genodiff.data.recipe import SPLITS, Recipe
-from genodiff.data.stretches import LETTERS, encode_bases, split_stretches
+from genodiff.data.store import split_stretches
 from genodiff.data.toy import ToySource
 from genodiff.domain import TEXT
 from genodiff.errors import DataError, GenodiffError

@@ -14,8 +14,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff.io.genes import Gene
-from genodiff.maps.map_files import PairMap, SaturationMap
-from genodiff.maps.map_regions import BASES
+from genodiff.maps.map_regions import BASES, PairMap, SaturationMap
 from genodiff.reports.gene_rows import draw_region_genes
 from genodiff.reports.logo import draw_numbers, list_logo_shapes, list_ticks
 from genodiff.reports.shapes import (

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import DNA
-from genodiff.data.stretches import encode_bases
+from genodiff.alphabet import DNA, encode_bases
 from genodiff.errors import DataError, did_you_mean, printable
 from genodiff.io import atomic
 from genodiff.io.alignments import AlignedPair, read_alignments, refuse_alignment

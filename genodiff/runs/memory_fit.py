@@ -24,10 +24,10 @@ from genodiff.data.store import Store
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.io import atomic
 from genodiff.io.target import read_json_object
-from genodiff.memory.evidence import Floats
 from genodiff.memory.fitting import fit_numbers
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import is_effort
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, Codes
 from genodiff.runs.sealed_files import read_json
 from genodiff.runs.trained_model import TrainedModel

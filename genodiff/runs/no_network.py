@@ -14,7 +14,7 @@ from genodiff.alphabet import DNA, ID_CODES
 from genodiff.backbones.settings import PRESETS, BackboneSettings
 from genodiff.domain import DNA as DNA_DOMAIN
 from genodiff.io.file_kinds import sha256_json
-from genodiff.memory.evidence import Floats
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.registry import find_named

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from genodiff.alphabet import DNA
-from genodiff.data.stretches import encode_bases
+from genodiff.alphabet import DNA, encode_bases
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.io.file_kinds import sha256_json
@@ -33,9 +32,9 @@ from genodiff.memory.columns import ColumnNumbers
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.profiles import fit_profiles
 from genodiff.memory.relatives import STRAIN, RelativeGenome, Relatives, measure_identities
-from genodiff.memory.relatives_fit import fit_relatives, is_distant, measure_distances
+from genodiff.memory.relatives_fit import fit_relatives, measure_distances
 from genodiff.memory.text import NONE, Codes
-from genodiff.memory.votes import ProfileNumbers, VoteNumbers, measure_kappa, weigh_relatives
+from genodiff.memory.tree import ProfileNumbers, VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
@@ -339,7 +338,7 @@ def _read_numbers(path: Path, kept: Sequence[Relative]) -> dict[str, Any] | None
         VoteNumbers(**numbers["votes"])
         for one, told in zip(kept, numbers["genomes"], strict=True):
             own = RelativeNumbers(**told)
-            if is_distant(RelativeGenome(one.memory, own)) and not own.far:
+            if RelativeGenome(one.memory, own).is_distant and not own.far:
                 return None
     except (OSError, ValueError, KeyError, TypeError):
         return None

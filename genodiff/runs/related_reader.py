@@ -1,28 +1,47 @@
 """What relatives say of windows, sites and spellings of a genome, in NumPy: no network is asked."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from genodiff.alphabet import encode_bases
 from genodiff.memory.column_rates import Ancestry
-from genodiff.memory.evidence import Floats
 from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.relatives import Relatives
 from genodiff.memory.spellings import score_spellings
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, Codes
-from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import VoteNumbers, count_votes, measure_change, score_heads, score_votes
+from genodiff.memory.tree import (
+    VoteNumbers,
+    count_votes,
+    measure_change,
+    score_heads,
+    score_votes,
+    share_bases,
+)
 from genodiff.runs.related_genome import ProfileFit
 
 if TYPE_CHECKING:
     from genodiff.runs.trained_model import TrainedModel
 
 
+class RelatedColumns(NamedTuple):
+    """What relatives say of n bases: `factors` (n, 4), L of A, C, G and T; `p` (n, 4), the chances
+    of these by relatives alone; and `columns` (n, 2 + G), numbers that tracks draw
+    .
+    """
+
+    factors: Floats
+    p: Floats
+    columns: Floats
+
+
 class RelatedReader:
     """`network` with `relatives` (`memory/relatives.py`).
 
-    `votes` is how relatives are counted (`memory/votes.py`); `fit_profiles` returns the numbers of
+    `votes` is how relatives are counted (`memory/tree.py`); `fit_profiles` returns the numbers of
     `memory/profiles.py` and is called when a profile score is first requested. `fitted_to` is the
     sha256 of the genome's file that all of these are fitted to.
     """
@@ -52,6 +71,24 @@ class RelatedReader:
         over, homologous = self.relatives.align_homologs(windows)
         prior = np.broadcast_to(share_bases(columns.gc), (*windows.shape, 4))
         return over, self.relatives.combine(over, windows, prior), homologous
+
+    def read_columns(self, ids: NDArray[np.uint8], at: slice) -> RelatedColumns:
+        """What is said of the bases `at` of a window (L,) of ids that hides nothing; NaN where it
+        has no base.
+        """
+        codes = encode_bases(ids)[None]
+        over, factors, _ = self.read_windows(codes)
+        over, factors, codes = over[:, 0, at], factors[0, at], codes[0, at]
+        columns, votes = self.relatives.columns, self.share_votes(over)
+        assert columns is not None
+        p = factors * share_bases(columns.gc)
+        rows, known = np.arange(len(codes)), codes < NONE
+        own = np.where(known, codes, 0)
+        same = votes[rows, own]
+        of_genomes = 2 * over[:, rows, own] - over.sum(-1)
+        table = np.stack([same, votes.sum(-1) - same, *of_genomes], 1)
+        table[~known] = np.nan
+        return RelatedColumns(factors, p / p.sum(-1, keepdims=True), table)
 
     @cached_property
     def ancestry(self) -> Ancestry:

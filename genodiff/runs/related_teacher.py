@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.alphabet import encode_bases
 from genodiff.data.store import Store
-from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError
 from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.io.value_tracks import SUFFIX, name_faults, open_bigwig

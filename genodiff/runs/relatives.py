@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genodiff.alphabet import encode_bases
 from genodiff.data.genomes.build import build_each, check_room, find_genome_file, read_contents
 from genodiff.data.genomes.listing import (
     WHOLE,
@@ -26,14 +27,12 @@ from genodiff.data.genomes.listing import (
     find_several,
     name_species,
 )
-from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
 from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.io.input_file import is_planning, open_input
 from genodiff.io.process import count_usable_cores, read_memory
 from genodiff.io.target import cache_dir, lock_folder
-from genodiff.memory.evidence import ORDER
 from genodiff.memory.memory import (
     MANIFEST,
     Memory,
@@ -42,7 +41,7 @@ from genodiff.memory.memory import (
     read_manifest,
     write_memory,
 )
-from genodiff.memory.tables import STEP, TABLE_FORMAT
+from genodiff.memory.tables import ORDER, STEP, TABLE_FORMAT
 from genodiff.memory.text import MemoryText, TextWriter
 from genodiff.runs.aligned_genomes import (
     AlignedGenome,
@@ -90,7 +89,9 @@ def open_relatives(
     ['Sarb_H6', 'Spar_CBS432']
     """
     build_relatives(listed, home=home, jobs=jobs, offline=offline)
-    aligned = None if target is None else AlignmentTarget(target, find_home(home))
+    aligned = None
+    if target is not None and any(row.alignment for row in listed.rows):
+        aligned = AlignmentTarget(target, find_home(home))
     opened = [open_relative(row, home=home, offline=offline, target=aligned) for row in listed.rows]
     by_content: dict[str, Relative] = {}
     for one in opened:

@@ -23,14 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import DNA, SOFT
+from genodiff.alphabet import DNA, SOFT, encode_bases
 from genodiff.data.dna_store import build_dna_store, find_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.genomes.store import open_genomes
 from genodiff.data.kmers import K, measure_shared_cover, shared_kmers
 from genodiff.data.splits import Intervals, Rows, merge
-from genodiff.data.store import Store
-from genodiff.data.stretches import Coded, Codes, encode_bases, find_intervals, read_stretches
+from genodiff.data.store import Coded, Codes, Store, find_intervals, read_stretches
 from genodiff.data.windows import Ints
 from genodiff.errors import GenodiffError
 from genodiff.io.file_kinds import sha256_array, sha256_json

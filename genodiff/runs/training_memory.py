@@ -21,14 +21,12 @@ import numpy as np
 from genodiff.alphabet import DNA
 from genodiff.data.dna_store import build_dna_store, find_dna_store
 from genodiff.data.recipe import Recipe
-from genodiff.data.store import Store
-from genodiff.data.stretches import Coded, find_intervals, read_stretches
+from genodiff.data.store import Coded, Store, find_intervals, read_stretches
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.file_kinds import sha256_json
 from genodiff.io.target import cache_dir, lock_folder
-from genodiff.memory.evidence import ORDER
 from genodiff.memory.memory import (
     FORMAT,
     NOWHERE,
@@ -39,6 +37,7 @@ from genodiff.memory.memory import (
 )
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
+from genodiff.memory.tables import ORDER
 from genodiff.memory.text import MOST_WINDOW, NONE, Codes
 from genodiff.registry import find_named
 from genodiff.runs.known_contigs import KnownContigs, LetterSource, hash_contig, hash_letters

@@ -25,7 +25,7 @@ from genodiff.registry import find_named
 from genodiff.runs.related_reader import RelatedReader
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import OwnLoci, Place
-from genodiff.scoring.methods import AUTO, find_method
+from genodiff.scoring.methods import AUTO, SCORE_METHODS
 from genodiff.scoring.spelling_pair import Flags, Ids, Logs
 
 _REMEMBERING = "genodiff.memory.remembering:remembering"  # imports torch
@@ -173,7 +173,7 @@ def open_reader(
     trained to copy what it sees.
     """
     network, complement = model.network, model.alphabet.complement
-    visible = find_method((1, 1), method).visible
+    visible = method != AUTO and SCORE_METHODS[method].visible
     if visible and (loci is not None or isinstance(network, RelatedReader)):
         what = f"--method {method} asks the network alone"
         raise UsageError(what, fix="leave --relatives and --memory out, or give another --method")

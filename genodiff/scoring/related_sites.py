@@ -19,16 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genodiff.alphabet import Alphabet
-from genodiff.data.stretches import encode_bases
+from genodiff.alphabet import Alphabet, encode_bases
 from genodiff.io.variants import Allele
 from genodiff.memory.column_rates import Ancestral
-from genodiff.memory.evidence import Floats
+from genodiff.memory.tables import Floats
 from genodiff.memory.text import NONE, turn_codes
-from genodiff.memory.tree import share_bases
 from genodiff.runs.related_reader import RelatedReader
 from genodiff.scoring.methods import ScoreMethod
-from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.variant_windows import Contigs, find_tile, place_window
 
 _BYTES = 1 << 26  # of what lies over a batch of windows
@@ -140,31 +137,3 @@ class RelatedSites:
                 own = homologous[:, i, at, bases].copy()
                 beside = None if around is None else around[i, at, bases].copy()
                 self._said[tile[0], site] = _Site(*said, own, beside)
-
-
-class RelatedColumns(NamedTuple):
-    """What relatives say of n bases: `factors` (n, 4), L of A, C, G and T; `p` (n, 4), the chances
-    of these by relatives alone; and `columns` (n, 2 + G), numbers that tracks draw
-    (`related_tracks.py`).
-    """
-
-    factors: Floats
-    p: Floats
-    columns: Floats
-
-
-def read_related(network: RelatedReader, ids: Ids, at: slice) -> RelatedColumns:
-    """Of the bases `at` of a window (L,) that hides nothing; NaN where it has no base."""
-    codes = np.array(encode_bases(ids))[None]
-    over, factors, _ = network.read_windows(codes)
-    over, factors, codes = over[:, 0, at], factors[0, at], codes[0, at]
-    columns, votes = network.relatives.columns, network.share_votes(over)
-    assert columns is not None
-    p = factors * share_bases(columns.gc)
-    rows, known = np.arange(len(codes)), codes < NONE
-    own = np.where(known, codes, 0)
-    same = votes[rows, own]
-    of_genomes = 2 * over[:, rows, own] - over.sum(-1)
-    table = np.stack([same, votes.sum(-1) - same, *of_genomes], 1)
-    table[~known] = np.nan
-    return RelatedColumns(factors, p / p.sum(-1, keepdims=True), table)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from many_genomes import LETTERS, change, turn, write_contigs, write_family, write_list
 
-from genodiff.alphabet import DNA
+from genodiff.alphabet import DNA, encode_bases
 from genodiff.data.genomes.build import build_genome
 from genodiff.data.genomes.collection import (
     ContigReader,
@@ -21,7 +21,6 @@ from genodiff.data.genomes.homologs import Rows, leave_homologs_out
 from genodiff.data.genomes.listing import GenomeRow, read_genome_list
 from genodiff.data.genomes.sketches import SAMPLED, SketchWriter, mix, open_sketch
 from genodiff.data.kmers import canonical_kmers
-from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError
 
 

@@ -16,7 +16,7 @@ from genodiff.data.kmers import (
     shared_kmers,
     streamed_kmer_fractions,
 )
-from genodiff.data.stretches import Coded
+from genodiff.data.store import Coded
 from tests.evaluation.yeast_tests import yeast_codes
 
 K, K24 = 5, 24

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from genodiff.alphabet import SOFT
-from genodiff.data.stretches import split_stretches
+from genodiff.data.store import split_stretches
 from genodiff.evaluation.adaptive import adaptive_nats
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.evaluate import evaluate

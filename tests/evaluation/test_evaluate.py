@@ -15,11 +15,11 @@ from tiny_run import SEQ_LEN, genome_text, write_run
 from worlds import dna_like
 
 import genodiff
-from genodiff.alphabet import DNA, SOFT
+from genodiff.alphabet import DNA, SOFT, encode_bases
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import make_user_recipe
-from genodiff.data.stretches import encode_bases, split_stretches
+from genodiff.data.store import split_stretches
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, MachineError
 from genodiff.evaluation import lines

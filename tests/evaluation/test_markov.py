@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from yeast_tests import yeast_codes
 
-from genodiff.alphabet import DNA
-from genodiff.data.stretches import Coded, encode_bases
+from genodiff.alphabet import DNA, encode_bases
+from genodiff.data.store import Coded
 from genodiff.errors import DataError
 from genodiff.evaluation import markov
 from genodiff.evaluation.markov import KmerCounts, count, fit, fit_pseudo

@@ -6,11 +6,10 @@ from far_homologs import check_far
 
 from genodiff.memory.alignment import Aligned, align_window, align_windows, choose_diagonals
 from genodiff.memory.columns import ColumnNumbers, combine, start_numbers
-from genodiff.memory.evidence import Floats
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.search import Effort
-from genodiff.memory.tables import build_table
+from genodiff.memory.tables import Floats, build_table
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import Tree
 

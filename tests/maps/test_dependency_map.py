@@ -19,7 +19,6 @@ from genodiff.maps.dependency_map import (
     _count_groups,
     check_pairs,
     find_log_odds,
-    fold_map,
 )
 from genodiff.maps.naive_maps import naive_dependencies
 from genodiff.scoring.masked_reader import MaskedReader
@@ -32,7 +31,7 @@ def read_map(
     reader: MaskedReader, ids: Any, first: int = 0, last: int | None = None, every: Any = None
 ) -> NDArray[np.float32]:
     found = open_map(reader, ids, first, last, every)
-    return fold_map(np.stack([row.change for row in found.read_sources()]))
+    return np.abs(np.stack([row.change for row in found.read_sources()])).max(1)
 
 
 def open_map(

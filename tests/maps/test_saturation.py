@@ -12,13 +12,14 @@ from genodiff.errors import UsageError
 from genodiff.io.variants import Allele
 from genodiff.jobs.journal import Journal
 from genodiff.maps.ism import count_saturation, list_substitutions, score_oracle
-from genodiff.maps.map_files import (
+from genodiff.maps.map_regions import (
+    MapRegion,
     SaturationMap,
+    list_map_regions,
     make_pair_frame,
     make_saturation_frame,
     stack_saturation,
 )
-from genodiff.maps.map_regions import MapRegion, list_map_regions
 from genodiff.maps.naive_maps import naive_saturation
 from genodiff.reports.logo import list_ticks
 from genodiff.reports.map_page import ISM

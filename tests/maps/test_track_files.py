@@ -15,23 +15,18 @@ from genodiff.alphabet import DNA
 from genodiff.errors import UsageError
 from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval, list_intervals
-from genodiff.maps.track_files import FORMATS, TrackContent, write_format
+from genodiff.maps.track_files import TrackContent, name_assembly, write_format
 from genodiff.maps.track_format import (
+    FORMATS,
     MOST_DRAWN,
     check_hub_options,
     check_track_output,
     choose_formats,
 )
-from genodiff.maps.track_hub import (
-    HubRequest,
-    describe_reading,
-    list_tracks,
-    name_assembly,
-    write_hub,
-)
+from genodiff.maps.track_hub import HubRequest, list_tracks, write_hub
 from genodiff.maps.track_reader import TrackReading, TrackRun, read_pieces
 from genodiff.maps.track_values import TRACKS, BaseTracks, count_tracks, join_intervals
-from genodiff.maps.tracks import _draw
+from genodiff.maps.tracks import _draw, describe_reading
 from genodiff.scoring.variant_windows import HeldContigs
 from tests.hub_check import check_hub
 from tests.scoring.test_variant_scores import make_chain, make_reader

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from made_up_text import draw_bases, hide
 
 from genodiff.memory.copying import weigh_diagonals
-from genodiff.memory.evidence import Chain, count_words, measure_evidence
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.tables import Chain, count_words, measure_evidence
 from genodiff.memory.text import NONE, Codes, turn_codes
 
 LENGTH = 12

@@ -7,7 +7,7 @@ from far_homologs import FAR, change, check_far
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
-from genodiff.memory.relatives_fit import fit_genome, is_distant
+from genodiff.memory.relatives_fit import fit_genome
 from genodiff.memory.text import join_stretches
 
 
@@ -53,4 +53,4 @@ def test_only_a_far_relative_is_searched_by_regions(differ, is_far):
     fitted = fit_genome(memory, genome[: 16 * 1024].reshape(16, 1024), rounds=2)
     assert fitted.numbers.far == is_far
     assert ("far" in fitted.numbers.model_dump()) == is_far
-    assert is_distant(fitted) == is_far
+    assert fitted.is_distant == is_far

@@ -27,8 +27,7 @@ from genodiff.memory.profiles import (
     measure_near_kappa,
     spread_weights,
 )
-from genodiff.memory.tree import Tree, share_bases
-from genodiff.memory.votes import ProfileNumbers, measure_change, score_heads
+from genodiff.memory.tree import ProfileNumbers, Tree, measure_change, score_heads, share_bases
 
 TREE = Tree((-1, 3, 3, 0), (0.0, 0.1, 0.4, 0.2))  # the target above an inner node of two genomes
 GC, KAPPA = 0.4, 5.0

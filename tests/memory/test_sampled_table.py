@@ -13,11 +13,11 @@ from made_up_text import (
 )
 
 from genodiff.memory import search, tables
-from genodiff.memory.evidence import Chain
 from genodiff.memory.memory import Memory, open_memory, write_memory
 from genodiff.memory.search import Effort
 from genodiff.memory.tables import (
     STEP,
+    Chain,
     SampledTable,
     build_sampled_table,
     build_sampled_table_slowly,

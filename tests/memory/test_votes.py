@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from genodiff.memory.votes import (
+from genodiff.memory.tree import (
     count_votes,
     measure_change,
     measure_kappa,

@@ -12,8 +12,7 @@ from matplotlib.image import imread
 from matplotlib.textpath import TextPath
 
 from genodiff.io.genes import Gene
-from genodiff.maps.map_files import PairMap, SaturationMap
-from genodiff.maps.map_regions import MapRegion
+from genodiff.maps.map_regions import MapRegion, PairMap, SaturationMap
 from genodiff.maps.track_values import BaseTracks
 from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_genes
 from genodiff.reports.logo import list_logo_shapes

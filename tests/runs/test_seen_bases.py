@@ -16,7 +16,7 @@ from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.genomes.store import open_genomes
 from genodiff.data.recipe import make_user_recipe
-from genodiff.data.stretches import find_intervals
+from genodiff.data.store import find_intervals
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.trained_on import TrainedOn, TrainPart, measure_seen_bases

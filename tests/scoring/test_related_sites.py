@@ -10,7 +10,7 @@ from genodiff.alphabet import DNA
 from genodiff.io.variants import Allele
 from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.spellings import BOUND, compare_spellings
-from genodiff.memory.votes import measure_change
+from genodiff.memory.tree import measure_change
 from genodiff.models.opening import open_language
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.allele_score import AlleleScore

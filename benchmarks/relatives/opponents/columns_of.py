@@ -9,14 +9,15 @@ import numpy as np
 from genodiff.memory.columns import ColumnNumbers, combine
 from genodiff.memory.profiles import ProfileScores, fit_profiles
 from genodiff.memory.relatives_fit import fit_columns, measure_distances
-from genodiff.memory.tree import exchange, share_bases
-from genodiff.memory.votes import (
+from genodiff.memory.tree import (
     ProfileNumbers,
     count_votes,
+    exchange,
     measure_change,
     measure_kappa,
     score_heads,
     score_votes,
+    share_bases,
     weigh_relatives,
 )
 

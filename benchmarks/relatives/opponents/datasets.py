@@ -28,8 +28,7 @@ from yeast_setting import SHARED, read_genome
 from genodiff.io.file_kinds import sha256_file
 from genodiff.memory.profiles import ProfileScores, fit_profiles
 from genodiff.memory.relatives_fit import measure_distances
-from genodiff.memory.tree import join_neighbours
-from genodiff.memory.votes import measure_change
+from genodiff.memory.tree import join_neighbours, measure_change
 from genodiff.version import __version__
 
 TITLES = {"yeast": "Saccharomyces cerevisiae (sacCer3)", "ecoli": "Escherichia coli K-12 MG1655",

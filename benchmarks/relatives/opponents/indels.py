@@ -34,7 +34,7 @@ from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.spellings import CONTEXT, score_spellings
-from genodiff.memory.votes import ProfileNumbers
+from genodiff.memory.tree import ProfileNumbers
 
 WEIGHTS = np.array([1.0, 0.95, 0.42, 0.52])
 NEAR = 10

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.alphabet import encode_bases
 from genodiff.data.dna_store import FORMAT as STORE_FORMAT
 from genodiff.data.dna_store import read_dna_manifest
 from genodiff.data.genomes.build import build_genomes, is_store
@@ -48,8 +49,7 @@ from genodiff.data.genomes.listing import GenomeList
 from genodiff.data.genomes.sketches import Words, open_sketch
 from genodiff.data.kmers import K, canonical_kmers, find_streamed, keep_distinct
 from genodiff.data.splits import Rows
-from genodiff.data.store import MANIFEST
-from genodiff.data.stretches import Coded, encode_bases
+from genodiff.data.store import MANIFEST, Coded
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.file_kinds import sha256_file, sha256_json

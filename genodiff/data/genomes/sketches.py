@@ -16,8 +16,8 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.alphabet import encode_bases
 from genodiff.data.kmers import K, canonical_kmers
-from genodiff.data.stretches import encode_bases
 
 SCALE = 32
 KMERS, PLACES = "sketch.kmers", "sketch.places"

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.maps.map_files import open_member
+from genodiff.maps.map_regions import open_member
 from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
 from genodiff.maps.track_values import BaseTracks
 

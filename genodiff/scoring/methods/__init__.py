@@ -30,7 +30,7 @@ from genodiff.scoring.span_scores import Steps
 from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
-    from genodiff.memory.evidence import Floats
+    from genodiff.memory.tables import Floats
     from genodiff.memory.text import Codes
     from genodiff.runs.related_reader import RelatedReader
     from genodiff.runs.training_memory import Place

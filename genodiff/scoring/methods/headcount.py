@@ -1,4 +1,4 @@
-"""`headcount`: each relative counts once, and how much changes around (`memory/votes.py`)."""
+"""`headcount`: each relative counts once, and how much changes around (`memory/tree.py`)."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,7 @@ from genodiff.scoring.methods import SCORE_METHODS
 from genodiff.scoring.methods.votes import OfRelatives
 
 if TYPE_CHECKING:
-    from genodiff.memory.evidence import Floats
+    from genodiff.memory.tables import Floats
     from genodiff.memory.text import Codes
     from genodiff.runs.related_reader import RelatedReader
 

@@ -14,7 +14,7 @@ SECONDS = 10.0
 """About what the fit of the classes takes, of one core."""
 
 if TYPE_CHECKING:
-    from genodiff.memory.evidence import Floats
+    from genodiff.memory.tables import Floats
     from genodiff.memory.text import Codes
     from genodiff.runs.related_reader import RelatedReader
     from genodiff.runs.training_memory import Place

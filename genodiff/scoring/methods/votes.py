@@ -1,4 +1,4 @@
-"""`votes`: how many lines of descent have each base, as relatives tell it (`memory/votes.py`)."""
+"""`votes`: how many lines of descent have each base, as relatives tell it (`memory/tree.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
-    from genodiff.memory.evidence import Floats
+    from genodiff.memory.tables import Floats
     from genodiff.memory.text import Codes
     from genodiff.runs.related_reader import RelatedReader
     from genodiff.runs.training_memory import Place
