@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
 from genodiff.constraints.check import find_judged_conflict, find_violations
-from genodiff.constraints.coding import KeepProtein, NoStop
+from genodiff.constraints.coding import KeepProtein, KeptFrame, NoStop, judge_frames
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.constraint import (
     OTHER,
@@ -28,7 +28,6 @@ from genodiff.constraints.layers import Judged, Layers, compile_constraints
 from genodiff.constraints.repeats import NoGenomeRepeats
 from genodiff.constraints.words import FitPattern
 from genodiff.design.contig_line import ContigLine, lay_out, lay_out_round
-from genodiff.design.kept_frames import KeptFrame, judge_frames
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.constrained import ConstrainedPiece
 from genodiff.generate.filler import DraftPart

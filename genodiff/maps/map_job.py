@@ -11,8 +11,6 @@ import polars as pl
 
 from genodiff.errors import UsageError
 from genodiff.io import atomic
-from genodiff.io.file_kinds import sha256_json
-from genodiff.io.genes import Gene, pick_genes, read_genes
 from genodiff.io.input_file import is_file
 from genodiff.io.sequences import is_single
 from genodiff.jobs.job import Job, Rows
@@ -20,6 +18,8 @@ from genodiff.jobs.request import find_named
 from genodiff.maps.map_format import DRAWN, PICTURES
 from genodiff.maps.map_regions import (
     MapRegion,
+    identify_genome,
+    list_genes,
     list_map_regions,
     open_contigs,
     write_arrays,
@@ -185,32 +185,6 @@ def _check_picture(ending: str, regions: Sequence[MapRegion]) -> None:
         what = f"{bases:,} bases are more than the {most:,} that a {ending} holds"
         other = ".svg" if bases <= MOST_DRAWN else ".npz, .parquet or .tsv"
         raise UsageError(what, fix=f"give fewer regions, or a {other}")
-
-
-def list_genes(file: Any, genome: Contigs, places: Iterable[Sequence[Any]]) -> list[list[Gene]]:
-    """The genes of each place (contig, start, end, ...), from a file; none without one.
-
-    A place without genes is told. Raises `DataError` for a faulty file.
-    """
-    if file is None:
-        return [[] for _ in places]
-    wanted = list(places)
-    genes = read_genes(file, genome.contigs, {one[0] for one in wanted})
-    picked = [pick_genes(genes, *one[:3]) for one in wanted]
-    if not any(picked):
-        _log.warning("%s: no gene is in what is drawn", file)
-    return picked
-
-
-def identify_genome(genome: Contigs) -> str:
-    """The sha256 of a FASTA file, or of sequences in memory."""
-    known = getattr(genome, "sha256", None)
-    if isinstance(known, str):
-        return known
-    letters = {
-        name: genome.fetch(name, 0, n).decode("latin-1") for name, n in genome.contigs.items()
-    }
-    return sha256_json(letters)
 
 
 def tell_time(

@@ -9,8 +9,9 @@ last base of contig[start:end] to the first, and its bases are those of that str
                   0) to the longest; sites lie on the last axis, as in one-hot arrays (N, 4, L)
 """
 
+import logging
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
+from genodiff.io.file_kinds import sha256_json
+from genodiff.io.genes import Gene, pick_genes, read_genes
 from genodiff.io.input_file import is_file
 from genodiff.io.places import Place, list_places
 from genodiff.io.sequences import Sequences, read_sequences
@@ -136,6 +139,7 @@ def list_intervals(
 
 
 Array = NDArray[Any]
+_log = logging.getLogger("genodiff")
 
 
 @dataclass(frozen=True)
@@ -296,3 +300,29 @@ def write_frame(path: str | Path, frame: pl.DataFrame) -> None:
 
 def _format_table(frame: pl.DataFrame) -> str:
     return frame.write_csv(separator="\t", float_precision=6)
+
+
+def list_genes(file: Any, genome: Contigs, places: Iterable[Sequence[Any]]) -> list[list[Gene]]:
+    """The genes of each place (contig, start, end, ...), from a file; none without one.
+
+    A place without genes is told. Raises `DataError` for a faulty file.
+    """
+    if file is None:
+        return [[] for _ in places]
+    wanted = list(places)
+    genes = read_genes(file, genome.contigs, {one[0] for one in wanted})
+    picked = [pick_genes(genes, *one[:3]) for one in wanted]
+    if not any(picked):
+        _log.warning("%s: no gene is in what is drawn", file)
+    return picked
+
+
+def identify_genome(genome: Contigs) -> str:
+    """The sha256 of a FASTA file, or of sequences in memory."""
+    known = getattr(genome, "sha256", None)
+    if isinstance(known, str):
+        return known
+    letters = {
+        name: genome.fetch(name, 0, n).decode("latin-1") for name, n in genome.contigs.items()
+    }
+    return sha256_json(letters)

@@ -18,8 +18,8 @@ from genodiff.io.target import check_new_folder, describe_file, is_own_folder
 from genodiff.jobs.job import EmptyOutputError, Job, Rows
 from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import ShardFile, describe_merge
-from genodiff.maps.map_job import WRITE_PICTURE, identify_genome, list_genes, tell_time
-from genodiff.maps.map_regions import list_intervals, open_contigs
+from genodiff.maps.map_job import WRITE_PICTURE, tell_time
+from genodiff.maps.map_regions import identify_genome, list_genes, list_intervals, open_contigs
 from genodiff.maps.request import HeldTracksRequest, TracksRequest, check_drawn
 from genodiff.maps.track_files import TrackSet, list_files, name_assembly
 from genodiff.maps.track_format import FORMATS, HOLDS, SIDECAR, check_track_output, choose_formats
