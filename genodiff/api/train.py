@@ -312,7 +312,7 @@ def _train(asked: TrainRequest, planned: PlannedRun) -> RunResult:
             set_foreign_files_aside(folder)
     later = None
     if config.init is not None and not list_steps(folder):
-        from genodiff.hub.warm_start import read_warm_start
+        from genodiff.hub.adopt import read_warm_start
 
         later = partial(read_warm_start, config.init)
     given = partial(
@@ -333,7 +333,7 @@ def _read_init(
 
     The weights are None where the run in `folder` remembers them: the file may be gone by then.
     """
-    from genodiff.hub.warm_start import find_remembered_config, put_network_below, read_warm_start
+    from genodiff.hub.adopt import find_remembered_config, put_network_below, read_warm_start
 
     known = find_remembered_config(None if folder is None else Path(folder), init)
     if known is not None:

@@ -1,4 +1,4 @@
-"""A published network as a run folder of our own.
+"""A published network as a run folder of our own, or as the start of one (`train --init`).
 
     RUN/config.yaml  model.safetensors  model.json  provenance.json
 
@@ -9,16 +9,24 @@ It has no checkpoints and no state of an optimiser: nothing can go on from it bu
 
 import hashlib
 import logging
+import os
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
+from genodiff.backbones.backbone import BackboneSettings
 from genodiff.backbones.settings import TO_FILL
 from genodiff.diffusion.objective import OBJECTIVES
-from genodiff.errors import CheckpointError
-from genodiff.hub.probe import SANE_BITS, probe_network
-from genodiff.hub.published_network import PublishedNetwork
+from genodiff.hub.published_network import (
+    SANE_BITS,
+    PublishedNetwork,
+    blame_file,
+    compute_probe_logits,
+    probe_network,
+)
 from genodiff.hub.source import read_source
 from genodiff.io import atomic
 from genodiff.io.target import check_new_folder
@@ -26,10 +34,24 @@ from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import OWN, write_tokenizer
 from genodiff.runs.folder import describe_session, write_provenance
-from genodiff.runs.model import TrainedModel, build_backbone, fill_module, load_model
-from genodiff.runs.resolve import CONFIG, resolve_config
-from genodiff.runs.sealed_files import encode_tensors
+from genodiff.runs.model import (
+    TrainedModel,
+    build_backbone,
+    collect_tensors,
+    fill_module,
+    load_model,
+)
+from genodiff.runs.resolve import (
+    CONFIG,
+    expand_names,
+    merge_settings,
+    read_config,
+    resolve_config,
+)
+from genodiff.runs.run_paths import is_no_network, locate
+from genodiff.runs.sealed_files import encode_tensors, sha256_tensors
 from genodiff.settings import to_yaml
+from genodiff.training.start import WarmStart
 
 _log = logging.getLogger("genodiff")
 
@@ -37,28 +59,6 @@ _SEQ_LEN = 1024
 
 SCORE = "score.safetensors"
 """The classifier of a sequence-classification network, under `score.weight`, kept for export."""
-
-
-def make_run_config(
-    source: PublishedNetwork,
-    seq_len: int | None = None,
-    seed: int = 1,
-    tokenizer: str | None = None,
-) -> RunConfig:
-    """The run configuration that the network of a source has."""
-    alphabet = source.vocabulary.alphabet
-    data: dict[str, Any] = {"seq_len": seq_len or source.seq_len or _SEQ_LEN}
-    if tokenizer is not None:
-        data["tokenizer"] = tokenizer
-    given = {
-        "recipe": OWN,
-        "domain": alphabet.domain,
-        "seed": seed,
-        "backbone": source.settings.model_dump(),
-        "data": data,
-        "diffusion": read_diffusion(source.config, causal=source.settings.causal),
-    }
-    return resolve_config(given)
 
 
 def read_diffusion(config: dict[str, Any], *, causal: bool) -> dict[str, Any]:
@@ -90,18 +90,30 @@ def open_published(
     return model, source.tokenizer
 
 
-def _open(source: PublishedNetwork, **how: Any) -> tuple[TrainedModel, dict[str, Any], bytes]:
+def _open(
+    source: PublishedNetwork,
+    seq_len: int | None = None,
+    seed: int = 1,
+    tokenizer: str | None = None,
+) -> tuple[TrainedModel, dict[str, Any], bytes]:
     """The network as a model, what a probe has seen of it, and its weights as they are written.
 
     Raises `CheckpointError` where its logits are not finite or its strands disagree.
     """
-    config, alphabet = make_run_config(source, **how), source.vocabulary.alphabet
+    alphabet = source.vocabulary.alphabet
+    sizes: dict[str, Any] = {"seq_len": seq_len or source.seq_len or _SEQ_LEN}
+    if tokenizer is not None:
+        sizes["tokenizer"] = tokenizer
+    config = resolve_config(
+        {
+            "recipe": OWN, "domain": alphabet.domain, "seed": seed, "data": sizes,
+            "backbone": source.settings.model_dump(),
+            "diffusion": read_diffusion(source.config, causal=source.settings.causal),
+        }
+    )  # fmt: skip
     backbone = build_backbone(config, alphabet, seed=TO_FILL)
     fill_module(backbone, source.tensors)
-    try:
-        seen = probe_network(backbone.eval(), alphabet)
-    except CheckpointError as fault:
-        raise CheckpointError(fault.what, file=source.path, fix=fault.fix) from None
+    seen = blame_file(source.path, lambda: probe_network(backbone.eval(), alphabet))
     weights = encode_tensors(source.tensors)
     digest = hashlib.sha256(weights).hexdigest()
     data = {"source": source.record(), "fingerprint": digest}
@@ -175,3 +187,49 @@ def _describe(model: TrainedModel, out: Path) -> dict[str, Any]:
     network = model.config.backbone.model_dump(mode="json")
     told = {"run": str(out), "digest": model.digest, "parameters": parameters}
     return told | {"network": network}
+
+
+def read_warm_start(path: str | Path) -> WarmStart:
+    """The weights at `path`, read and judged. Raises `CheckpointError`."""
+    path = locate(path, there=False)
+    if is_no_network(path) or (path / CARD).exists() or (path / CONFIG).exists():
+        model = load_model(path)
+        model.check_network()
+        network, settings, alphabet = model.backbone, model.config.backbone, model.alphabet
+        tensors = collect_tensors(network)
+        digest = sha256_tensors(tensors)
+        record: dict[str, Any] = {"path": str(path), "sha256": digest, "step": model.step}
+    else:
+        source = read_source(path)
+        settings, alphabet = source.settings, source.vocabulary.alphabet
+        tensors, digest = source.tensors, source.digest
+        network = settings.build(alphabet.padded_size, alphabet.complement, seed=TO_FILL)
+        fill_module(network, tensors)
+        record = {"path": str(path), "sha256": digest, "files": source.files}
+    wanted = compute_probe_logits(network.eval(), alphabet)
+
+    def parity(candidate: nn.Module) -> float:
+        was = candidate.training
+        found = compute_probe_logits(candidate.eval(), alphabet)
+        candidate.train(was)
+        return float((found - wanted).abs().max() / wanted.abs().max().clamp(min=1.0))
+
+    return WarmStart(
+        os.path.abspath(path), digest, settings, alphabet.fingerprint(), tensors, parity, record
+    )
+
+
+def put_network_below(network: BackboneSettings, given: Any) -> Any:
+    """`given` (the settings of a file) over the network of the weights."""
+    if not isinstance(given, dict):
+        return given
+    under = expand_names(given)
+    return merge_settings({} if under.get("preset") else {"backbone": network.model_dump()}, under)
+
+
+def find_remembered_config(folder: Path | None, init: str) -> RunConfig | None:
+    """The configuration of a run in `folder` that began from `init`, which may be gone by now."""
+    if os.path.lexists(init) or folder is None or not (folder / CONFIG).is_file():
+        return None
+    config = read_config(folder / CONFIG)
+    return config if config.init == os.path.abspath(init) else None

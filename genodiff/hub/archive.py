@@ -30,7 +30,12 @@ _DTYPES = set(
     "float64 double float32 float float16 half bfloat16 int64 long int32 int uint8 bool".split()
 )
 _SAVE_AGAIN = "save the weights as safetensors, or again with a newer torch.save"
-_DAMAGED = "use an undamaged file"
+DAMAGED = "use an undamaged file"
+_NO_PICKLE = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""What a pickle that is damaged or hostile makes its interpreter raise."""
 
 
 class Stored(NamedTuple):
@@ -139,7 +144,7 @@ class Archive:
         flat = torch.frombuffer(raw, dtype=stored.dtype)
         return flat.as_strided(stored.shape, stored.stride, stored.offset).clone()
 
-    def _fault(self, what: str, fix: str = _DAMAGED) -> CheckpointError:
+    def _fault(self, what: str, fix: str = DAMAGED) -> CheckpointError:
         return CheckpointError(what, file=self.path, fix=fix)
 
 
@@ -152,19 +157,10 @@ def _interpret(raw: bytes, archive: Archive) -> Any:
         return _Machine(archive).run(pickletools.genops(raw))
     except CheckpointError:
         raise
-    except (
-        ValueError,
-        IndexError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        OverflowError,
-        AssertionError,
-    ) as fault:
+    except _NO_PICKLE as fault:
         what = "its description is no pickle of weights: corrupt or refused "
         what += f"({type(fault).__name__}: {str(fault)[:80]})"
-        raise CheckpointError(what, file=archive.path, fix=_DAMAGED) from None
+        raise CheckpointError(what, file=archive.path, fix=DAMAGED) from None
 
 
 class _Machine:

@@ -202,7 +202,7 @@ def read_published_complement(config: Mapping[str, Any], vocab_size: int) -> tup
     if pairs is None:
         return None
     complement = tuple(pairs.get(token, token) for token in range(vocab_size))
-    if any(complement[complement[token]] != token for token in range(vocab_size)):
+    if dict(enumerate(complement)) != {c: token for token, c in enumerate(complement)}:
         fix = "check complement_map in the config"
         raise CheckpointError("the complement map is not its own inverse", fix=fix)
     return complement
@@ -279,10 +279,8 @@ def name_as_published(
 ) -> dict[str, Tensor]:
     """The same of tensors with rows in the published order; a head only of `MASKED_LM`."""
     prefix = "backbone." if architecture == BARE else "caduceus.backbone."
-    wrapped, has_head = (
-        settings.paired and not settings.alternate_strands,
-        architecture == MASKED_LM,
-    )
+    wrapped = settings.paired and not settings.alternate_strands
+    has_head = architecture == MASKED_LM
     state = {
         theirs: reshape_as_published(theirs, tensors[here]).contiguous()
         for here, theirs in map_names(settings, prefix, wrapped).items()

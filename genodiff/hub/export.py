@@ -35,8 +35,7 @@ from genodiff.hub.caduceus import (
 )
 from genodiff.hub.mdlm_layout import MdlmSettings, make_mdlm_config, to_published_mdlm
 from genodiff.hub.model_card import format_card
-from genodiff.hub.probe import compute_probe_logits
-from genodiff.hub.published_network import CONFIG
+from genodiff.hub.published_network import CONFIG, compute_probe_logits
 from genodiff.hub.source import read_source
 from genodiff.hub.tensor_names import order_rows
 from genodiff.hub.vocabulary import (
@@ -62,10 +61,9 @@ from genodiff.runs.run_paths import SPLITS
 from genodiff.runs.sealed_files import FLOAT, HALF, encode_tensors, read_tensors, sha256_tensors
 from genodiff.settings import to_yaml
 
-FORMATS = ("caduceus", "mdlm", "safetensors")
 README = "README.md"
 _TOLERANCE = 1e-3  # relative to the largest logit: float32 sums in another order differ
-_SPECIAL = {
+SPECIAL_TOKENS = {
     "bos_token": "[BOS]", "cls_token": "[CLS]", "eos_token": "[SEP]", "mask_token": "[MASK]",
     "pad_token": "[PAD]", "sep_token": "[SEP]",
     "unk_token": "[UNK]",
@@ -73,11 +71,10 @@ _SPECIAL = {
 
 
 class Origin(NamedTuple):
-    """The published form of a network: its vocabulary, config, layout and class."""
+    """The published form of a network: its vocabulary, config and class."""
 
     vocabulary: PublishedVocabulary
     config: dict[str, Any]
-    layout: str
     architecture: str
 
 
@@ -106,8 +103,6 @@ def export_model(
     model = load_model(run)
     model.check_network()
     layout = layout or ("mdlm" if isinstance(model.config.backbone, MdlmSettings) else "caduceus")
-    if layout not in FORMATS:
-        raise UsageError(f"unknown format '{layout}'", fix=f"give {' or '.join(FORMATS)}")
     if layout != "caduceus" and fused is not None:
         what = "--fused and --unfused are only for the format caduceus"
         raise UsageError(what, fix="leave them out, or give --format caduceus")
@@ -160,14 +155,14 @@ def find_origin(model: TrainedModel) -> Origin:
     if not isinstance(source, dict) or "vocabulary" not in source:
         rows = model.alphabet.padded_size
         if model.alphabet.domain != "dna":
-            return Origin(make_text_vocabulary(model.alphabet, rows), {}, "", "")
-        return Origin(find_vocabulary(rows, None), {}, "", MASKED_LM)
+            return Origin(make_text_vocabulary(model.alphabet, rows), {}, "")
+        return Origin(find_vocabulary(rows, None), {}, MASKED_LM)
     config = dict(source["config"])
     named = (config.get("architectures") or [MASKED_LM])[0]
     score = (model.run / SCORE).exists()
     architecture = CLASSIFIER if score else BARE if named == BARE else MASKED_LM
     vocabulary = find_vocabulary_by_name(source["vocabulary"], source["rows"], model.alphabet)
-    return Origin(vocabulary, config, source["layout"], architecture)
+    return Origin(vocabulary, config, architecture)
 
 
 def find_unwritten(network: Caduceus) -> str | None:
@@ -255,10 +250,10 @@ def _write_tokenizer(folder: Path, model: TrainedModel) -> None:
     values = {
         "add_prefix_space": False, "characters": letters, "complement_map": complement,
         "model_max_length": model.config.data.seq_len,
-        "padding_side": "left", "tokenizer_class": "CaduceusTokenizer", **_SPECIAL,
+        "padding_side": "left", "tokenizer_class": "CaduceusTokenizer", **SPECIAL_TOKENS,
     }  # fmt: skip
     atomic.write_json(folder / "tokenizer_config.json", dict(sorted(values.items())))
-    atomic.write_json(folder / "special_tokens_map.json", _SPECIAL)
+    atomic.write_json(folder / "special_tokens_map.json", SPECIAL_TOKENS)
 
 
 def _check_export(model: TrainedModel, folder: Path) -> None:

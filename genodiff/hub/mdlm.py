@@ -81,9 +81,7 @@ def read_mdlm(
     folder = path if path.is_dir() else path.parent
     vocabulary, files = _vocabulary(rows, folder, file, tokenizer, offline)
     log_dtypes(weights)
-    state, kind = _averages(weights, names, averaged)
-    if state is None:
-        state = weights.read(names)
+    state, kind = _read_weights(weights, names, averaged)
     settings, tensors = blame_file(file, lambda: from_published_mdlm(state, config))
     for name in state if isinstance(settings, DiTSettings) else ():
         if name.endswith(TABLE):
@@ -115,18 +113,15 @@ def _vocabulary(
     return vocabulary, found.files if isinstance(found, FileTokenizer) else {}
 
 
-def _averages(
+def _read_weights(
     weights: Weights, names: list[str], averaged: bool
-) -> tuple[dict[str, Tensor] | None, str]:
-    """The averaged weights under the names of the raw ones.
-
-    None where they are missing, or not asked for.
-    """
+) -> tuple[dict[str, Tensor], str]:
+    """The weights, averaged where they are asked for and there; and which they are."""
     found = weights.extra.get("ema")
     if not isinstance(found, dict) or not isinstance(found.get("shadow_params"), list):
-        return None, "as published"
+        return weights.read(names), "as published"
     if not averaged:
-        return None, "raw"
+        return weights.read(names), "raw"
     shadow, file = found["shadow_params"], weights.files[0]
 
     def demand(holds: bool, otherwise: str) -> None:

@@ -7,7 +7,7 @@ for N) gives its row to both.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -132,17 +132,3 @@ def find_vocabulary_by_name(name: str, size: int, alphabet: Alphabet) -> Publish
         return find_vocabulary(size, None)
     what = f"vocabulary '{name}' is not known; {did_you_mean(name, ['caduceus', _PLANT.name])}"
     raise CheckpointError(what, fix="upgrade genodiff")
-
-
-def read_tokens(tokenizer: Mapping[str, Any]) -> list[str] | None:
-    """The tokens by id of a `tokenizer.json`; None where it does not say."""
-    model = tokenizer.get("model")
-    table = model.get("vocab") if isinstance(model, dict) else None
-    if not isinstance(table, dict) or not all(type(i) is int for i in table.values()):
-        return None
-    ids = {i: token for token, i in table.items()}
-    for added in tokenizer.get("added_tokens") or ():
-        place = added.get("id") if isinstance(added, dict) else None
-        if type(place) is int and isinstance(added.get("content"), str):
-            ids.setdefault(place, added["content"])
-    return [ids[i] for i in sorted(ids)] if sorted(ids) == list(range(len(ids))) else None

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from genodiff.errors import CheckpointError
-from genodiff.hub.archive import Archive, Stored
+from genodiff.hub.archive import DAMAGED, Archive, Stored
 from genodiff.io.file_kinds import HEAD, find_plain_path, find_raw_format, name_archive, sha256_file
 from genodiff.runs.sealed_files import explain_fault, read_json, refuse_stand_in
 
@@ -24,7 +24,6 @@ _KINDS = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
     "I64": torch.int64, "I32": torch.int32, "U8": torch.uint8, "BOOL": torch.bool,
 }  # fmt: skip
-_AGAIN = "use an undamaged file"
 
 
 class Entry(NamedTuple):
@@ -66,11 +65,11 @@ class Weights:
                     found |= {name: file.get_tensor(name) for name in here}
             except (SafetensorError, ValueError, RuntimeError, OSError) as fault:
                 what = f"is no valid safetensors file: corrupt ({fault})"
-                raise CheckpointError(what, file=path, fix=_AGAIN) from None
+                raise CheckpointError(what, file=path, fix=DAMAGED) from None
         for name, tensor in found.items():
             if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
                 what = f"tensor '{name}' has values that are not finite (NaN or infinity)"
-                raise CheckpointError(what, file=self.entries[name].file, fix=_AGAIN)
+                raise CheckpointError(what, file=self.entries[name].file, fix=DAMAGED)
         return found
 
     def stored(self, tensors: list[Stored]) -> list[Tensor]:
@@ -96,7 +95,7 @@ def resolve_file(path: Path) -> Path:
             what = "is a symlink that leads outside of its folder: refused"
             raise CheckpointError(what, file=path, fix="put the file itself there")
     if not stat.S_ISREG(mode):
-        raise CheckpointError("is not a regular file", file=path, fix=_AGAIN)
+        raise CheckpointError("is not a regular file", file=path, fix=DAMAGED)
     return found
 
 
@@ -137,11 +136,11 @@ def _shards(index: Path) -> list[Path]:
     names = list(table.values()) if isinstance(table, dict) else []
     if not names or not all(isinstance(name, str) for name in names):
         what = "has no weight_map from tensors to files: corrupt"
-        raise CheckpointError(what, file=index, fix=_AGAIN)
+        raise CheckpointError(what, file=index, fix=DAMAGED)
     for name in names:
         if Path(name).name != name or not name.endswith((".safetensors", ".bin")):
             what = f"names '{name}', a path outside the folder or no weight file: not allowed"
-            raise CheckpointError(what, file=index, fix=_AGAIN)
+            raise CheckpointError(what, file=index, fix=DAMAGED)
     return [index.parent / name for name in sorted(set(names))]
 
 
@@ -158,7 +157,7 @@ def open_weights(files: list[Path]) -> Weights:
         twice = entries.keys() & found.keys()
         if twice:
             what = f"holds '{min(twice)}', which another shard has too"
-            raise CheckpointError(what, file=path, fix=_AGAIN)
+            raise CheckpointError(what, file=path, fix=DAMAGED)
         entries |= found
     return Weights(entries, files, archives)
 
@@ -191,7 +190,7 @@ def _header(path: Path) -> dict[str, Entry]:
         what += f"corrupt ({fault})"
         if head[8:9] != b"{" and (known := find_raw_format(head, "safetensors")):
             what = f"is no valid safetensors file: this is {known[0]}"
-        raise CheckpointError(what, file=path, fix=_AGAIN) from None
+        raise CheckpointError(what, file=path, fix=DAMAGED) from None
     for name, kind in kinds.items():
         if kind not in _KINDS:
             what = f"tensor '{name}' has dtype {kind}, which is not read here"

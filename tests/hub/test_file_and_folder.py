@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 from tiny_run import write_run
 
 import genodiff
+from genodiff.hub.adopt import read_warm_start
 from genodiff.hub.source import read_source
-from genodiff.hub.warm_start import read_warm_start
 from genodiff.runs.run_paths import locate
 from tests.hub.published_folders import write_published
 

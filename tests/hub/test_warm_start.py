@@ -13,9 +13,8 @@ from published_folders import assert_code, write_published
 from tiny_run import genome_text
 
 from genodiff.errors import CheckpointError
-from genodiff.hub.adopt import adopt_network
+from genodiff.hub.adopt import adopt_network, read_warm_start
 from genodiff.hub.source import read_source
-from genodiff.hub.warm_start import read_warm_start
 from genodiff.runs.checkpoint import restore_state
 from genodiff.runs.model import collect_tensors, load_model
 from genodiff.runs.resolve import resolve_config
