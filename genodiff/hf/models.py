@@ -5,6 +5,7 @@ Source: Schiff et al., 2024, arXiv 2403.03234.
 """
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,11 +17,20 @@ from transformers.modeling_outputs import (
     SequenceClassifierOutput,
 )
 
-from genodiff.errors import CheckpointError
+from genodiff.backbones.caduceus import Caduceus as Network
+from genodiff.errors import CheckpointError, UsageError
 from genodiff.hf.configuration import CaduceusConfig
 from genodiff.hf.published_model import CaduceusPreTrainedModel, list_complement
 from genodiff.hf.published_tree import PublishedBackbone, PublishedHead, StrandHead
-from genodiff.hub.caduceus import read_published_settings
+from genodiff.hf.tokenizer import CaduceusTokenizer
+from genodiff.hub.caduceus import (
+    MASKED_LM,
+    make_published_config,
+    make_published_state,
+    read_published_settings,
+)
+from genodiff.hub.export import find_origin
+from genodiff.runs.model import collect_tensors, load_model
 
 IGNORED = -100
 """The label that no loss counts, besides `config.pad_token_id` where it is set."""
@@ -247,3 +257,28 @@ class CaduceusForSequenceClassification(CaduceusPreTrainedModel):
         if self.config.problem_type == "single_label_classification":
             return F.cross_entropy(logits.view(-1, self.num_labels), labels.view(-1).long())
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+
+
+def from_run(path: str | Path) -> tuple[CaduceusForMaskedLM, CaduceusTokenizer]:
+    """The model of a run or checkpoint folder and its tokenizer, in evaluation mode.
+
+    `save_pretrained` of both into one folder makes a published folder. Raises `CheckpointError` for
+    a damaged run, `UsageError` for another network than a Caduceus of DNA.
+    """
+    run = load_model(path)
+    if run.alphabet.domain != "dna" or not isinstance(run.backbone, Network):
+        what = (
+            f"a network of the kind {run.config.backbone.kind} ({run.alphabet.domain}) has no "
+            f"published class here"
+        )
+        raise UsageError(what, file=path, fix="give a run of a Caduceus of DNA")
+    settings, origin = run.backbone.settings, find_origin(run)
+    tensors = collect_tensors(run.backbone)
+    state = make_published_state(settings, tensors, origin.vocabulary, MASKED_LM)
+    config = make_published_config(settings, origin.vocabulary, origin.config, MASKED_LM)
+    config |= {"architectures": [MASKED_LM]}
+    model = CaduceusForMaskedLM.from_pretrained(
+        None, config=CaduceusConfig.from_dict(config), state_dict=state
+    )
+    model.name_or_path = model.config.name_or_path = str(path)
+    return model.eval(), CaduceusTokenizer(model_max_length=run.config.data.seq_len)

@@ -12,6 +12,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 
 from genodiff.backbones.backbone import Norm
+from genodiff.errors import CheckpointError
 from genodiff.hf.configuration import CaduceusConfig
 from genodiff.hf.folders import find_folder, read_weights
 from genodiff.hf.published_tree import (
@@ -21,6 +22,7 @@ from genodiff.hf.published_tree import (
     StrandEmbedding,
     StrandHead,
 )
+from genodiff.hub.caduceus import COMPLEMENT, read_published_complement
 
 _HUB = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
 _SOURCE: ContextVar[str | None] = ContextVar("_SOURCE", default=None)
@@ -132,10 +134,10 @@ def list_complement(config: CaduceusConfig) -> list[int]:
     """The complement of each id, padding rows included; empty with one strand."""
     if not config.rcps:
         return []
-    pairs = config.complement_map
-    if not pairs:
+    try:
+        found = read_published_complement({COMPLEMENT: config.complement_map}, config.vocab_size)
+    except CheckpointError as fault:
+        raise ValueError(f"config: {fault}") from None
+    if found is None:
         raise ValueError("config: complement_map is missing, which a network of both strands needs")
-    found = [pairs.get(token, token) for token in range(config.vocab_size)]
-    if sorted(found) != list(range(len(found))) or any(found[c] != i for i, c in enumerate(found)):
-        raise ValueError("config: complement_map is not its own inverse; check its ids")
-    return found
+    return list(found)

@@ -10,6 +10,8 @@ from typing import Any
 
 from transformers import PreTrainedTokenizer
 
+from genodiff.hub.export import SPECIAL_TOKENS
+
 SPECIAL = ("[CLS]", "[SEP]", "[BOS]", "[MASK]", "[PAD]", "[RESERVED]", "[UNK]")
 CHARACTERS = ("A", "C", "G", "T", "N")
 COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A", "N": "N"}
@@ -40,11 +42,7 @@ class CaduceusTokenizer(PreTrainedTokenizer):
         }
         own = {} if letters == COMPLEMENT else {"complement_map": dict(letters)}
         kwargs.pop("add_prefix_space", None)
-        usual = {
-            "bos_token": "[BOS]", "eos_token": "[SEP]", "sep_token": "[SEP]", "cls_token": "[CLS]",
-            "pad_token": "[PAD]", "mask_token": "[MASK]", "unk_token": "[UNK]",
-            "padding_side": "left",
-        }  # fmt: skip
+        usual = SPECIAL_TOKENS | {"padding_side": "left"}
         super().__init__(
             model_max_length=model_max_length,
             characters=self.characters,
