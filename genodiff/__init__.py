@@ -21,7 +21,7 @@ _BESIDE = {
     "FinetunedModel": "genodiff.api.finetuned",
     "Model": "genodiff.api.model",
     "check_documents": "genodiff.api.data",
-    "list_relatives": "genodiff.api.relatives",
+    "list_relatives": "genodiff.api.genomes",
     "load": "genodiff.api.load",
     "one_hot_network": "genodiff.scoring.one_hot",
     "score_variants": "genodiff.api.load",

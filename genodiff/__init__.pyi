@@ -9,21 +9,20 @@ from genodiff.api.checkpoint import (
     ExportRequest,
     ImportRequest,
     MemoryFitRequest,
+    ReportRequest,
 )
 from genodiff.api.data import BuildRequest, FetchRequest, RecipeListRequest
 from genodiff.api.data import check_documents as check_documents
 from genodiff.api.demo import DemoRequest
 from genodiff.api.doctor import DoctorRequest
 from genodiff.api.finetuned import FinetunedModel as FinetunedModel
-from genodiff.api.genomes import GenomesRequest
+from genodiff.api.genomes import GenomesRequest, RelativesRequest
+from genodiff.api.genomes import list_relatives as list_relatives
 from genodiff.api.load import load as load
 from genodiff.api.load import score_variants as score_variants
 from genodiff.api.merge import MergeRequest
 from genodiff.api.model import Model as Model
 from genodiff.api.models import ModelListRequest, ModelShowRequest
-from genodiff.api.relatives import RelativesRequest
-from genodiff.api.relatives import list_relatives as list_relatives
-from genodiff.api.report import ReportRequest
 from genodiff.conservation.request import AlignRequest, ConstraintRequest
 from genodiff.design.request import RedesignRequest
 from genodiff.embedding.request import EmbedRequest

@@ -14,6 +14,9 @@ from genodiff.domain import TEXT
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.config import OWN, RunConfig
+from genodiff.runs.resolve import ALIASES as ALIASES
+from genodiff.runs.resolve import list_sections as list_sections
+from genodiff.runs.resolve import list_short_names as list_short_names
 from genodiff.runs.resolve import resolve_config
 from genodiff.settings import read_yaml, to_yaml
 from genodiff.vocabulary import BYTES

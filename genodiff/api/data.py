@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -219,6 +220,7 @@ class BuildRequest(Request[BuiltStore]):
                 texts, words, opened, offline=self.offline, force=self.force
             )
             store: Store = documents
+            open_windows: Any = partial(open_text_windows, store, texts, packing=self.packing)
         else:
             if named == OWN and genome is not None:
                 chosen = make_user_recipe(genome, self.bed)
@@ -227,19 +229,13 @@ class BuildRequest(Request[BuiltStore]):
             from genodiff.data.dna_store import build_dna_store
             from genodiff.data.dna_windows import DnaWindows
 
-            contigs = build_dna_store(chosen, genome, offline=self.offline, force=self.force)
-            store = contigs
-
+            store = build_dna_store(chosen, genome, offline=self.offline, force=self.force)
+            open_windows = partial(DnaWindows, store, chosen)
         store.verify()
         unit = TEXT.units if meant == TEXT.name else DNA.units
         for split in SPLITS:
             try:
-                windows: Windows
-                if meant == TEXT.name:
-                    of = documents, texts, split, self.seq_len
-                    windows = open_text_windows(*of, packing=self.packing)
-                else:
-                    windows = DnaWindows(contigs, chosen, split, self.seq_len)
+                windows: Windows = open_windows(split, self.seq_len)
             except DataError as fault:
                 if split == "train":
                     raise

@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from genodiff.api.data import check_documents, holds_documents
-from genodiff.api.data_kind import find_data_kind
-from genodiff.api.data_tables import read_genome_rows, read_label_rows, read_sequence_rows
+from genodiff.api.data_kind import (
+    find_data_kind,
+    read_genome_rows,
+    read_label_rows,
+    read_sequence_rows,
+)
 from genodiff.errors import DataError, UsageError, format_count, printable
 from genodiff.io.annotation_rows import find_annotation, read_annotation
 from genodiff.io.coding import CodingReport, judge_coding

@@ -1,14 +1,20 @@
-"""What works on this machine: `genodiff.doctor`."""
+"""What works on this machine, and which genodiff it has: `genodiff.doctor` and `--version`."""
 
+import platform
 import sys
 from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
 from typing import Any, ClassVar
 
+import genodiff
 from genodiff.errors import MachineError, printable
 from genodiff.jobs.machine import choose_device
 from genodiff.jobs.options import Device, Offline
 from genodiff.jobs.request import Request
 from genodiff.jobs.verbs import verb
+from genodiff.runs.run_paths import list_ready_models
+from genodiff.version import __version__, name_revision
 
 _COLOUR = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -89,3 +95,27 @@ def _print(checks: list[dict[str, str]]) -> None:
         if c["fix"]:
             table.add_row("", "", Text(f"-> {c['fix']}"))
     Console(highlight=False).print(table)
+
+
+def describe_version() -> str:
+    """The version, alone on the first line; then commit, Python, torch, kernels, ready models.
+
+    >>> describe_version().splitlines()[0]  # doctest: +SKIP
+    '0.1.0'
+    """
+    try:
+        torch = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        torch = "missing"
+    kernels = Path(genodiff.__file__).parent.glob("kernels/_native_*.so")
+    compiled = sorted(path.stem.removeprefix("_native_") for path in kernels)
+    machine = f"{platform.system()} {platform.machine()}"
+    return "\n".join(
+        [
+            __version__,
+            f"commit: {name_revision() or 'not known'}",
+            f"Python {platform.python_version()}, torch {torch}, {machine}",
+            f"kernels in C: {', '.join(compiled) or 'none'}",
+            f"ready models: {', '.join(list_ready_models()) or 'none'}",
+        ]
+    )

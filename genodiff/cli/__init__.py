@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TextIO
 from cyclopts import App, Group, Parameter
 from cyclopts.exceptions import ArgumentOrderError, CycloptsError
 
-from genodiff.api.provenance import describe_version
+from genodiff.api.doctor import describe_version
 from genodiff.cli.explain import explain
 from genodiff.errors import GenodiffError, Interrupted, printable
 from genodiff.io.process import end_process, open_missing_streams

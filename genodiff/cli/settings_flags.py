@@ -7,7 +7,7 @@ from cyclopts import Group, Parameter
 from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 
-from genodiff.api.settings import ALIASES, list_sections, list_short_names
+from genodiff.api.config import ALIASES, list_sections, list_short_names
 
 MOST_USED = Group("Most used", sort_key=0)
 """The flags that a first training needs, of whichever part of the settings or of the verb."""
