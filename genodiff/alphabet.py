@@ -29,12 +29,8 @@ own.
 """
 
 _INVALID = 0xFF
-_PAIRS = dict(zip("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN", strict=True))
-_COMPLEMENT = bytes.maketrans(
-    "".join([*_PAIRS, *map(str.lower, _PAIRS)]).encode(),
-    "".join([*_PAIRS.values(), *map(str.lower, _PAIRS.values())]).encode(),
-)
-_IUPAC = "".join([*_PAIRS, *map(str.lower, _PAIRS)]).encode()
+_IUPAC = b"ACGTRYSWKMBDHVNacgtryswkmbdhvn"
+_COMPLEMENT = bytes.maketrans(_IUPAC, b"TGCAYRSWMKVHDBNtgcayrswmkvhdbn")
 
 
 @dataclass(frozen=True)

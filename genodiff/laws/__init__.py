@@ -10,8 +10,8 @@ Each takes the name of a registered piece, tries it on a small simulated case, a
 functions for every built-in piece.
 """
 
+from genodiff.laws.diffusion import check_sampler as check_sampler
+from genodiff.laws.diffusion import check_schedule as check_schedule
 from genodiff.laws.formats import check_format as check_format
 from genodiff.laws.law import BrokenLaw as BrokenLaw
 from genodiff.laws.methods import check_method as check_method
-from genodiff.laws.samplers import check_sampler as check_sampler
-from genodiff.laws.schedules import check_schedule as check_schedule

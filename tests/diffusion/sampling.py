@@ -10,7 +10,7 @@ from torch import Tensor
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, Sampled, Sampler, SamplerOptions
 from genodiff.diffusion.schedule import Linear
-from genodiff.laws.samplers import make_denoiser
+from genodiff.laws.diffusion import make_denoiser
 
 # Every sampler that users reach; MASKED are those that fill the gaps of a masked network.
 each_sampler = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=list(SAMPLERS))
