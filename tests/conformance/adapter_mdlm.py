@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
-from adapter_networks import gradients, precisions
-from published_classifier import pool
+from adapter_networks import gradients, pool, precisions
 from torch import Tensor
 
 from genodiff.backbones.backbone import InitialValues

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
-from published_classifier import SequenceClassifier, pool
 from torch import Tensor, nn
 
 from genodiff.backbones.backbone import InitialValues, Norm
@@ -29,7 +28,7 @@ Tensors = dict[str, Tensor]
 
 
 def run(case: Case) -> Tensors:
-    parts = (_scan, _conv, _add_norm, _mixer, _masked_lm, _classifier, _decoder)
+    parts = (_scan, _conv, _add_norm, _mixer, _masked_lm, _decoder)
     return next((found for part in parts if (found := part(case)) is not None), {})
 
 
@@ -197,34 +196,11 @@ def _masked_lm(case: Case) -> Tensors | None:
     return out
 
 
-def _classifier(case: Case) -> Tensors | None:
-    meta = case.meta
-    if meta.get("cls") != "CaduceusForSequenceClassification":
-        return None
-    out: Tensors = {}
-    for dtype, suffix in precisions(case):
-        model, names = build(case, dtype)
-        score = case.params["score.weight"]
-        classifier = SequenceClassifier(
-            model,
-            score.shape[0],
-            pooling=meta.get("pooling_strategy") or "mean",
-            conjoin=bool(meta.get(f"conjoin_{'train' if meta.get('mode') == 'train' else 'eval'}")),
-        ).to(dtype)
-        with torch.no_grad():
-            classifier.score.copy_(score)
-
-        def classify(ids: Tensor, classifier: SequenceClassifier = classifier) -> Tensor:
-            return classifier(ids[..., 0], None, ids[..., 1]) if ids.ndim == 3 else classifier(ids)
-
-        logits = classify(case.inputs["input_ids"])
-        loss = F.cross_entropy(logits, case.inputs["labels"])
-        out[f"out/logits{suffix}"] = logits.detach()
-        out[f"out/ce_loss{suffix}"] = loss.detach().reshape(1)
-        with torch.no_grad():
-            out[f"out/logits_of_rc_input{suffix}"] = classify(case.inputs["input_ids_rc"])
-        out |= gradients(loss, model, names, f"grad{suffix}", {"score.weight": classifier.score})
-    return out
+def pool(h: Tensor, how: str) -> Tensor:
+    """(B, D) of the features (B, L, D) of all positions."""
+    if how in ("first", "last"):
+        return h[:, 0 if how == "first" else -1]
+    return {"mean": h.mean(1), "max": h.amax(1), "sum": h.sum(1)}[how]
 
 
 def _decoder(case: Case) -> Tensors | None:

@@ -15,7 +15,9 @@ from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.pooling.parts import average_parts
 from genodiff.finetuning.pooling.pooling import place_waves
 from genodiff.finetuning.protocol import FitSettings, Strands
-from tests.conformance.published_classifier import SequenceClassifier
+from genodiff.hub.caduceus import CLASSIFIER, make_published_config, make_published_state
+from genodiff.hub.vocabulary import find_vocabulary
+from genodiff.runs.model import collect_tensors
 from tests.finetuning.motif_task import examples
 
 HEAD_NAMES = list(HEADS)
@@ -176,13 +178,19 @@ def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone()
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
 def test_the_head_scores_as_the_published_classifier_does(strands):
-    """Its head has no bias."""
+    """Its head has no bias; it pools padding, so each row is alone."""
+    hf = pytest.importorskip("genodiff.hf", exc_type=ImportError)
     ours = classifier(strands).eval()
-    theirs = SequenceClassifier(
-        ours.backbone, 3, conjoin=strands == "single", complement=DNA.complement
-    ).eval()
+    settings, vocabulary = ours.backbone.settings, find_vocabulary(DNA.padded_size, None)
+    config = make_published_config(settings, vocabulary, {}, CLASSIFIER)
+    config |= {"num_labels": 3, "conjoin_eval": strands == "single"}
+    tensors = collect_tensors(ours.backbone)
+    state = make_published_state(settings, tensors, vocabulary, CLASSIFIER, ours.weight)
+    theirs = hf.CaduceusForSequenceClassification(hf.CaduceusConfig(**config)).eval()
+    assert not theirs.load_state_dict(state, strict=False).unexpected_keys
     x0, lengths = encode(examples(5, 3, (20, 40)), DNA, 100).collate(np.arange(5))
-    with torch.no_grad():
-        theirs.score.copy_(ours.weight)
-        published = theirs(x0, lengths) + ours.bias
-        torch.testing.assert_close(ours.predict(x0, lengths), published, atol=1e-5, rtol=1e-5)
+    for row, n, found in zip(x0, lengths, ours.predict(x0, lengths), strict=True):
+        ids = row[:n].numpy()
+        both = torch.from_numpy(np.stack([ids, DNA.rc(ids)], -1))[None]
+        published = theirs(both if strands == "single" else both[..., 0]).logits[0] + ours.bias
+        torch.testing.assert_close(found, published, atol=1e-5, rtol=1e-5)

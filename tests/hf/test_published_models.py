@@ -119,7 +119,12 @@ def test_golden_numbers_hidden_states_and_gradients_by_their_published_names(nam
     assert len(out.hidden_states) == (len(hidden) or len(out.hidden_states))
     for entry in hidden:
         same(out.hidden_states[int(entry.split("_")[1])], held[entry], atol=1e-9)
+    if "in/input_ids_rc" in held:
+        other = model(held["in/input_ids_rc"]).logits
+        same(other, held["out/logits_of_rc_input_f64"], atol=1e-9)
     if labels is not None:
+        loss = "out/ce_loss_f64" if "num_labels" in meta else "out/mlm_loss_f64"
+        same(out.loss.reshape(1), held[loss], atol=1e-9)
         out.loss.backward()
         for entry, parameter in model.named_parameters():
             if f"grad_f64/{entry}" in held:
