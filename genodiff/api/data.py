@@ -220,7 +220,7 @@ class BuildRequest(Request[BuiltStore]):
                 texts, words, opened, offline=self.offline, force=self.force
             )
             store: Store = documents
-            open_windows: Any = partial(open_text_windows, store, texts, packing=self.packing)
+            open_windows: Any = partial(open_text_windows, documents, texts, packing=self.packing)
         else:
             if named == OWN and genome is not None:
                 chosen = make_user_recipe(genome, self.bed)

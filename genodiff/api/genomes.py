@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt
 
 from genodiff.api.sources import OWN
 from genodiff.errors import UsageError
-from genodiff.io.planning import planning
+from genodiff.io.input_file import planning
 from genodiff.io.target import check_target
 from genodiff.jobs.machine import count_jobs
 from genodiff.jobs.options import OUT, Force, Offline, Plan
