@@ -228,7 +228,7 @@ class DesignDrawing(Drawing):
         Raises `UsageError` with a minimal conflict, before any evaluation of the network.
         """
         super().__init__(model, how, n)
-        self.free = from_noise is not None or model.kind == "uniform"
+        self.free = from_noise is not None or model.objective.kind == "uniform"
         if self.free:
             refuse_constraints(model, rules, guiding)
         else:
@@ -371,7 +371,7 @@ def put_design(whole: bytearray, start: int, design: bytes) -> None:
 
 def refuse_constraints(model: TrainedModel, rules: DesignRules, guiding: Guiding | None) -> None:
     """Raises `UsageError` where bases must be drawn together, and are drawn each by itself."""
-    why = "--from-noise draws" if model.kind != "uniform" else "uniform noise draws"
+    why = "--from-noise draws" if model.objective.kind != "uniform" else "uniform noise draws"
     places = [one for some in rules.on_contig.values() for one in some]
     more = [one for one in (*rules.everywhere.parts(), *places) if not isinstance(one, KeepBases)]
     fix = "leave {} out, or give a run of --objective mdlm without --from-noise"

@@ -53,7 +53,7 @@ class DnaDrawing(Drawing):
         self.guiding, self.templates = guiding, templates
         self.length = length or model.config.data.seq_len
         grows = templates is None and self.length > model.config.data.seq_len
-        in_steps = model.kind == "masked" and SAMPLERS[str(self.how.sampler)].uses_steps
+        in_steps = model.objective.kind == "masked" and SAMPLERS[str(self.how.sampler)].uses_steps
         if grows and in_steps and guiding is None and self.how.steps == "auto":
             self.how = replace(self.how, steps=LONG_STEPS)
         self.lengths = [self.length] if templates is None else [len(t.text) for t in templates]

@@ -165,9 +165,9 @@ class Filler:
         if how.memory != "off" and memory is None:
             self.memory = SampleMemory(model, how)
         self.model, self.tick = model, tick
-        causal = model.kind == "causal"
+        causal = model.objective.kind == "causal"
         self.decoder = BackboneDecoder(model.backbone, tick) if causal else None
-        self.in_blocks = model.kind == "block"
+        self.in_blocks = model.objective.kind == "block"
         if self.in_blocks:
             check_network(model.backbone)
         self.guiding, conditional = guiding, None

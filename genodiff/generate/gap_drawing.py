@@ -48,7 +48,7 @@ class GapDrawing(Drawing):
     ) -> None:
         """Plan the windows. With `only_filled` the regions alone are written."""
         super().__init__(model, how, n, sources)
-        if model.kind == "causal":
+        if model.objective.kind == "causal":
             raise refuse_after_gap(model)
         self.genome, self.given, self.merged = genome, list(gaps), merge_gaps(gaps)
         self.only_filled = only_filled

@@ -143,7 +143,9 @@ class Guiding:
                 fix = "give a run of --objective mdlm"
             raise UsageError(f"sampler '{name}' cannot be guided", fix=fix)
         other = self.conditional
-        if other is not None and (other.alphabet != model.alphabet or other.kind != model.kind):
+        if other is not None and (
+            other.alphabet != model.alphabet or other.objective.kind != model.objective.kind
+        ):
             what = "has other tokens or another kind of network than the model it is to guide"
             fix = "give a run of the same alphabet and objective"
             raise CheckpointError(what, file=other.run, fix=fix)

@@ -63,7 +63,7 @@ def fit_memory(
     if model.recalls:
         what = "the network was trained with its memory and these parameters"
         raise UsageError(what, fix="keep them")
-    if model.kind != "masked":
+    if model.objective.kind != "masked":
         what = f"a memory is for masked networks, and this is {model.objective.name}"
         raise UsageError(what, fix="give a masked network of DNA")
     opened = open_train_memory(model, offline=offline, fitted=False)
