@@ -3,8 +3,7 @@
     rules          `constraints/design_rules.py`: what a design must satisfy
     region         `design_regions.py`: intervals that may change
     space          `constraints/constraint.py`: the symbols of each position
-    edit           `edit_files.py`: what was changed
-    design         `design_drawing.py`: a sequence with its edits
+    design         `design_drawing.py`: a sequence with its edits, and what was changed
 
 Read `request.py`, `design_regions.py`, `design_drawing.py`.
 """

@@ -29,7 +29,7 @@ The object in `RUN/eval.json` has:
                                 "ci95"}}: the network alone on the same masks, and the difference
     context                     "window": each window is scored alone; "contig": within its block of
                                 its interval (see contigs.py), or after all of its interval that
-                                is before it (block_contigs.py)
+                                is before it (measure_block_contigs)
     windows, windows_total      windows scored, and in the split (fewer with --max-windows or
                                 --max-minutes)
     dropped                     what of the split made no window, and why: {reason: how many}

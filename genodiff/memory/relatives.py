@@ -2,7 +2,7 @@
 
 Each genome lies over a window by itself (`alignment.py`); then a tree and a chain of classes make
 one factor L_i(b) for each base of all of them (`columns.py`). Only visible bases are read. This
-file imports no torch; `relating.py` puts a network in front.
+file imports no torch; `remembering.py` puts a network in front.
 """
 
 from collections.abc import Sequence
