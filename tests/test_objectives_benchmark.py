@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from genodiff.errors import UsageError
-from genodiff.statistics.interval import BITS, ratio
-from genodiff.statistics.seed_windows import compare_models, estimate_ratio
+from genodiff.statistics.interval import BITS, compare_models, estimate_ratio, ratio
 
 HERE = Path(__file__).resolve().parent.parent / "benchmarks" / "objectives"
 sys.path.insert(0, str(HERE))

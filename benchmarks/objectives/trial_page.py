@@ -12,8 +12,13 @@ from trials import TrialResult, TrialSpec
 from genodiff.domain import DOMAINS
 from genodiff.reports.chart import Axis, Trace, draw_both_widths, draw_chart
 from genodiff.statistics.comparisons import JudgedDifference
-from genodiff.statistics.interval import BITS, Floats
-from genodiff.statistics.seed_windows import compare_models, estimate_fixed_ratio, estimate_ratio
+from genodiff.statistics.interval import (
+    BITS,
+    Floats,
+    compare_models,
+    estimate_fixed_ratio,
+    estimate_ratio,
+)
 from genodiff.studies.comparison_page import (
     ComparisonFigure,
     ComparisonTable,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from genodiff.data.loader import Batch, EvalBatches
 from genodiff.data.windows import Windows
@@ -18,7 +19,7 @@ from genodiff.diffusion.apart import check_apart
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
-from genodiff.evaluation.eval_data import RepeatedDenoiser, WindowMemory
+from genodiff.evaluation.eval_data import WindowMemory
 from genodiff.evaluation.mask_curve import remove_curve
 from genodiff.evaluation.request import EvalOptions
 from genodiff.memory.remembering import reads_memory
@@ -155,11 +156,15 @@ def measure_batch(
     """
     if memory is None:
         return _measure(objective, denoiser, batch, device)
+    answers: list[Tensor] = []
+
+    def record(*given: Tensor) -> Tensor:
+        answers.append(denoiser(*given))
+        return answers[-1]
+
+    alone, again = record, lambda *_: answers.pop(0)  # the network is asked once for both
     if reads_memory(denoiser):  # it answers otherwise where it reads the memory
         alone = again = denoiser
-    else:
-        network = RepeatedDenoiser(denoiser)
-        alone, again = network, network.repeat
     without = _measure(objective, alone, batch, device)
     found = _measure(objective, memory.wrap(again, batch), batch, device)
     return [*found, *without[:2]]

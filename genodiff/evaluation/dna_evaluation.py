@@ -146,7 +146,6 @@ from genodiff.evaluation.contigs import SpanBases, find_spans, measure_contig_bo
 from genodiff.evaluation.eval_data import (
     choose_mixture,
     describe_request,
-    describe_train,
     describe_work,
     find_train_store,
     find_trained_weight,
@@ -245,12 +244,13 @@ def evaluate_dna(
     _check_context(model, options)
     began = time.monotonic()
     data = open_data(model, options)
-    recipe, store, all_windows, total, _ = data
+    recipe, store, all_windows, _ = data
     assert isinstance(recipe, Recipe)
     device = next(model.backbone.parameters()).device
     memory = open_window_memory(model, options, data)
     toy = is_toy(data)
     assert isinstance(all_windows, DnaWindows)
+    total = len(all_windows)
     train = find_train_store(model, options, store) if options.baselines else None
     most = all_windows.spread(options.max_windows or total)
     work = plan_lines(most, train, choose_mixture(data, options), options.max_minutes)
@@ -309,7 +309,14 @@ def evaluate_dna(
         "windows_total": total,
         "dropped": windows.dropped,
         "bases_total": int(store.offsets[-1]),
-        "baselines_from": None if train is None else describe_train(store, train),
+        "baselines_from": None
+        if train is None
+        else {
+            "source": train.source.path,
+            "own": train.fingerprint == store.fingerprint,
+            "split": "train",
+            "bases": train.splits.intervals["train"].n_bases,
+        },
         "seen_in_training": describe_seen_bases(
             model, "the run", windows, bound.tokens[counted].sum(0), soft_masked=options.soft_masked
         ),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from genodiff.data.dna_store import build_dna_store, find_dna_store
 from genodiff.data.loader import Batch
@@ -42,7 +41,6 @@ class EvalData(NamedTuple):
     recipe: Recipe | TextRecipe
     store: Store
     windows: Windows
-    total: int  # windows of the split
     tokenizer: Tokenizer | None
 
 
@@ -63,7 +61,7 @@ def open_data(model: TrainedModel, options: EvalOptions = EvalOptions()) -> Eval
             where: dict[str, Any] = {"line": fault.line, "record": fault.record}
             raise DataError(fault.what, file=fault.file, **where, fix=fix) from None
         raise
-    return EvalData(data.recipe, data.store, windows, len(windows), data.tokenizer)
+    return EvalData(data.recipe, data.store, windows, data.tokenizer)
 
 
 def _data_config(model: TrainedModel, options: EvalOptions) -> RunConfig:
@@ -107,16 +105,6 @@ def _is_own_file(model: TrainedModel, fasta: str | Path) -> bool:
         return have_same_contigs(own, build_dna_store(plain, fasta, tell_splits=False))
     except GenodiffError:
         return False  # what is wrong with either is told where it is read
-
-
-def describe_train(store: Store, train: Store) -> dict[str, Any]:
-    """Of what the baselines beside the bases of `store` are counted, as an evaluation says it."""
-    return {
-        "source": train.source.path,
-        "own": train.fingerprint == store.fingerprint,
-        "split": "train",
-        "bases": train.splits.intervals["train"].n_bases,
-    }
 
 
 def find_train_store(model: TrainedModel, options: EvalOptions, store: Store) -> Store | None:
@@ -210,21 +198,6 @@ class WindowMemory(NamedTuple):
         contig = self.windows.store.names[int(self.windows.contig_index[row])]
         start = int(self.windows.start[row])
         return self.loci.leave_out((contig, start, start + int(self.windows.length[row])))
-
-
-class RepeatedDenoiser:
-    """A denoiser whose answers can be had once more, in their order, without asking it again."""
-
-    def __init__(self, denoiser: Denoiser) -> None:
-        self._denoiser, self._answers = denoiser, list[Tensor]()
-
-    def __call__(self, *given: Tensor) -> Tensor:
-        self._answers.append(self._denoiser(*given))
-        return self._answers[-1]
-
-    def repeat(self, *_: Tensor) -> Tensor:
-        """The next answer again."""
-        return self._answers.pop(0)
 
 
 def open_window_memory(

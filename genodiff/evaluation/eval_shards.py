@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,18 +18,18 @@ import torch
 from genodiff.data.loader import EvalBatches
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.bound import WindowDraws, check_network, choose_windows, measure_batch
-from genodiff.evaluation.eval_data import WindowMemory, open_data, open_window_memory
+from genodiff.evaluation.eval_data import open_data, open_window_memory
 from genodiff.evaluation.evaluate import evaluate, open_evaluated
 from genodiff.evaluation.evaluation_file import find_evaluation_file, write_evaluation
-from genodiff.evaluation.exact_order import Order, OrderScorer, read_order
-from genodiff.evaluation.request import EvalOptions, EvalRequest
+from genodiff.evaluation.exact_order import OrderScorer, read_order
+from genodiff.evaluation.request import EvalRequest
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.jobs.job import Job, Rows
-from genodiff.jobs.shards import Shard, ShardFile
+from genodiff.jobs.shards import ShardFile
 from genodiff.memory.memory import identify_memory
 from genodiff.models.opening import open_language
 from genodiff.runs.checkpoint import is_run
-from genodiff.runs.trained_model import TrainedModel, name_relatives, reopen_relatives
+from genodiff.runs.trained_model import name_relatives, reopen_relatives
 
 _log = logging.getLogger("genodiff")
 HOLDS = "draws of an evaluation's shard"
@@ -38,97 +38,80 @@ _ROWS = 5  # of a batch: nats of upper case and soft-masked, their tokens, and t
 _ORDERED = -1  # in the place of a repeat: the exact likelihood under --order, three rows
 
 
-class ShardPlan(NamedTuple):
-    """The batches of a shard, and what opening found of the `whole` that they are part of."""
-
-    batches: EvalBatches
-    numbers: range  # of the batches of one repeat
-    windows: range
-    whole: dict[str, Any]
-    memory: WindowMemory | None = None
-    order: Order | None = None
-
-
-def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> ShardPlan:
-    """Raises `UsageError` for options that need all windows at once, or leave a shard empty."""
-    for flag, given in (
-        ("--context contig", options.context != "window"),
-        ("--max-minutes", options.max_minutes is not None),
-    ):
-        if given:
-            fix = "leave it out, or evaluate without shards"
-            raise UsageError(f"--shard and {flag} exclude each other", fix=fix)
-    data = open_data(model, options)
-    memory = open_window_memory(model, options, data)
-    windows = choose_windows(model, data.windows, options, memory)
-    batches = EvalBatches(windows, options.batch_size, options.seed, options.repeats)
-    first, last = shard.cut(len(batches) // options.repeats)
-    if first == last:
-        what = f"--shard {shard.number}/{shard.of} has no batch of {len(windows):,} windows"
-        raise UsageError(what, fix="give fewer shards, or a smaller --batch-size")
-    size = options.batch_size
-    whole: dict[str, Any] = {"checkpoint": model.digest, "fingerprint": data.store.fingerprint}
-    order = read_order(model, options)
-    if memory is not None:
-        whole["memory"], memory = identify_memory(memory.loci.told), memory.of(windows)
-    own = range(first * size, min(last * size, len(windows)))
-    return ShardPlan(batches, range(first, last), own, whole, memory, order)
-
-
 class EvalShardJob(Job[EvalRequest]):
     """The file of a shard: its entries are the draws of a batch, of each repeat in turn."""
 
     noun = "batches"
 
     def open(self, stack: ExitStack) -> None:
-        [asked], self.model = self.request.list_evaluations(), open_evaluated(self.request)
-        self.options: EvalOptions = asked
-        asked.check_domain(self.model.alphabet.domain)
-        self.of = plan_shard(self.model, asked, self.request.part)
-        repeats = range(self.of.batches.repeats)
-        each = [*repeats, *([] if self.of.order is None else [_ORDERED])]
-        self.places = [(repeat, number) for repeat in each for number in self.of.numbers]
+        """Raises `UsageError` for options that need all windows at once, or an empty shard."""
+        [asked] = self.request.list_evaluations()
+        model, shard = open_evaluated(self.request), self.request.part
+        asked.check_domain(model.alphabet.domain)
+        for flag, given in (
+            ("--context contig", asked.context != "window"),
+            ("--max-minutes", asked.max_minutes is not None),
+        ):
+            if given:
+                fix = "leave it out, or evaluate without shards"
+                raise UsageError(f"--shard and {flag} exclude each other", fix=fix)
+        data = open_data(model, asked)
+        self.model, self.options, self.order = model, asked, read_order(model, asked)
+        self.memory = open_window_memory(model, asked, data)
+        windows, size = choose_windows(model, data.windows, asked, self.memory), asked.batch_size
+        self.batches = EvalBatches(windows, size, asked.seed, asked.repeats)
+        first, last = shard.cut(len(self.batches) // asked.repeats)
+        if first == last:
+            what = f"--shard {shard.number}/{shard.of} has no batch of {len(windows):,} windows"
+            raise UsageError(what, fix="give fewer shards, or a smaller --batch-size")
+        self.windows = range(first * size, min(last * size, len(windows)))
+        self.whole: dict[str, Any] = {"checkpoint": model.digest}
+        self.whole["fingerprint"] = data.store.fingerprint
+        if self.memory is not None:
+            self.whole["memory"] = identify_memory(self.memory.loci.told)
+            self.memory = self.memory.of(windows)
+        each = [*range(asked.repeats), *([] if self.order is None else [_ORDERED])]
+        self.places = [(repeat, number) for repeat in each for number in range(first, last)]
         self.total = len(self.places)
 
     def plan(self) -> dict[str, Any]:
-        return {"windows": len(self.of.windows), self.noun: self.total}
+        return {"windows": len(self.windows), self.noun: self.total}
 
     def identify(self) -> dict[str, Any]:
-        return self.of.whole
+        return self.whole
 
     @torch.no_grad()
     def entries(self, first: int) -> Iterator[bytes]:
         """Raises `GenodiffError` where they are not finite."""
         objective, backbone = self.model.objective, self.model.backbone
         device = next(backbone.parameters()).device
-        check_network(objective, backbone, self.of.batches, device)
+        check_network(objective, backbone, self.batches, device)
         scorer = None
-        if self.of.order is not None:
-            size = self.options.batch_size
-            scorer = OrderScorer(self.model, self.of.order, size, self.of.memory)
+        if self.order is not None:
+            scorer = OrderScorer(self.model, self.order, self.options.batch_size, self.memory)
         for repeat, number in self.places[first:]:
-            batch = self.of.batches.batch(max(repeat, 0), number)
+            batch = self.batches.batch(max(repeat, 0), number)
             if repeat == _ORDERED:
                 assert scorer is not None
                 yield scorer.measure(batch).tobytes()
                 continue
-            draws = measure_batch(objective, backbone, batch, device, self.of.memory)
+            draws = measure_batch(objective, backbone, batch, device, self.memory)
             yield np.stack(draws).tobytes()
 
     def write(self, rows: Rows) -> dict[str, Any]:
-        asked, of = self.request, self.of
+        asked, windows = self.request, self.windows
         write_draws(asked.out, self._join(rows()))
         return {
             "holds": HOLDS, "format": "npy", "run": str(self.model.run),
             "checkpoint": self.model.digest, "options": self.options.describe(),
-            "shard": list(asked.part), "cut": [of.windows.start, of.windows.stop],
-            "windows": len(of.windows), "request": self.name_request(whole=True),
+            "shard": list(asked.part), "cut": [windows.start, windows.stop],
+            "windows": len(windows), "request": self.name_request(whole=True),
             **name_relatives(self.model),
         }  # fmt: skip
 
     def _join(self, rows: Iterable[bytes]) -> WindowDraws:
-        of, with_memory = self.of, self.of.memory is not None
-        draws = WindowDraws.empty(of.batches.repeats, len(of.windows), memory=with_memory)
+        repeats, with_memory = self.batches.repeats, self.memory is not None
+        draws = WindowDraws.empty(repeats, len(self.windows), memory=with_memory)
         ordered: list[Any] = []
         for (repeat, number), row in zip(self.places, rows, strict=True):
             height = 3 if repeat == _ORDERED else _ROWS + 2 * with_memory
@@ -136,7 +119,7 @@ class EvalShardJob(Job[EvalRequest]):
             if repeat == _ORDERED:
                 ordered.append(values)
                 continue
-            at = number * of.batches.batch_size - of.windows.start
+            at = number * self.batches.batch_size - self.windows.start
             draws.put(repeat, slice(at, at + values.shape[1]), list(values))
         return draws._replace(ordered=np.concatenate(ordered, 1)) if ordered else draws
 

@@ -64,18 +64,11 @@ def _evaluate(
 
 def open_evaluated(asked: EvalRequest) -> TrainedModel:
     """The model of a request. Raises `CheckpointError` where it is of another domain."""
-    model: TrainedModel = (
-        open_language(
-            asked.run,
-            asked.device,
-            asked.relatives,
-            strains=asked.strains,
-            fasta=asked.fasta,
-            plan=asked.plan,
-        )
-        if isinstance(asked.run, str | Path)
-        else getattr(asked.run, "inner", asked.run)
-    )
+    if isinstance(asked.run, str | Path):
+        how: dict[str, Any] = {"strains": asked.strains, "fasta": asked.fasta, "plan": asked.plan}
+        model = open_language(asked.run, asked.device, asked.relatives, **how)
+    else:
+        model = getattr(asked.run, "inner", asked.run)
     asked.check_of(model.alphabet.domain)
     return model.in_blocks(asked.block)
 
@@ -109,7 +102,7 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     options.check_domain(model.alphabet.domain)
     data = open_data(model, options)
     windows, memory = data.windows, open_window_memory(model, options, data)
-    total = round(data.total / getattr(data.store, "share", 1.0))
+    total = round(len(windows) / getattr(data.store, "share", 1.0))
     n = total if options.max_windows is None else min(total, options.max_windows)
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)

@@ -140,14 +140,8 @@ def fit(counts: NgramCounts, held_out: Ids) -> list[float]:
 
 
 def _summed(words: Ids, counts: NDArray[np.int64]) -> tuple[Ids, NDArray[np.int64]]:
-    order = np.argsort(words, kind="stable")
-    words, counts = words[order], counts[order]
-    first = (
-        np.flatnonzero(np.concatenate(([True], words[1:] != words[:-1])))
-        if len(words)
-        else np.zeros(0, np.int64)
-    )
-    return words[first], np.add.reduceat(counts, first) if len(first) else counts
+    words, place = np.unique(words, return_inverse=True)
+    return words, np.bincount(place, counts, len(words)).astype(np.int64)
 
 
 def _look_up(keys: Ids, values: NDArray[np.int64], wanted: Ids) -> Floats:

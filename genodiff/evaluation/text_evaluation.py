@@ -71,7 +71,9 @@ def evaluate_text(
     device = next(model.backbone.parameters()).device
     windows = choose_windows(model, data.windows, options)
     assert isinstance(windows, PackedWindows | PaddedWindows)
-    log.info("scoring %d of %d windows of the split %s", len(windows), data.total, options.split)
+    log.info(
+        "scoring %d of %d windows of the split %s", len(windows), len(data.windows), options.split
+    )
     if draws is not None:
         found = draws.bound(model.objective)
     else:
@@ -99,7 +101,7 @@ def evaluate_text(
         "seq_len": windows.seq_len,
         "context": "window",
         "windows": len(windows),
-        "windows_total": data.total,
+        "windows_total": len(data.windows),
         "dropped": windows.dropped,
         "tokens": int(tokens.sum()),
         "bytes": round(size.sum()),

@@ -6,7 +6,6 @@ are of the same regions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,12 +124,9 @@ def find_stretches(store: Store, split: str) -> Iterator[Ids]:
     intervals = store.intervals_of(split)
     start = store.offsets[intervals.contig] + intervals.start
     end = store.offsets[intervals.contig] + intervals.end
-    pieces = chain.from_iterable(
-        ((at, min(at + _CHUNK, b)) for at in range(a, b, _CHUNK))
-        for a, b in zip(start.tolist(), end.tolist(), strict=True)
-    )
-    for first, last in pieces:
-        part = np.asarray(store.flat[first:last])
+    spans = zip(start.tolist(), end.tolist(), strict=True)
+    for first, last in ((at, b) for a, b in spans for at in range(a, b, _CHUNK)):
+        part = np.asarray(store.flat[first : min(first + _CHUNK, last)])
         edges = np.flatnonzero(np.diff(encode_bases(part) < len(LETTERS), prepend=0, append=0))
         for i, j in zip(edges[0::2].tolist(), edges[1::2].tolist(), strict=True):
             if j - i >= WORD:

@@ -61,7 +61,7 @@ from genodiff.quality.scorecard import (
     summary,
     turn_bases,
 )
-from genodiff.statistics.jackknife import (
+from genodiff.statistics.interval import (
     cut_groups,
     describe_mean,
     describe_share,

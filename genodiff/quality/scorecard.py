@@ -6,11 +6,7 @@ between two finite sets is never 0, not even between two halves of one genome: h
 gives, for as many bases as the samples have,
 
     samples ↔ real,    other real sequence ↔ real (the floor),
-    order-k Markov sequence ↔ real (the baseline).
-
-Publishes: `kmer_counts`, `kmer_spectrum`, `js_distance`, `gc_fractions`, `cpg_ratio`,
-`homopolymer_shares`, `longest_matches`, `summary`, `scorecard`. Markov sequence comes from
-`genodiff.evaluation.markov`.
+    order-k Markov sequence ↔ real (the baseline; of `genodiff.evaluation.markov`).
 """
 
 from collections.abc import Sequence
@@ -123,11 +119,7 @@ def homopolymer_shares(sequences: Sequence[Ids], longest: int = 10) -> NDArray[n
     shares = np.zeros(longest)
     for ids in sequences:
         index = read_bases(ids)
-        starts = (
-            np.flatnonzero(np.r_[True, index[1:] != index[:-1]])
-            if len(index)
-            else np.zeros(0, np.int64)
-        )
+        starts = np.flatnonzero(np.diff(index, prepend=-2))
         runs = np.diff(np.r_[starts, len(index)])[index[starts] >= 0]
         shares += np.bincount(np.minimum(runs, longest) - 1, weights=runs, minlength=longest)
     total = shares.sum()

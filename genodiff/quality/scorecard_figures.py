@@ -19,15 +19,6 @@ Part = Mapping[str, Any]
 _GRAVEST = ("train", "diversity", "discriminator", "words", "motifs", "embedding", "frames")
 
 
-class FigureRow(NamedTuple):
-    """One figure of all sets, in the order of `sets`, and what it says."""
-
-    group: str
-    title: str
-    cells: list[str]
-    says: str
-
-
 class SetValue(NamedTuple):
     """A value of a set with the ends of its 95 % interval."""
 
@@ -135,13 +126,15 @@ def list_figures(part: Part) -> Iterator[Figure]:
     yield Figure("diversity", "effective share", says, lambda p: f"{p['effective']:.1%}")
 
 
-def list_scorecard_rows(sets: Mapping[str, Part]) -> list[FigureRow]:
-    """All figures that the sets have. The samples' cells have 95 % intervals where known."""
+def list_scorecard_rows(sets: Mapping[str, Part]) -> list[tuple[Figure, list[str]]]:
+    """All figures that the sets have, with a cell of each set. The samples' cells have 95 %
+    intervals where known.
+    """
     rows = []
     for one in list_figures(next(iter(sets.values()))):
         cells = [one.show(p, with_interval=i == 0) for i, p in enumerate(sets.values())]
         if any(cells) or one.group == "discriminator":
-            rows.append(FigureRow(one.group, one.title, cells, one.says))
+            rows.append((one, cells))
     return rows
 
 
@@ -176,9 +169,9 @@ def show_scorecard(found: dict[str, Any]) -> None:
     table.add_column("", no_wrap=True)
     for name in sets:
         table.add_column(name, justify="right", no_wrap=True)
-    for row in list_scorecard_rows(sets):
-        table.add_row(row.title, *map(escape, row.cells))
-    said = [f"{one['figure']}: {one['says']}" for one in found["findings"]]
+    for one, cells in list_scorecard_rows(sets):
+        table.add_row(one.title, *map(escape, cells))
+    said = [f"{each['figure']}: {each['says']}" for each in found["findings"]]
     console.print(table)
     nothing = "no figure differs from its baseline (few or short samples cannot show much)"
     for line in said or [nothing]:

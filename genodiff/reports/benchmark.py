@@ -34,16 +34,9 @@ _DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (6, 2, 1, 2), (1, 2))
 _ROLES = {"model": "model", "scratch": "source", "baseline": "markov"}
 
 
-class WrittenBenchmark(NamedTuple):
-    """What `write_benchmark` wrote; its comparisons and ensembles of seeds are plain values."""
-
-    files: list[Path]
-    comparisons: list[dict[str, Any]]
-    ensembles: list[dict[str, Any]]
-
-
-def write_benchmark(out: Path, margin: float | None = None) -> WrittenBenchmark:
-    """Write OUT/RESULTS.md and OUT/report.html.
+def write_benchmark(out: Path, margin: float | None = None) -> dict[str, list[Any]]:
+    """Write OUT/RESULTS.md and OUT/report.html: `files`, with their `comparisons` and `ensembles`
+    of seeds as plain values.
 
     Models whose difference is within `margin` are called equivalent.
     """
@@ -53,8 +46,10 @@ def write_benchmark(out: Path, margin: float | None = None) -> WrittenBenchmark:
         page = render_page(panels, sessions, out.resolve().name)
     atomic.write_text(out / RESULTS, seal_page(text))
     atomic.write_text(out / PAGE, seal_page(page))
-    files = [out / RESULTS, out / PAGE]
-    return WrittenBenchmark(files, tables.list_comparisons(panels), tables.list_ensembles(panels))
+    return {
+        "files": [out / RESULTS, out / PAGE], "comparisons": tables.list_comparisons(panels),
+        "ensembles": tables.list_ensembles(panels),
+    }  # fmt: skip
 
 
 def render_page(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]], name: str) -> str:

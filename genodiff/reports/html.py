@@ -1,15 +1,12 @@
 """`report.html`: one run on one page that needs no network, no fonts and no scripts.
 
-The page also says what is not known.
-
-The page is made of plain values: `render_page` turns the parts of a run folder into them,
-the template only lays them out, with everything escaped but the figures, which are ours.
+The page also says what is not known. `render_page` turns the parts of a run folder into plain
+values, the template only lays them out, with everything escaped but the figures, which are ours.
 The same inputs give the same bytes.
 
-What samples are compared with: held-out real sequence, Markov sequence, the toy's source.
-
-Everything comes from the run's own recipe and files, as far as they are on this machine. The k-mer
-counts of the train split are the ones that the evaluation made.
+Samples are compared with held-out real sequence, Markov sequence and the toy's source, all from the
+run's own recipe and files, as far as they are on this machine. The k-mer counts of the train split
+are the ones that the evaluation made.
 """
 
 import shlex
@@ -165,6 +162,10 @@ def list_other_tables(folder: RunParts) -> list[dict[str, Any]]:
 
 def _other_row(name: str, e: Evaluation, weights: str) -> dict[str, Any]:
     best, windows = e.best_line(), ""
+    said = [finding.text for finding in list_evaluation_findings(e)]
+    if e.checkpoint and weights and not weights.startswith(e.checkpoint):
+        step = "" if e.step is None else f" (step {e.step:,})"
+        said.append(f"Made from other weights than model.safetensors{step}.")
     if e.windows is not None and e.windows_total is not None:
         again = f", {e.repeats} masks each" if e.repeats and e.repeats > 1 else ""
         windows = f"{e.windows:,} of {e.windows_total:,}{again}"
@@ -175,16 +176,8 @@ def _other_row(name: str, e: Evaluation, weights: str) -> dict[str, Any]:
         "bits": f"{'=' if e.figure == 'exact' else '≤'} {e.bits_per_base:.3f}",
         "interval": blocks.format_interval(e.ci95_bits) or TOO_FEW,
         "best": "" if best is None else f"{best.bits:.3f} ({best.kind.title})",
-        "notes": " ".join(_notes(e, weights)),
+        "notes": " ".join(said),
     }
-
-
-def _notes(e: Evaluation, weights: str) -> list[str]:
-    said = [finding.text for finding in list_evaluation_findings(e)]
-    if e.checkpoint and weights and not weights.startswith(e.checkpoint):
-        step = "" if e.step is None else f" (step {e.step:,})"
-        said.append(f"Made from other weights than model.safetensors{step}.")
-    return said
 
 
 MOST_REAL = 512  # windows

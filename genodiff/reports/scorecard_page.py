@@ -16,7 +16,7 @@ from genodiff.reports.template import render_template
 
 _COLOURS = {"samples": "model", "real": "real"}
 _MARKS = ("o", "s", "^", "v", "D")
-MOST_MOTIFS = 16
+_DRAWN_MOTIFS, _MOST_MOTIFS = 16, 30
 
 
 def draw_word_distances(sets: Mapping[str, Any]) -> Markup:
@@ -64,7 +64,7 @@ def draw_shares(sets: Mapping[str, Any]) -> Markup:
 
 def draw_motif_ratios(motifs: Sequence[Mapping[str, Any]]) -> Markup:
     """The motifs that differ most surely: log2 of samples over real, with 95 % intervals."""
-    chosen = sorted(motifs[:MOST_MOTIFS], key=lambda one: -one["log2_ratio"])
+    chosen = sorted(motifs[:_DRAWN_MOTIFS], key=lambda one: -one["log2_ratio"])
     rows, traces = len(chosen), []
     for row, one in enumerate(chosen):
         value, half = one["log2_ratio"], 1.96 * (one["se"] or 0.0)
@@ -81,7 +81,6 @@ def draw_motif_ratios(motifs: Sequence[Mapping[str, Any]]) -> Markup:
     )
 
 
-_MOST_MOTIFS = 30
 _TITLES = {
     "words": "Words", "motifs": "Motifs", "embedding": "Embedding",
     "discriminator": "Discriminator", "composition": "Composition", "frames": "Reading frames",
@@ -94,10 +93,10 @@ def render_scorecard(name: str, found: Mapping[str, Any]) -> str:
     sets, motifs = found["sets"], found.get("motifs", [])
     # An interval is not broken over lines.
     rows = [
-        row._replace(cells=[cell.replace(" ", "\u00a0") for cell in row.cells])
-        for row in list_scorecard_rows(sets)
+        (one, [cell.replace(" ", "\u00a0") for cell in cells])
+        for one, cells in list_scorecard_rows(sets)
     ]
-    groups = groupby(rows, key=lambda row: row.group)
+    groups = groupby(rows, key=lambda row: row[0].group)
     context: dict[str, Any] = {"name": name, "findings": found["findings"], "columns": list(sets)}
     context |= {"total": f"{found['samples']:,}", "compared": f"{found['compared']:,}"}
     context["length"] = f"{found['length']:,}"

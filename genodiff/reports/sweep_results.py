@@ -4,9 +4,7 @@ They are read from its rows, its tasks' audits and its units' predictions.
 
 Rows of one (task, split, model, method, settings) are one `ModelResult`: the mean over seeds, max −
 min, and the interval of the mean over seeds and test examples. All comparisons of a suite's split
-are judged together (`statistics/comparisons.py`).
-
-The statistics of a task's table: intervals, ensembles of seeds, and the pairs that are compared.
+are judged together.
 
 An ensemble is the mean of a line's predictions over its seeds, as one answer. The predictions are
 those that each seed's unit has kept, so the test part is not read again. It is a line of its own.

@@ -11,7 +11,7 @@ samples, so both make a figure uncertain. The method is the one that radiology u
 
 It holds because E[MS] = var(seeds) + var(units) - C. The covariance comes from resampling the
 units, with the same units for every seed and both models: a bootstrap of examples
-(`tasks/paired_bootstrap.py`) or a jackknife over blocks of windows (`statistics/seed_windows.py`).
+(`tasks/paired_bootstrap.py`) or a jackknife over blocks of windows (`statistics/interval.py`).
 The quantile of the interval is Cochran's (1964): those of Student's t for MS / S (S - 1 degrees of
 freedom) and for C (those of the units), weighted by the two variances. Satterthwaite's formula
 covers 90 to 93 % for two or three seeds. A percentile bootstrap that also resamples the seeds is

@@ -33,8 +33,7 @@ from genodiff.jobs.machine import choose_device
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.run_paths import locate
 from genodiff.runs.trained_on import describe_seen_bases
-from genodiff.statistics.interval import BITS, Floats, ratio
-from genodiff.statistics.seed_windows import compare_models
+from genodiff.statistics.interval import BITS, Floats, compare_models, ratio
 from genodiff.studies.compare_request import CompareRequest
 from genodiff.studies.comparison_page import describe_pairs, write_run_page
 
@@ -160,7 +159,7 @@ def compare_runs(
         "data": comparison.data.recipe.name if source is None else Path(source).name,
         "fingerprint": comparison.data.store.fingerprint,
         "windows": len(comparison.windows),
-        "windows_total": comparison.data.total,
+        "windows_total": len(comparison.data.windows),
         "tokens": int(scores[first].tokens.sum()),
         "repeats": comparison.options.repeats,
         "seed": comparison.options.seed,
@@ -182,7 +181,7 @@ def _score(
         "checkpoint": model.digest,
         "fingerprint": comparison.data.store.fingerprint,
         "split": options.split,
-        "windows": [len(windows), comparison.data.total, windows.seq_len],
+        "windows": [len(windows), len(comparison.data.windows), windows.seq_len],
         "repeats": options.repeats,
         "seed": options.seed,
     }

@@ -375,7 +375,7 @@ class SweepReportRequest(Request[list[Path]]):
         for name in PAGES:
             check_target(folder / name, force=self.force)
         write = find_named("genodiff.reports.benchmark:write_benchmark")
-        files: list[Path] = write(folder, self.margin).files
+        files: list[Path] = write(folder, self.margin)["files"]
         return files
 
     def show(self, answer: Any) -> None:

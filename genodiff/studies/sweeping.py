@@ -53,12 +53,10 @@ def finetune(asked: SweepRequest, judged: Judged) -> dict[str, Any]:
     rows = sweep(plan, folder, device=device, jobs=asked.jobs, command=command)
     written, keys = write_benchmark(folder, asked.margin), {row["key"] for row in rows}
     return {
-        "out": str(folder),
-        "rows": rows,
-        "files": [str(path) for path in written.files],
-        "comparisons": written.comparisons,
-        "ensembles": [row for row in written.ensembles if keys & set(row["keys"])],
-    }
+        "out": str(folder), "rows": rows, "files": list(map(str, written["files"])),
+        "comparisons": written["comparisons"],
+        "ensembles": [row for row in written["ensembles"] if keys & set(row["keys"])],
+    }  # fmt: skip
 
 
 def audit(asked: AuditRequest) -> dict[str, Any]:

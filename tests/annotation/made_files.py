@@ -5,11 +5,12 @@ Each writer gives the text and the genes that it can say; the others it leaves o
 
 from collections.abc import Callable, Iterator
 from io import StringIO
+from typing import Any
 from urllib.parse import quote
 
+from Bio import SeqFeature as insdc
 from Bio import SeqIO
 from Bio.Seq import Seq
-from Bio.SeqFeature import SeqFeature, SimpleLocation
 from Bio.SeqRecord import SeqRecord
 
 from tests.annotation.made_genomes import MadeGene, MadeGenome, Parts
@@ -34,76 +35,50 @@ def write_flat(genome: MadeGenome, kind: str) -> Written:
     record = SeqRecord(Seq(genome.letters), genome.name, genome.name, "made")
     record.annotations["molecule_type"] = "DNA"
     record.annotations["topology"] = "circular" if genome.circular else "linear"
-    places: dict[str, str] = {}
-    for number, gene in enumerate(list_genes(genome)):
-        said: dict[str, list[str]] = {"gene": [gene.name]}
-        said |= {key: [value] for key, value in gene.words.items()}
+
+    for gene in list_genes(genome):
+        said: dict[str, Any] = {"gene": gene.name}
+        said |= {key: value or None for key, value in gene.words.items()}
         if gene.table != 1:
-            said["transl_table"] = [str(gene.table)]
+            said["transl_table"] = gene.table
         if gene.skip:
-            said["codon_start"] = [str(gene.skip + 1)]
+            said["codon_start"] = gene.skip + 1
         if excepted := _except(gene, length):
-            said["transl_except"] = [excepted]
+            said["transl_except"] = excepted
         if gene.exons and gene.coding:
-            places[f"{number}.5"] = _locate(gene, gene.exons, length, ends=False)
-            record.features.append(_mark("mRNA", f"{number}.5", {"gene": [gene.name]}))
-        shown = gene.location or _locate(gene, gene.coding or gene.exons, length)
-        places[str(number)] = shown
-        record.features.append(_mark("CDS" if gene.coding else "tRNA", str(number), said))
+            whole = _locate(gene, gene.exons, length, ends=False)
+            record.features.append(insdc.SeqFeature(whole, "mRNA", qualifiers={"gene": gene.name}))
+        place = _locate(gene, gene.coding or gene.exons, length)
+        if gene.location:
+            place = insdc.Location.fromstring(gene.location, length)
+        kind_of = "CDS" if gene.coding else "tRNA"
+        record.features.append(insdc.SeqFeature(place, kind_of, qualifiers=said))
     out = StringIO()
     SeqIO.write([record], out, kind)
-    return _put_places(out.getvalue(), places, kind), list(list_genes(genome))
+    return out.getvalue(), list(list_genes(genome))
 
 
-def _mark(kind: str, key: str, said: dict[str, list[str]]) -> SeqFeature:
-    return SeqFeature(SimpleLocation(0, 1), kind, qualifiers={"note": [f"place {key}"], **said})
-
-
-def _put_places(text: str, places: dict[str, str], kind: str) -> str:
-    """The location of each feature in place of the mark, with the note that names it taken out."""
-    lines, found = text.splitlines(), []
-    head = "FT   " if kind == "embl" else "     "
-    for line in lines:
-        if '/note="place ' in line:
-            key = line.split('"')[1].split()[1]
-            column = head + " " * 16
-            parts = places[key].split(",")
-            name = found.pop().split()[1 if kind == "embl" else 0]
-            rows = [parts[0]]
-            for part in parts[1:]:
-                rows[-1] += ","
-                rows.append(part)
-            found.append(f"{head}{name:<16}{rows[0]}")
-            found += [column + row for row in rows[1:]]
-        elif line.endswith('=""'):
-            found.append(line.removesuffix('=""'))
-        else:
-            found.append(line)
-    return "\n".join(found) + "\n"
-
-
-def _locate(gene: MadeGene, parts: Parts, length: int, *, ends: bool = True) -> str:
-    """A location of INSDC: parts from left to right in complement(), or each by itself."""
-    spans: list[tuple[int, int, int, str, str]] = []
+def _locate(
+    gene: MadeGene, parts: Parts, length: int, *, ends: bool = True
+) -> insdc.SimpleLocation | insdc.CompoundLocation:
+    """The parts in the order of reading, open where the gene is."""
+    found = []
     for number, (a, b, way) in enumerate(parts):
-        low = high = ""
-        if ends and number == 0 and not gene.starts:
-            low, high = ("<", "") if way > 0 else ("", ">")
-        if ends and number == len(parts) - 1 and not gene.ends:
-            low, high = (low, ">") if way > 0 else ("<", high)
+        low, high = _open(gene, parts, number) if ends else (False, False)
+        spans = [(a % length, (b - 1) % length + 1, low, high)]
         if b > length > a:  # over the origin
-            halves = [(a, length, way, low, ""), (0, b - length, way, "", high)]
-            spans += halves[::way]
-        else:
-            spans.append((a % length, (b - 1) % length + 1, way, low, high))
-    ways = {way for _, _, way, *_ in spans}
-    if ways == {-1}:
-        text = ",".join(f"{low}{a + 1}..{high}{b}" for a, b, _, low, high in spans[::-1])
-        return f"complement(join({text}))" if len(spans) > 1 else f"complement({text})"
-    some = [f"{low}{a + 1}..{high}{b}" for a, b, _, low, high in spans]
-    some = [one if way > 0 else f"complement({one})"
-            for one, (_, _, way, *_) in zip(some, spans, strict=True)]  # fmt: skip
-    return f"join({','.join(some)})" if len(some) > 1 else some[0]
+            spans = [(a, length, low, False), (0, b - length, False, high)][::way]
+        for start, end, below, beyond in spans:
+            low_end = insdc.BeforePosition(start) if below else start
+            high_end = insdc.AfterPosition(end) if beyond else end
+            found.append(insdc.SimpleLocation(low_end, high_end, way))
+    return found[0] if len(found) == 1 else insdc.CompoundLocation(found)
+
+
+def _open(gene: MadeGene, parts: Parts, number: int) -> tuple[bool, bool]:
+    """Whether the low and the high end of a part are not the gene's."""
+    first, last = number == 0 and not gene.starts, number == len(parts) - 1 and not gene.ends
+    return (first, last) if parts[number][2] > 0 else (last, first)
 
 
 def _except(gene: MadeGene, length: int) -> str:
@@ -163,11 +138,11 @@ def _phases(gene: MadeGene) -> list[int]:
     return found
 
 
-def _head(genome: MadeGenome, said: str = "") -> str:
+def _head(genome: MadeGenome) -> str:
     n, name = len(genome.letters), genome.name
     text = f"##gff-version 3\n##sequence-region {name} 1 {n}\n"
     going = "Is_circular=true;" if genome.circular else ""
-    return text + f"{name}\tmade\tregion\t1\t{n}\t.\t+\t.\tID={name}:1..{n};{going}{said}\n"
+    return text + f"{name}\tmade\tregion\t1\t{n}\t.\t+\t.\tID={name}:1..{n};{going}\n"
 
 
 def write_ncbi(genome: MadeGenome) -> Written:
@@ -205,19 +180,12 @@ def write_ncbi(genome: MadeGenome) -> Written:
             more["transl_except"] = excepted
         for number, (part, phase) in enumerate(zip(gene.coding, _phases(gene), strict=True)):
             about = {"ID": f"cds-{gene.name}", "Parent": parent, **more}
-            low, high = _open(gene, number)
+            low, high = _open(gene, gene.coding, number)
             about |= {"partial": "true"} if not (gene.starts and gene.ends) else {}
             about |= {"start_range": f".,{part[0] + 1}"} if low else {}
             about |= {"end_range": f"{part[1]},."} if high else {}
             rows.add("CDS", part, about, phase)
     return _head(genome) + "\n".join(rows.lines) + "\n", said
-
-
-def _open(gene: MadeGene, number: int) -> tuple[bool, bool]:
-    """Whether the low and the high end of a part are not the gene's."""
-    first, last = number == 0 and not gene.starts, (
-        number == len(gene.coding) - 1 and not gene.ends)  # fmt: skip
-    return (first, last) if gene.coding[number][2] > 0 else (last, first)
 
 
 def write_ensembl(genome: MadeGenome) -> Written:

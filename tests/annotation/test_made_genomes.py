@@ -12,8 +12,15 @@ from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
 from genodiff.variants.consequences import Consequence, Consequences
 from tests.annotation.made_files import FORMATS
-from tests.annotation.made_genomes import MadeGene, MadeGenome, make_genome
-from tests.annotation.made_truth import TERMS_OF_CODONS, judge_indel, judge_snv, list_bases
+from tests.annotation.made_genomes import (
+    TERMS_OF_CODONS,
+    MadeGene,
+    MadeGenome,
+    judge_indel,
+    judge_snv,
+    list_bases,
+    make_genome,
+)
 
 SEEDS = [0, pytest.param(1, marks=pytest.mark.slow)]
 

@@ -1,9 +1,13 @@
 """A small genome with two related genomes, in which some stretches evolve slowly."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pytest
+
+from genodiff.jobs.journal import Journal
 
 SLOW = ((2000, 2300), (5200, 5320), (9000, 9500))
 LENGTH = 12_000
@@ -39,3 +43,15 @@ def spell(codes: np.ndarray) -> str:
 def write(path: Path, rows: dict[str, str]) -> Path:
     path.write_text("".join(f">{name}\n{letters}\n" for name, letters in rows.items()))
     return path
+
+
+def stop_at(patch: pytest.MonkeyPatch, is_last: Callable[[int], bool]) -> None:
+    """Stop jobs after an entry with which so many are kept."""
+    append = Journal.append
+
+    def stop(journal: Journal, entry: bytes) -> None:
+        append(journal, entry)
+        if is_last(journal.kept):
+            raise KeyboardInterrupt
+
+    patch.setattr(Journal, "append", stop)

@@ -12,22 +12,12 @@ import genodiff
 from genodiff.conservation.align_job import RUN, find_runs, format_paf, join_runs
 from genodiff.errors import Interrupted, UsageError
 from genodiff.io.alignments import read_alignments
-from genodiff.jobs.journal import Journal
 from genodiff.memory.text import join_stretches
-from tests.conservation.constraint_world import LENGTH, World, write, write_world
+from tests.conservation.constraint_world import LENGTH, World, stop_at, write, write_world
 
 GONE, NEW = (4000, 4005), (7000, "ACGTTGA")
 """Bases of the genome that the related genome lacks, and what it has more before a base."""
 TURN = str.maketrans("ACGT", "TGCA")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_windows(tmp_path_factory):
-    """Fit on a fifth of the windows, once: the tests are of what follows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 24)
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +78,7 @@ def test_shards_threads_and_resuming_keep_the_bytes(world, whole, tmp_path, monk
     assert (tmp_path / "merged.paf").read_bytes() == whole.read_bytes()
     torch.set_num_threads(threads[-1])
     assert align(world, tmp_path / "t.paf").read_bytes() == whole.read_bytes()
-    append = Journal.append
-
-    def stop(journal: Journal, entry: bytes) -> None:
-        append(journal, entry)
-        if journal.kept == 5:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Journal, "append", stop)
+    stop_at(monkeypatch, lambda kept: kept == 5)
     with pytest.raises(Interrupted):
         align(world, tmp_path / "again.paf")
     assert align(world, tmp_path / "again.paf").read_bytes() == whole.read_bytes()
@@ -103,20 +86,14 @@ def test_shards_threads_and_resuming_keep_the_bytes(world, whole, tmp_path, monk
 
 @pytest.mark.slow
 def test_constraint_with_the_alignment_is_that_of_a_search(world, whole, tmp_path):
-    for name, relatives in (
-        ("search", world.relatives),
-        ("given", [world.relatives[0], f"{world.relatives[1]}:{whole}"]),
-    ):
-        genodiff.constraint(
-            world.genome, relatives=relatives, out=tmp_path / name, formats=["parquet"]
-        )
-    one, other = (
-        pl.read_parquet(tmp_path / name / "tracks.parquet") for name in ("search", "given")
-    )
+    near, far = world.relatives
+    frames = []
+    for name, other in (("search", far), ("given", f"{far}:{whole}")):
+        given = {"relatives": [near, other], "formats": ["parquet"]}
+        genodiff.constraint(world.genome, out=tmp_path / name, **given)
+        frames.append(pl.read_parquet(tmp_path / name / "tracks.parquet"))
     for name in ("rs", "conserved"):
-        first, second = (
-            some.filter(pl.col("contig") == "chr1")[name].to_numpy() for some in (one, other)
-        )
+        first, second = (x.filter(pl.col("contig") == "chr1")[name].to_numpy() for x in frames)
         both = ~np.isnan(first) & ~np.isnan(second)
         assert both.sum() > 0.95 * LENGTH
         assert np.corrcoef(first[both], second[both])[0, 1] > 0.99

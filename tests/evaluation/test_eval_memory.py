@@ -140,18 +140,6 @@ def test_it_stands_beside_the_network_s_own_figures(run, model, tmp_path, capsys
     assert genodiff.report(copied).exists()
 
 
-def test_merged_shards_are_one_evaluation(run, model, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    options: dict[str, Any] = {"memory": "on", "batch_size": 4, "baselines": False}
-    whole = evaluate(model, **options)
-    for i in (1, 2):
-        genodiff.evaluate(run, shard=f"{i}/2", out=f"s{i}.npy", device="cpu", **options)
-    merged = genodiff.merge(["s1.npy", "s2.npy"], out="merged.json")
-    for key in ("bits_per_base", "ci95_bits", "without_memory", "curve"):
-        assert merged[key] == whole[key]
-    (run / "eval.json").unlink()
-
-
 def test_what_cannot_be_remembered_is_refused_in_one_line(model, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="--context contig exclude"):
         evaluate(model, memory="on", context="contig")

@@ -31,8 +31,10 @@ def fasta(tmp_path, monkeypatch):
 ORDER = {"order": "confidence", "order_options": {"steps": 16}}
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(("n", "repeats", "more"), [(1, 1, {}), (3, 2, ORDER), (5, 1, {})])
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("n", "repeats", "more"), [(1, 1, {}), (3, 2, ORDER), (5, 1, {}), (2, 1, {"memory": "on"})]
+)
 def test_a_merged_evaluation_is_that_of_one_run(run, tmp_path, monkeypatch, n, repeats, more):
     monkeypatch.chdir(tmp_path)
     options: dict[str, Any] = {"repeats": repeats, "batch_size": 2, "seed": 4, **more}

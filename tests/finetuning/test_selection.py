@@ -73,7 +73,7 @@ def test_a_choice_stands_in_the_rows_and_the_card(calm):
 
 
 def test_a_choice_stands_under_the_table_and_on_the_page(calm):
-    table, page = (path.read_text() for path in write_benchmark(calm)[0])
+    table, page = (path.read_text() for path in write_benchmark(calm)["files"])
     (choice,) = read_results(calm)[0]["choices"]
     line = f"{MODELS[0]}, head {choice['chosen']}: {choice['why']}"
     assert f"- {line} (accuracy on 4 examples of seed 1: " in table

@@ -13,6 +13,7 @@ import pytest
 from genodiff.alphabet import DNA
 from genodiff.io.motifs import read_motifs
 from genodiff.quality.match_index import TrainText
+from genodiff.quality.measured_scorecard import read_ids
 from genodiff.quality.real_sequence import TrainSplit, draw_some, open_real
 from genodiff.quality.sample_quality import Measures, compare_motifs, measure_sets
 from genodiff.quality.scorecard import kmer_counts
@@ -179,8 +180,6 @@ def test_a_text_in_pieces_gives_what_it_gives_whole(train):
 
 
 def test_fasta_is_read_once_and_never_held_whole(tmp_path):
-    from genodiff.quality.measured_scorecard import read_ids
-
     file = tmp_path / "many.fa"
     file.write_text("".join(f">s{i}\nACGTACGT\n" for i in range(500)))
     reader = read_ids(file)

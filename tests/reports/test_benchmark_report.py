@@ -94,7 +94,7 @@ def out(tmp_path_factory):
 
 
 def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given(out):
-    results, html = write_benchmark(out).files
+    results, html = write_benchmark(out)["files"]
     text = html.read_text()
     assert results.read_text().startswith("# Fine-tuning results")
     assert not re.findall(r"(?:src|href)=\"(?!#)", text)
@@ -106,7 +106,7 @@ def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given
     assert text.count("<svg") == 6
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
-    assert write_benchmark(out)[0][1].read_text() == text
+    assert write_benchmark(out)["files"][1].read_text() == text
 
 
 def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out):
@@ -192,7 +192,7 @@ def test_equivalence_is_said_only_of_a_margin_and_copies_are_one_test(out):
 
 
 def test_a_summary_for_the_terminal_has_the_comparisons_below_each_task(out):
-    comparisons = write_benchmark(out).comparisons
+    comparisons = write_benchmark(out)["comparisons"]
     rows = [row for panel in read_sweep(out) for line in panel.lines for row in line.rows]
     lines = [line for line in format_summary(rows, comparisons) if "Holm p" in line]
     assert len(lines) == 2

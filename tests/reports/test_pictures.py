@@ -1,7 +1,12 @@
-"""Pictures of maps and tracks: no label is cut, and every form shows the same shapes."""
+"""Pictures of maps, tracks and logos: no label is cut, and every form shows the same shapes.
 
+Letters stand where the heights say, and the page of tracks holds what was read.
+"""
+
+import base64
 import io
 import itertools
+import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -14,12 +19,18 @@ from matplotlib.textpath import TextPath
 from genodiff.io.genes import Gene
 from genodiff.maps.map_regions import MapRegion, PairMap, SaturationMap
 from genodiff.maps.track_values import BaseTracks
+from genodiff.reports import logo
 from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_genes
 from genodiff.reports.logo import list_logo_shapes
 from genodiff.reports.map_page import DEPENDENCIES, ISM
 from genodiff.reports.paint import read_outline, render_picture
 from genodiff.reports.shapes import GLYPHS, Box, Line, PlacedText, Shape, write_svg
-from genodiff.reports.track_page import find_limits, list_track_picture, split_columns
+from genodiff.reports.track_page import (
+    find_limits,
+    list_track_picture,
+    render_track_page,
+    split_columns,
+)
 
 TOLD = {
     "model": "runs/x", "checkpoint": "0123456789ab", "score": "log p(base)", "unit": "nats",
@@ -228,3 +239,103 @@ def test_from_far_a_column_of_tracks_holds_every_base_once():
     assert len(parts) == 960
     assert [i for part in parts for i in range(part.start, part.stop)] == list(range(1234))
     assert split_columns(3, 16.0) == [slice(0, 1), slice(1, 2), slice(2, 3)]
+
+
+PAGE = {
+    "model": "runs/<x>", "checkpoint": "0123456789ab", "context": 64, "every": 8,
+    "company": {"sites": 64, "nats": (0.1, 0.2), "bits": (0.01, 0.2)},
+}  # fmt: skip
+
+
+def draw_region(contig: str, start: int, letters: str) -> BaseTracks:
+    p = np.random.default_rng(start).dirichlet(np.ones(4), len(letters)).astype(np.float32)
+    p[[letter == "N" for letter in letters]] = np.nan
+    return BaseTracks(contig, start, letters, p)
+
+
+def test_the_page_holds_the_chances_of_every_region():
+    regions = [draw_region("chr1", 41, "ACGTN"), draw_region("</script>", 0, "GG")]
+    page = render_track_page(regions, PAGE)
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    data = json.loads(text)
+    for one, told in zip(regions, data["regions"], strict=True):
+        place = (one.contig, one.start + 1, one.letters)
+        assert (told["contig"], told["start"], told["letters"]) == place
+        p = np.frombuffer(base64.b64decode(told["p"]), "<f4").reshape(-1, 4)
+        assert np.array_equal(p, one.p, equal_nan=True)
+    assert set(data["glyphs"]) == set("ACGT")
+    for said in ("2 regions", 'value="1"', "chr1:42-46", "6 read", "every 8 bases at once",
+                 "0.01 bits in the middle and 0.2 at most"):  # fmt: skip
+        assert said in page, said
+
+
+def test_the_page_asks_the_network_for_nothing_and_escapes_names():
+    regions = [draw_region("chr1", 0, "ACGT")]
+    page = render_track_page(regions, PAGE | {"every": None, "company": None})
+    assert not re.search("https?:", page)
+    assert "default-src 'none'" in page
+    assert not re.search(r"<(link|img|iframe)\b", page)
+    assert "<td>&lt;x&gt; (0123456789ab)</td>" in page
+    assert '<select id="region"' not in page
+    assert render_track_page(regions, PAGE) == render_track_page(regions, PAGE)
+
+
+def letters_of(svg: str) -> list[tuple[str, float, float, float]]:
+    """Letter, left, top and height of each letter, in pixels."""
+    found = []
+    for use in ET.fromstring(svg).iter("use"):
+        form = r"translate\((\S+) (\S+)\) scale\(\S+ (\S+)\)"
+        x, top, scale = map(float, re.fullmatch(form, use.attrib["transform"]).groups())
+        found.append((use.attrib["href"][-1], x, top, 100 * scale))
+    return found
+
+
+def draw(heights: object, first: int = 1, *, name: str = "x", title: str = "a logo") -> str:
+    shapes = list_logo_shapes(np.array(heights, float), first=first, height=100.0, column=10.0)
+    return write_svg(shapes, name, title)
+
+
+def test_letters_are_stacked_with_the_largest_on_top_and_heights_add_up():
+    found = letters_of(draw([[0.5, 0.25, 1.0, 0.25], [2.0, 0, 0, 0]]))
+    assert [one[0] for one in found] == ["C", "T", "A", "G", "A"]
+    assert [one[3] for one in found] == pytest.approx([12.5, 12.5, 25, 50, 100], abs=0.01)
+    bottoms = [top + size for _, _, top, size in found]
+    assert bottoms[0] == pytest.approx(106, abs=0.02)  # the zero line
+    assert bottoms[1:4] == pytest.approx([one[2] for one in found[:3]], abs=0.02)
+    assert found[4][1] - found[0][1] == pytest.approx(10)
+
+
+def test_letters_below_zero_hang_from_the_axis():
+    svg = draw([[-1.0, 0.5, -0.5, 0.0]])
+    found = {letter: (top, size) for letter, _, top, size in letters_of(svg)}
+    zero = 6 + 100 * 0.5 / 2
+    assert found["C"] == pytest.approx((6, 25))
+    assert found["G"] == pytest.approx((zero, 25), abs=0.02)
+    assert found["A"] == pytest.approx((zero + 25, 50), abs=0.02)
+    assert "T" not in found
+    assert logo.find_limits(np.array([[-1.0, 0.5, -0.5, 0.0]])) == (-1.5, 0.5)
+
+
+def test_missing_heights_draw_no_letter_and_an_empty_logo_has_a_scale():
+    assert letters_of(draw([[np.nan] * 4, [0.0] * 4])) == []
+    assert logo.find_limits(np.full((2, 4), np.nan)) == (0, 1)
+
+
+def test_the_axis_counts_from_the_first_column():
+    svg = draw(np.ones((30, 4)), first=998)
+    numbers = [one.text for one in ET.fromstring(svg).iter("text")]
+    assert numbers[3:] == ["1,000", "1,005", "1,010", "1,015", "1,020", "1,025"]
+    assert [logo.find_step(50, *of) for of in ((12, 3), (2, 9), (40, 3))] == [5, 50, 1]
+
+
+def test_names_are_unique_in_a_page_and_titles_are_escaped():
+    svg = draw([[1, 0, 0, 0]], name="alt", title='5 > 3 & "x"')
+    assert ET.fromstring(svg).attrib["aria-label"] == '5 > 3 & "x"'
+    assert set(re.findall(r'id="([^"]+)"', svg)) == {"alt-A"}
+    assert "http" not in svg
+
+
+@pytest.mark.parametrize("heights", [np.ones(4), np.ones((2, 3))])
+def test_other_shapes_are_refused(heights):
+    with pytest.raises(ValueError, match="shape"):
+        draw(heights)
