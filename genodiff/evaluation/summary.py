@@ -2,7 +2,7 @@
 mask rates.
 
 Everything is a ratio of sums over windows (nats over bases) with the interval of `interval.ratio`;
-what the keys mean stands in `perplexity`. Numbers that cannot be known are None.
+what the keys mean stands in `dna_evaluation.py`. Numbers that cannot be known are None.
 """
 
 import math
@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.data.kmers import K
-from genodiff.evaluation.bound import Bound
+from genodiff.evaluation.bound import ENOUGH, Bound, count_draws
 from genodiff.evaluation.lines import MarkovLines
-from genodiff.evaluation.mask_curve import ENOUGH, count_draws
 from genodiff.statistics.interval import BITS, Interval, ratio
 
 REPEAT_COVER = 0.25
