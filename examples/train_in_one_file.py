@@ -9,7 +9,7 @@ checkpoint, no logger. After 20 steps the weights are those of
 
     genodiff train toy --preset caduceus-ps-tiny --seq-len 256 --batch-size 8 --max-steps 20
 
-bit for bit (tests/test_one_file.py). Read it first, then change whatever you like.
+bit for bit (tests/test_first_results.py). Read it first, then change whatever you like.
 """
 
 import argparse

@@ -138,6 +138,13 @@ def own_cache(tmp_path_factory):
         yield cache
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of an untrained network on a small genome, one for each module of tests."""

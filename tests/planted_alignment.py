@@ -1,6 +1,5 @@
 """A target, a genome made of it with indels on both strands, and their alignment in each format."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -58,11 +57,6 @@ def plant(seed: int = 1, share: float = 0.08) -> Planted:
         ("chr2", pieces[1][0], "B", 150, "-", *pieces[1][1:]),
     ]
     return Planted(target, relative, rows)
-
-
-def write_fasta(path: Path, contigs: dict[str, bytes]) -> Path:
-    path.write_text("".join(f">{n}\n{x.decode()}\n" for n, x in contigs.items()))
-    return path
 
 
 def write_maf(planted: Planted, names: tuple[str, str] = ("", "")) -> str:

@@ -1,6 +1,4 @@
-"""What stands for CUDA graphs on a CPU: recordings that keep inputs and outputs in one place, and
-some that have a fault.
-"""
+"""What stands for CUDA graphs on a CPU: recordings in one place, and some that have a fault."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

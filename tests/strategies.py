@@ -1,6 +1,4 @@
-"""Hypothesis strategies for tensors: processes, windows, logits and uniforms of every awkward
-shape.
-"""
+"""Hypothesis strategies: processes, windows, logits and uniforms of every awkward shape."""
 
 from dataclasses import dataclass
 

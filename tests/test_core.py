@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.commands import SERVER
 from tests.test_floors import FLOOR
+from tests.tiny_run import write_vcf
 
 PACKAGE = Path(__file__).resolve().parent.parent / "genodiff"
 WINGS = (
@@ -54,8 +55,7 @@ def test_without_the_wings_the_core_trains_evaluates_samples_and_scores(tmp_path
         shutil.rmtree(tmp_path / "genodiff" / wing)
     letters = "ACGTTGCATCAGGATTACAGCCTATCGGATCA" * 60
     (tmp_path / "g.fa").write_text("".join(f">c{i}\n{letters}\n" for i in range(4)))
-    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-    (tmp_path / "v.vcf").write_text(f"{head}c1\t5\t.\tT\tC\t.\t.\t.\n")
+    write_vcf(tmp_path / "v.vcf", ["c1 5 T C"])
     done = SERVER.run_code(ANEW + STORY % (WINGS,), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "wings that were imported:"

@@ -1,13 +1,16 @@
-"""What the package imports is what it declares, and what it declares it imports."""
+"""What the package imports is what it declares, and what others import of it is there."""
 
 import ast
+import importlib
 import re
 import sys
 import tomllib
+from contextlib import suppress
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from genodiff.diagnosis.checks import _OPTIONAL
+from tests.folders import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Packages that are imported by their names, and may be absent.
 BY_NAME = {"mamba_ssm": "mamba-ssm", "causal_conv1d": "causal-conv1d"} | {
@@ -67,6 +70,28 @@ def test_benchmarks_import_what_some_extra_declares():
 
 
 def test_doctor_promises_only_extras():
-    from genodiff.diagnosis.checks import _OPTIONAL
-
     assert {normal(name) for name in _OPTIONAL} <= EXTRAS
+
+
+def _is_there(module: str, name: str) -> bool:
+    if hasattr(importlib.import_module(module), name):
+        return True
+    with suppress(ModuleNotFoundError):
+        importlib.import_module(f"{module}.{name}")
+        return True
+    return False
+
+
+def test_what_files_import_that_no_test_runs_is_there():
+    rooms = ("benchmarks", "data_recipes", "docs", "examples")
+    files = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
+    asked = {
+        (node.module, one.name, file.relative_to(ROOT))
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "genodiff"
+        for one in node.names
+    }
+    assert len(asked) > 500
+    lacking = [(file, module, name) for module, name, file in asked if not _is_there(module, name)]
+    assert not lacking

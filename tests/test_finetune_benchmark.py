@@ -1,27 +1,20 @@
 """The benchmark of fine-tuning: its suites are ours, and its lines are picked by validation."""
 
-import importlib.util
+import importlib
 import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parent.parent / "benchmarks" / "finetune"
+from genodiff.tasks.suite import load_suite
 
 
 @pytest.fixture
 def run(monkeypatch):
-    """benchmarks/finetune/run.py under a name of its own: other benchmarks have a run.py too."""
     monkeypatch.setattr(sys, "path", list(sys.path))  # the script puts its folder there
-    spec = importlib.util.spec_from_file_location("finetune_run", FOLDER / "run.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("benchmarks.finetune.run")
 
 
 def test_every_task_of_a_suite_is_known_to_genodiff(run):
-    from genodiff.tasks.suite import load_suite
-
     for name, suite in run.SUITES.items():
         known = {task.name for task in load_suite(name).tasks}
         assert set(suite.tasks) <= known

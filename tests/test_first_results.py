@@ -1,15 +1,20 @@
-"""README's first commands run as pasted, in an empty folder, without a network."""
+"""README's first commands run as pasted; `examples/train_in_one_file.py` trains the same bits."""
 
 import re
+import runpy
 import shlex
-from pathlib import Path
 
 import pytest
+import torch
 from Bio import SeqIO
 
+import genodiff
+from genodiff.runs.model import load_model
 from tests.commands import command
+from tests.folders import ROOT
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SCRIPT = ROOT / "examples" / "train_in_one_file.py"
 
 
 def read_commands() -> list[list[str]]:
@@ -21,22 +26,21 @@ def read_commands() -> list[list[str]]:
 
 
 @pytest.mark.slow  # two genomes are fitted to a third
-def test_the_first_commands_run_as_pasted(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_first_commands_run_as_pasted(here, capsys):
     words = read_commands()
     assert [one[0] for one in words] == ["data", "constraint", "score", "redesign"]
     for one in words:
         code, _, err = command(capsys, *one)
         assert code == 0, err
-    page = (tmp_path / "constraint" / "constraint.html").read_text()
+    page = (here / "constraint" / "constraint.html").read_text()
     assert "codon position 1" in page
-    rows = (tmp_path / "constraint" / "classes.tsv").read_text().splitlines()
+    rows = (here / "constraint" / "classes.tsv").read_text().splitlines()
     rates = {row.split("\t")[0]: row.split("\t") for row in rows if not row.startswith("#")}
     at = rates["class"].index("rate")
     assert float(rates["codon_position_2"][at]) < 0.5 < float(rates["intergenic"][at])
-    load = (tmp_path / "load.tsv").read_text().splitlines()
+    load = (here / "load.tsv").read_text().splitlines()
     assert sum("sample1" in one for one in load) >= 1
-    scored = [x for x in (tmp_path / "scored.vcf").read_text().splitlines() if x[0] != "#"]
+    scored = [x for x in (here / "scored.vcf").read_text().splitlines() if x[0] != "#"]
     assert len(scored) > 500
     assert all("GD_SCORE=" in one and "GD_CSQ=" in one for one in scored)
     with open("designs.gb", encoding="ascii") as file:
@@ -50,3 +54,22 @@ def test_a_reader_knows_within_ninety_lines_what_it_is_for():
     assert len(lines) <= 90
     assert "](docs/assets/constraint.png)" in README
     assert "## Your question, and the command" in lines
+
+
+STEPS = 8
+
+
+def test_one_file_without_lightning_trains_the_weights_that_genodiff_train_does(tmp_path):
+    text = SCRIPT.read_text()
+    assert len(text.splitlines()) <= 150
+    assert "lightning" not in text.lower().replace("no lightning", "")
+    network = runpy.run_path(str(SCRIPT))["train"](STEPS)
+    genodiff.train(
+        "toy", preset="caduceus-ps-tiny", seq_len=256, batch_size=8, max_steps=STEPS,
+        out=tmp_path / "run",
+    )  # fmt: skip
+    wanted = dict(load_model(tmp_path / "run").backbone.named_parameters())
+    trained = dict(network.named_parameters())
+    assert trained.keys() == wanted.keys()
+    for name, weight in wanted.items():
+        assert torch.equal(trained[name], weight), name

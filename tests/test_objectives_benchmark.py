@@ -1,6 +1,4 @@
-"""A comparison: equal tokens for all rows, window-by-window differences, and a second call that
-only reads.
-"""
+"""A comparison: equal tokens for all rows, differences by windows; a second call only reads."""
 
 import json
 import math

@@ -1,6 +1,4 @@
-"""The sdist holds the tree, the wheel built from it the package and nothing else, and what is
-installed from the wheel works away from the tree.
-"""
+"""The sdist holds the tree, the wheel the package alone, and what is installed from it works."""
 
 import os
 import shutil

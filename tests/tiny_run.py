@@ -1,7 +1,9 @@
 """A run folder with an untrained network of a few thousand weights, on a small genome that has
-everything awkward.
+everything awkward; and files of genomes and variants.
 """
 
+import gzip
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,8 @@ from genodiff.runs.resolve import resolve_config
 
 NETWORK = {"kind": "caduceus", "d_model": 16, "n_layer": 1, "d_state": 4, "strands": "paired"}
 SEQ_LEN = 64
+LETTERS = np.frombuffer(b"ACGT", np.uint8)
+VCF = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
 
 
 def genome_text(seed: int = 1) -> str:
@@ -25,10 +29,9 @@ def genome_text(seed: int = 1) -> str:
     beginning (train).
     """
     rng = np.random.default_rng(seed)
-    letters = np.frombuffer(b"ACGT", np.uint8)
     records = []
     for i, length in enumerate((6000, 4000, 3001, 1300)):
-        sequence = letters[rng.choice(4, length, p=[0.3, 0.2, 0.2, 0.3])].copy()
+        sequence = LETTERS[rng.choice(4, length, p=[0.3, 0.2, 0.2, 0.3])].copy()
         sequence[200:700] |= 0x20
         sequence[length - 90 : length - 60] |= 0x20
         sequence[length - 40 : length - 35] = ord("N")
@@ -36,6 +39,48 @@ def genome_text(seed: int = 1) -> str:
             sequence[length - 290 : length - 190] = sequence[1000:1100]
         records.append(f">c{i + 1}\n{sequence.tobytes().decode()}\n")
     return "".join(records)
+
+
+def split_contigs(text: str) -> dict[str, str]:
+    """The letters of each contig of a FASTA file with one line of letters for each."""
+    rows = (part.split("\n") for part in text.split(">")[1:])
+    return {name: letters for name, letters, *_ in rows}
+
+
+def differ(text: str, share: float, seed: int) -> str:
+    """A genome in FASTA, of which a share of the bases is another; its contigs have other names."""
+    rng, lines = np.random.default_rng(seed), []
+    for line in text.splitlines():
+        if line.startswith(">"):
+            lines.append(f">r{seed}_{line[1:]}")
+            continue
+        bases = np.frombuffer(line.upper().encode(), np.uint8).copy()
+        here = (rng.random(len(bases)) < share) & (bases != ord("N"))
+        bases[here] = LETTERS[rng.integers(0, 4, int(here.sum()))]
+        lines.append(bases.tobytes().decode())
+    return "\n".join(lines) + "\n"
+
+
+def write_fasta(path: Path, contigs: Mapping[str, str | bytes | np.ndarray]) -> Path:
+    """A line of letters for each contig, by gzip where the file's name ends in .gz."""
+    letters = {name: x if isinstance(x, str) else bytes(x).decode() for name, x in contigs.items()}
+    text = "".join(f">{name}\n{x}\n" for name, x in letters.items()).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def write_vcf(path: Path, rows: Iterable[str]) -> Path:
+    """CHROM POS REF ALT of each row, by blanks."""
+    parts = (row.split() for row in rows)
+    lines = (f"{c}\t{pos}\t.\t{ref}\t{alt}\t.\t.\t.\n" for c, pos, ref, alt in parts)
+    path.write_text(VCF + "".join(lines))
+    return path
+
+
+def change_base(fasta: Path, contig: str, pos: int) -> str:
+    """The row of `write_vcf` that changes the base at a position, from 1: to A, or A to C."""
+    ref = split_contigs(fasta.read_text())[contig][pos - 1].upper()
+    return f"{contig} {pos} {ref} {'A' if ref != 'A' else 'C'}"
 
 
 def write_run(folder: Path, name: str = "run", *, seed: int = 0, **settings: object) -> Path:

@@ -14,8 +14,7 @@ import pytest
 import genodiff
 from genodiff.jobs.verbs import list_functions
 from tests.finetuning.motif_task import write_tables
-from tests.jobs.usual_words import list_usual_values
-from tests.jobs.verb_calls import write_inputs
+from tests.jobs.verb_calls import list_usual_values, write_inputs
 
 pytestmark = pytest.mark.slow
 GFF = "c1\tx\tCDS\t31\t60\t.\t+\t0\tID=a\nc1\tx\tCDS\t301\t330\t.\t-\t0\tID=b\n"

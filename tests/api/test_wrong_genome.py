@@ -17,8 +17,7 @@ from genodiff.runs.known_contigs import hash_contig, hash_letters
 from genodiff.runs.training_memory import is_own_genome, open_train_memory
 from tests.commands import exit_code
 from tests.jobs.verb_calls import RELATED, find_words, list_planned, write_inputs
-from tests.related_genomes import differ
-from tests.tiny_run import genome_text, write_run
+from tests.tiny_run import differ, genome_text, write_run
 
 pytestmark = pytest.mark.slow
 NO_GENOME = {

@@ -1,22 +1,12 @@
-"""A folder to work in, and `genodiff sample` in the test's process."""
+"""`genodiff sample` in the test's process."""
 
 import pytest
-import torch
 
 from tests.commands import exit_code
 
 SMALL = (
     "--d-model 16 --n-layer 1 --n-head 2 --batch-size 4 --validate-windows 4 --threads 1 -q"
 ).split()
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty folder to work in; the number of threads is put back."""
-    threads = torch.get_num_threads()
-    monkeypatch.chdir(tmp_path)
-    yield tmp_path
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

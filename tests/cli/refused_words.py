@@ -6,12 +6,11 @@ A row is `CODE WORDS :: PART`; ~ stands for the words of `usual`.
 import shlex
 from typing import NamedTuple
 
-from tests.tiny_run import genome_text
+from tests.tiny_run import VCF, genome_text
 
 FRAME = "".join(f">chr{i}\n{letters}\n" for i, letters in (
     (1, "ACGTTGCANNGATTACAGGCCTATC" * 6), (2, "GGATC"), ("n", "NNNNNN"),
 ))  # fmt: skip
-VCF = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
 LABELLED = "seq,label\n" + "".join(
     f"{'ACGT'[i % 4] * 9}ACGTTA{'CA' * i},{i % 2}\n" for i in range(24)
 )
@@ -354,6 +353,13 @@ REFUSED = {
         """, "table --train train.csv --test test.csv --out out", {
             "train.csv": LABELLED, "test.csv": LABELLED.replace("TTA", "GTA"),
         }),
+    "no network": Table("", """
+        2 sample none --relatives near.fa --fasta o.fa :: has no genome of its own
+        2 embed none ref.fa -o e.npz :: has no network
+        2 eval none :: --fasta
+        2 train ref.fa --init none --out r :: has no network
+        2 checkpoint export none --out r :: has no network
+        """, "", {"ref.fa": FRAME, "near.fa": FRAME}),
     "data check": Table("data check", """
         2  :: give one FILE
         2 a.fa - :: give one FILE

@@ -23,9 +23,7 @@ def completion(shell: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "shell", ["bash", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zsh", "fish"))]
-)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell_names_every_verb(shell):
     script = completion(shell)
     for verb in list_verbs():

@@ -1,6 +1,4 @@
-"""Stories of the command line: the demo from nothing to its report, the doctor's verdict, the
-report written again.
-"""
+"""The demo from nothing to its report, and the doctor's verdict."""
 
 import contextlib
 import json

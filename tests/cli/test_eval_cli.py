@@ -1,6 +1,4 @@
-"""`genodiff eval` as a user meets it: figures on stdout, everything else on stderr, one line for
-what is wrong.
-"""
+"""`genodiff eval` as a user meets it: figures on stdout, everything else on stderr."""
 
 import json
 import math

@@ -101,23 +101,3 @@ def test_a_table_is_audited_with_its_places(genodiff, tmp_path):
     assert found["accuracy"]["lookup_overlap"] == 1.0
     said = "overlap a train interval (100.0%: 0 100.0%, 1 100.0%)"
     assert said in genodiff("audit", tmp_path).stdout
-
-
-def test_every_published_bad_data_set_is_judged_as_it_should_be(genodiff, shared):
-    cases = [
-        c
-        for c in json.loads((shared / "badinput/cases.json").read_text())
-        if c["id"].startswith("G")
-    ]
-    assert len(cases) >= 9
-    for case in cases:
-        done = genodiff("check", shared / "badinput" / case["dir"] / case["target"])
-        assert "Traceback" not in done.stderr
-        assert done.returncode in {"accept": (0,), "reject": (3,)}.get(case["expected"], (0, 3)), (
-            case["id"]
-        )
-        if done.returncode:
-            assert all(word in done.stderr for word in case["message_must_name"])
-            assert case["locus"] is None or case["locus"] in done.stderr
-        elif case["slug"] in ("leak", "conflict"):
-            assert " 1 " in done.stderr

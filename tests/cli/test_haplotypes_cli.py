@@ -1,6 +1,4 @@
-"""`genodiff score --haplotypes` from outside: nothing is dropped, and every byte is told by the
-request, however it was carried out.
-"""
+"""`genodiff score --haplotypes` from outside: nothing is dropped."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -43,11 +41,10 @@ ROWS = [
 
 
 @pytest.fixture
-def case(tmp_path, monkeypatch):
-    (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n")
-    write_vcf(tmp_path / "in.vcf", ROWS)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def case(here):
+    (here / "ref.fa").write_text(f">chr1\n{LETTERS}\n")
+    write_vcf(here / "in.vcf", ROWS)
+    return here
 
 
 def write_vcf(path: Path, rows: list[str], head: str = HEAD) -> None:

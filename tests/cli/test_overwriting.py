@@ -12,7 +12,7 @@ from genodiff.tasks.suite_files import describe_suites
 from tests.commands import command, exit_code, succeed
 from tests.conservation.constraint_world import write_world
 from tests.jobs.test_jobs import CASES
-from tests.jobs.usual_words import list_usual_words
+from tests.jobs.verb_calls import list_usual_words
 from tests.labelled_files import random_dna
 
 FOREIGN = b"\x1f\x8bnot written by genodiff\n"
@@ -98,28 +98,27 @@ LONG = {
 @pytest.mark.few(10)
 @pytest.mark.parametrize("verb", list_writers())
 def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
-    verb, run, tmp_path, monkeypatch, capsys
+    verb, run, here, monkeypatch, capsys
 ):
-    monkeypatch.chdir(tmp_path)
-    write_scene(run, tmp_path)
+    write_scene(run, here)
     if verb in WRITERS:
         given, name, *before_it = WRITERS[verb]
         words: list[object] = [*verb.split(), *given.split()]
-        victim = tmp_path / name
+        victim = here / name
         for line in before_it:
             assert exit_code(*line.split()) == 0
     else:
-        words = [*verb.split(), *list_usual_words(list_verbs()[verb].open(), run, tmp_path)]
-        victim = tmp_path / "mine"
+        words = [*verb.split(), *list_usual_words(list_verbs()[verb].open(), run, here)]
+        victim = here / "mine"
     victim.parent.mkdir(exist_ok=True)
     victim.write_bytes(FOREIGN)
-    before = sorted(tmp_path.rglob("*"))
+    before = sorted(here.rglob("*"))
     code, out, err = command(capsys, *words)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert "--force" in err
     assert victim.name in err or victim.parent.name in err
     assert victim.read_bytes() == FOREIGN
-    assert sorted(tmp_path.rglob("*")) == before
+    assert sorted(here.rglob("*")) == before
 
     if verb in LONG:
         monkeypatch.setattr(LONG[verb], lambda *_, **__: pytest.fail("begun"))
@@ -130,11 +129,10 @@ def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
     assert not victim.exists() or victim.read_bytes() != FOREIGN
 
 
-def test_a_foreign_folder_by_the_name_of_a_genome_is_never_lost(run, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    write_scene(run, tmp_path)
+def test_a_foreign_folder_by_the_name_of_a_genome_is_never_lost(run, here, capsys):
+    write_scene(run, here)
     words = "data genomes list.tsv --out mine --jobs 1".split()
-    notes = tmp_path / "mine" / "b" / "notes.txt"
+    notes = here / "mine" / "b" / "notes.txt"
     notes.parent.mkdir(parents=True)
     notes.write_text("mine")
     code, _, err = command(capsys, *words)
@@ -142,7 +140,7 @@ def test_a_foreign_folder_by_the_name_of_a_genome_is_never_lost(run, tmp_path, m
     assert "mine/b" in err
     assert "--force" in err
     succeed(capsys, *words, "--force")
-    assert (tmp_path / "mine" / "b.1" / "notes.txt").read_text() == "mine"
+    assert (here / "mine" / "b.1" / "notes.txt").read_text() == "mine"
     succeed(capsys, *words)
 
 

@@ -21,12 +21,11 @@ CASES = [(name, *row) for name, table in REFUSED.items() for row in table.list_r
     ("name", "words", "code", "said"), CASES, ids=[" ".join(case[1])[:90] for case in CASES]
 )
 def test_what_cannot_be_meant_is_one_line_and_changes_nothing(
-    name, words, code, said, run, text_run, uniform_run, tmp_path, monkeypatch, capsys
+    name, words, code, said, run, text_run, uniform_run, here, monkeypatch, capsys
 ):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(DesignDrawing, "draw", lambda *_, **__: pytest.fail("evaluated"))
     for file, text in REFUSED[name].files.items():
-        path = tmp_path / file
+        path = here / file
         (path if file.endswith("/") else path.parent).mkdir(exist_ok=True)
         if not file.endswith("/"):
             path.write_bytes(text if isinstance(text, bytes) else text.encode())

@@ -1,13 +1,16 @@
-"""`genodiff sample` where it cannot be: one line for what is wrong, and nothing half-written."""
+"""`genodiff sample` that is killed, stopped or interrupted: nothing is half-written or lost."""
 
 import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
-from tests.commands import SERVER
+from genodiff.generate import filler
+from genodiff.jobs.journal import Journal
+from tests.commands import SERVER, command, succeed
 
 
 @pytest.mark.slow
@@ -62,3 +65,26 @@ def test_a_signal_ends_it_with_its_own_code_and_leaves_finished_records_alone(
     child.send_signal(signum)
     assert child.wait(120) == code, (here.parent / "said").read_text()
     assert {path.name for path in here.iterdir()} <= {"out.fa.partial"}
+
+
+@pytest.mark.parametrize(("kind", "ending"), [("run", "fa"), ("text_run", "txt")])
+def test_a_long_record_of_windows_goes_on_to_the_same_bytes(
+    kind, ending, here, request, capsys, monkeypatch
+):
+    monkeypatch.setattr(filler, "EACH", 60)
+    words = ["sample", request.getfixturevalue(kind), "-n", 2, "--length", 250, "--steps", 3, "-q"]
+    succeed(capsys, *words, "-o", f"whole.{ending}")
+    stops, append = 0, Journal.append_part
+
+    def stop(journal: Journal, part: bytes) -> None:
+        append(journal, part)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append_part", stop)
+        while (done := command(capsys, *words, "-o", f"o.{ending}"))[0] == 130:
+            assert "part of the work is kept in" in done[2]
+            stops += 1
+    assert done[0] == 0
+    assert stops >= 4
+    assert Path(f"o.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_run import SEQ_LEN
+from tiny_run import SEQ_LEN, write_fasta
 
 from genodiff.generate import gap_drawing
 from genodiff.generate.infill import Gap, merge_gaps, plan_rounds, read_gaps, split_contig
@@ -20,10 +20,6 @@ def genome(seed: int = 3) -> dict[str, bytes]:
     rng = np.random.default_rng(seed)
     letters = np.frombuffer(b"ACGTACGTACGTacgtNnRY", np.uint8)
     return {name: rng.choice(letters, n).tobytes() for name, n in SIZES.items()}
-
-
-def write_genome(path: Path, contigs: dict[str, bytes]) -> None:
-    path.write_bytes(b"".join(b">%s\n%s\n" % (k.encode(), v) for k, v in contigs.items()))
 
 
 def read_genome(path: Path) -> dict[str, bytes]:
@@ -60,8 +56,8 @@ def masked(contigs: dict[str, bytes]) -> dict[str, bytes]:
 
 def test_it_is_what_masking_by_hand_gives_where_no_other_n_stands(run, sample, here):
     plain = {k: v.translate(bytes.maketrans(b"NnRY", b"AaGT")) for k, v in genome().items()}
-    write_genome(here / "in.fa", plain)
-    write_genome(here / "hand.fa", masked(plain))
+    write_fasta(here / "in.fa", plain)
+    write_fasta(here / "hand.fa", masked(plain))
     (here / "gaps.bed").write_text(ROWS)
     words = (run, "--steps", 5, "--n", 2)
     assert sample(*words, "--template", "hand.fa", "--fasta", "one.fa")[0] == 0
@@ -75,7 +71,7 @@ def test_it_is_what_masking_by_hand_gives_where_no_other_n_stands(run, sample, h
 
 def test_every_other_letter_is_kept_and_the_bytes_do_not_depend_on_the_batch(run, sample, here):
     before = genome()
-    write_genome(here / "in.fa", before)
+    write_fasta(here / "in.fa", before)
     (here / "gaps.bed").write_text(ROWS)
     words = (run, "--steps", 5, "--template", "in.fa", "--bed", "gaps.bed")
     for name, size in (("1.fa", 1), ("2.fa", 3), ("3.fa.gz", 64)):
@@ -103,7 +99,7 @@ def test_every_other_letter_is_kept_and_the_bytes_do_not_depend_on_the_batch(run
 def test_only_the_filled_regions_have_headers_that_count_from_1_in_the_given_order(
     run, sample, here
 ):
-    write_genome(here / "in.fa", genome())
+    write_fasta(here / "in.fa", genome())
     (here / "gaps.bed").write_text(ROWS)
     words = (run, "--steps", 5, "--template", "in.fa", "--bed", "gaps.bed")
     assert sample(*words, "--fasta", "whole.fa")[0] == 0
@@ -116,7 +112,7 @@ def test_only_the_filled_regions_have_headers_that_count_from_1_in_the_given_ord
 
 
 def test_region_strings_are_counted_from_1_with_both_ends(run, sample, here):
-    write_genome(here / "in.fa", genome())
+    write_fasta(here / "in.fa", genome())
     (here / "gaps.bed").write_text("a\t99\t200\nd\t0\t5\n")
     words = (run, "--steps", 3, "--template", "in.fa")
     assert sample(*words, "--bed", "gaps.bed", "--fasta", "1.fa")[0] == 0
@@ -126,7 +122,7 @@ def test_region_strings_are_counted_from_1_with_both_ends(run, sample, here):
 
 
 def test_a_genome_is_read_around_its_gaps_and_copied_in_pieces(run, sample, here, monkeypatch):
-    write_genome(here / "in.fa", {"x": b"ACGT" * 50_000})
+    write_fasta(here / "in.fa", {"x": b"ACGT" * 50_000})
     monkeypatch.setattr(gap_drawing, "_CHUNK", 1000)
     asked: list[int] = []
     fetch = gap_drawing.Genome.fetch
@@ -167,7 +163,7 @@ def test_stretches_are_the_windows_of_the_whole_contig_cut_where_none_overlap(se
 
 
 def test_the_strand_of_a_row_changes_nothing_and_is_told(tmp_path, caplog):
-    write_genome(tmp_path / "g.fa", {"a": b"CCGATTACAC"})
+    write_fasta(tmp_path / "g.fa", {"a": b"CCGATTACAC"})
     (tmp_path / "r.bed").write_text("a\t2\t9\t.\t0\t-\n")
     with Genome(tmp_path / "g.fa") as opened:
         assert read_gaps(opened, str(tmp_path / "r.bed"), ["a:1-2"]) == [

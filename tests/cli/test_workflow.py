@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_run import genome_text, write_run
+from tiny_run import change_base, genome_text, write_run, write_vcf
 
 import genodiff
 from tests.commands import command
@@ -58,11 +58,10 @@ def run_workflow(folder: Path, file: Path, **settings: object) -> None:
 
 @pytest.mark.slow
 @needs_snakemake
-def test_constraint_of_a_workflow_has_the_bytes_of_one_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_constraint_of_a_workflow_has_the_bytes_of_one_run(here):
     genodiff.fetch_data("example")
     near = ["example/near.fa", "example/far.fa"]
-    run_workflow(tmp_path, CONSTRAINT, genome="example/genome.fa", relatives=",".join(near))
+    run_workflow(here, CONSTRAINT, genome="example/genome.fa", relatives=",".join(near))
     genodiff.constraint("example/genome.fa", relatives=near, out="whole")
     for name in ("rs.bw", "elements.bed", "constraint.html"):
         assert Path("constraint", name).read_bytes() == Path("whole", name).read_bytes()
@@ -70,23 +69,13 @@ def test_constraint_of_a_workflow_has_the_bytes_of_one_run(tmp_path, monkeypatch
 
 @pytest.mark.slow
 @needs_snakemake
-def test_the_workflow_gives_the_bytes_of_one_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "run").mkdir()
-    run = write_run(tmp_path / "run")
+def test_the_workflow_gives_the_bytes_of_one_run(here):
+    (here / "run").mkdir()
+    run = write_run(here / "run")
     Path("ref.fa").write_text(genome_text(seed=5))
-    letters = "".join(genome_text(seed=5).split(">")[1].split("\n")[1:])
-    name = genome_text(seed=5).split("\n")[0][1:].split()[0]
-    rows = [
-        f"{name}\t{i + 1}\t.\t{letters[i].upper()}\t{'A' if letters[i].upper() != 'A' else 'C'}"
-        "\t.\t.\t.\n"
-        for i in range(100, 140)
-        if letters[i].upper() in "ACGT"
-    ]
-    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-    Path("in.vcf").write_text(head + "".join(rows))
+    write_vcf(Path("in.vcf"), [change_base(Path("ref.fa"), "c1", pos) for pos in range(101, 141)])
     run_workflow(
-        tmp_path, SNAKEFILE, model=run, fasta="ref.fa", variants="in.vcf", windows=64,
+        here, SNAKEFILE, model=run, fasta="ref.fa", variants="in.vcf", windows=64,
         evaluate="true", shards=2, batch_size=2,
     )  # fmt: skip
     genodiff.score(run, "in.vcf", fasta="ref.fa", out="whole.vcf")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from genodiff.jobs.journal import Journal
+from tests.tiny_run import write_fasta
 
 SLOW = ((2000, 2300), (5200, 5320), (9000, 9500))
 LENGTH = 12_000
@@ -27,22 +28,17 @@ def write_world(folder: Path) -> World:
     for start, end in SLOW:
         rate[start:end] = 0.05
     rows = {"chr1": spell(ref), "alone": spell(rng.integers(0, 4, 1500))}
-    genome = write(folder / "ref.fa", rows)
+    genome = write_fasta(folder / "ref.fa", rows)
     others = []
     for name, far in (("near", NEAR), ("far", FAR)):
         other = (ref + rng.integers(1, 4, LENGTH)) % 4
         there = np.where(rng.random(LENGTH) < far * rate, other, ref)
-        others.append(write(folder / f"{name}.fa", {f"{name}_1": spell(there)}))
+        others.append(write_fasta(folder / f"{name}.fa", {f"{name}_1": spell(there)}))
     return World(genome, (others[0], others[1]))
 
 
 def spell(codes: np.ndarray) -> str:
     return "".join("ACGT"[c] for c in codes.tolist())
-
-
-def write(path: Path, rows: dict[str, str]) -> Path:
-    path.write_text("".join(f">{name}\n{letters}\n" for name, letters in rows.items()))
-    return path
 
 
 def stop_at(patch: pytest.MonkeyPatch, is_last: Callable[[int], bool]) -> None:

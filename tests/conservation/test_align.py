@@ -13,7 +13,8 @@ from genodiff.conservation.align_job import RUN, find_runs, format_paf, join_run
 from genodiff.errors import Interrupted, UsageError
 from genodiff.io.alignments import read_alignments
 from genodiff.memory.text import join_stretches
-from tests.conservation.constraint_world import LENGTH, World, stop_at, write, write_world
+from tests.conservation.constraint_world import LENGTH, World, stop_at, write_world
+from tests.tiny_run import write_fasta
 
 GONE, NEW = (4000, 4005), (7000, "ACGTTGA")
 """Bases of the genome that the related genome lacks, and what it has more before a base."""
@@ -28,7 +29,9 @@ def world(tmp_path_factory):
     letters = letters[: NEW[0]] + NEW[1] + letters[NEW[0] :]
     letters = letters[: GONE[0]] + letters[GONE[1] :]
     rows = {"a": letters[:6000].translate(TURN)[::-1], "b": letters[6000:]}
-    return World(made.genome, (made.relatives[0], write(made.genome.parent / "turned.fa", rows)))
+    return World(
+        made.genome, (made.relatives[0], write_fasta(made.genome.parent / "turned.fa", rows))
+    )
 
 
 @pytest.fixture(scope="module")

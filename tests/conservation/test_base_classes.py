@@ -8,12 +8,11 @@ from Bio.Seq import Seq
 
 import genodiff
 from genodiff.conservation.base_classes import CLASSES, TOTALS, BaseClasses
-from genodiff.data.example import make_example
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.transcripts import read_transcripts
 from tests.commands import command
-from tests.conservation.constraint_world import write
+from tests.tiny_run import write_fasta
 
 ROWS = """\
 c\tx\tmRNA\t5\t60\t.\t+\t.\tID=a.1
@@ -29,8 +28,7 @@ c\tx\tCDS\t71\t82\t.\t-\t0\tParent=b.1
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
     folder = tmp_path_factory.mktemp("example")
-    for name, text in make_example().items():
-        (folder / name).write_text(text)
+    genodiff.fetch_data("example", out=folder)
     return folder
 
 
@@ -39,7 +37,7 @@ def test_each_base_has_the_class_of_what_stands_there(tmp_path):
     letters[8:20] = "ATGGGTGATCTA"  # GGT and CTA are fourfold at their third base
     letters[40:52] = "TCTTGGACATAA"  # TCT and ACA
     letters[70:82] = str(Seq("ATGCGATTCTGA").reverse_complement())  # CGA
-    genome = write(tmp_path / "g.fa", {"c": "".join(letters), "other": "ACGT" * 9})
+    genome = write_fasta(tmp_path / "g.fa", {"c": "".join(letters), "other": "ACGT" * 9})
     (tmp_path / "g.gff3").write_text(ROWS)
     with Genome(genome) as opened:
         found = BaseClasses(tmp_path / "g.gff3", opened)
@@ -62,7 +60,9 @@ def test_a_base_read_twice_by_slippage_has_two_codon_positions(tmp_path):
     )
     rows = rows.replace("c\tx\tCDS", "c\tx\tmRNA\t11\t30\t.\t+\t.\tID=a\nc\tx\tCDS", 1)
     (tmp_path / "g.gff3").write_text(rows)
-    with Genome(write(tmp_path / "g.fa", {"c": "A" * 10 + "ATGGGTGGTGGTGGTGGTAA" + "A" * 9})) as g:
+    with Genome(
+        write_fasta(tmp_path / "g.fa", {"c": "A" * 10 + "ATGGGTGGTGGTGGTGGTAA" + "A" * 9})
+    ) as g:
         found = [CLASSES[i] for i in BaseClasses(tmp_path / "g.gff3", g).read("c", 16, 21)]
     codon = [f"codon_position_{i}" for i in (1, 2, 3)]
     assert found == [codon[0], codon[1], "coding_several_frames", codon[1], codon[2]]

@@ -16,7 +16,8 @@ from Bio import AlignIO
 
 import genodiff
 from tests.commands import command
-from tests.conservation.constraint_world import LENGTH, SLOW, World, stop_at, write, write_world
+from tests.conservation.constraint_world import LENGTH, SLOW, World, stop_at, write_world
+from tests.tiny_run import write_fasta
 
 FORMATS = ("parquet", "wig", "bigwig")
 
@@ -223,7 +224,7 @@ def test_what_is_no_relative_is_named_in_one_line(world, tmp_path, capsys, name,
     noise = "".join(rng.choice(list("ACGT"), 9000))
     strain = letters[:300] + "A" + letters[301:]
     texts = {"the genome itself": letters, "nothing alike": noise, "a strain": strain}
-    other = write(tmp_path / "x.fa", {"x": texts[name]})
+    other = write_fasta(tmp_path / "x.fa", {"x": texts[name]})
     assert said in refuse(capsys, world.genome, other, tmp_path / "o")
 
 
@@ -237,13 +238,13 @@ def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(world, tmp_path, ca
         for i in range(12)
     )
     (tmp_path / "species.fa").write_text(species)
-    protein = write(tmp_path / "protein.fa", {"p": "MKVLAADEFGHIKLMNPQRSTVWY" * 40})
-    ns = write(tmp_path / "ns.fa", {"n": "N" * 5000})
+    protein = write_fasta(tmp_path / "protein.fa", {"p": "MKVLAADEFGHIKLMNPQRSTVWY" * 40})
+    ns = write_fasta(tmp_path / "ns.fa", {"n": "N" * 5000})
     for genome, relative in (
         (world.genome, tmp_path / "cut.fa.gz"), (world.genome, tmp_path / "empty.fa.gz"),
         (world.genome, tmp_path / "species.fa"), (protein, world.relatives[0]),
         (ns, world.relatives[0]), (world.genome, tmp_path / "gone.fa"), (world.genome, protein),
-        (world.genome, write(tmp_path / "empty.fa", {"x": ""})),
+        (world.genome, write_fasta(tmp_path / "empty.fa", {"x": ""})),
     ):  # fmt: skip
         err = refuse(capsys, genome, relative, tmp_path / "o")
         assert err.count("\n") == 1, err
@@ -253,9 +254,9 @@ def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(world, tmp_path, ca
 def test_a_relative_may_lie_elsewhere_and_not_nowhere(world, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 4)
     near = world.relatives[0]
-    part = write(tmp_path / "part.fa", {"x": near.read_text().splitlines()[1][6000:]})
+    part = write_fasta(tmp_path / "part.fa", {"x": near.read_text().splitlines()[1][6000:]})
     rng = np.random.default_rng(9)
-    noise = write(tmp_path / "noise.fa", {"x": "".join(rng.choice(list("ACGT"), 1500))})
+    noise = write_fasta(tmp_path / "noise.fa", {"x": "".join(rng.choice(list("ACGT"), 1500))})
     words = ["constraint", world.genome, "--region", "chr1:1-2,000", "--relatives"]
     code, _, err = command(capsys, *words, near, part, noise, "-o", tmp_path / "o")
     assert code == 0, err
@@ -271,7 +272,7 @@ def test_a_genome_without_neutral_sites_is_named_in_one_line(world, tmp_path, ca
     letters = world.genome.read_text().splitlines()[1]
     noise = "".join(np.random.default_rng(9).choice(list("ACGT"), LENGTH))
     kept = [noise[a : a + 1800] + letters[a + 1800 : a + 3000] for a in range(0, LENGTH, 3000)]
-    other = write(tmp_path / "islands.fa", {"x": "".join(kept)})
+    other = write_fasta(tmp_path / "islands.fa", {"x": "".join(kept)})
     err = refuse(capsys, world.genome, other, tmp_path / "o")
     said = r"genodiff: error: \S+: related genomes align to \d\d? neutral sites?: rate 1 cannot be "
     said += r"estimated; give more closely related genomes, or neutral sites \(--neutral BED\)\n"
@@ -281,11 +282,11 @@ def test_a_genome_without_neutral_sites_is_named_in_one_line(world, tmp_path, ca
 def test_soft_masks_and_runs_of_n_change_nothing_else(world, whole, tmp_path, monkeypatch):
     rows = world.genome.read_text().splitlines()
     soft = rows[1][:4000].lower() + rows[1][4000:]
-    genome = write(tmp_path / "ref.fa", {"chr1": soft, "alone": rows[3]})
+    genome = write_fasta(tmp_path / "ref.fa", {"chr1": soft, "alone": rows[3]})
     run(world._replace(genome=genome), tmp_path / "soft")
     assert table(tmp_path / "soft")["rs"].tolist() == table(whole)["rs"].tolist()
     hidden = rows[1][:4000] + "N" * 300 + rows[1][4300:]
-    genome = write(tmp_path / "n.fa", {"chr1": hidden, "alone": rows[3]})
+    genome = write_fasta(tmp_path / "n.fa", {"chr1": hidden, "alone": rows[3]})
     near = world._replace(genome=genome, relatives=world.relatives[:1])
     told = run(near, tmp_path / "n", region=["chr1:3,001-5,000"])
     frame = pl.read_parquet(tmp_path / "n" / "tracks.parquet")
@@ -299,8 +300,8 @@ def test_soft_masks_and_runs_of_n_change_nothing_else(world, whole, tmp_path, mo
 def test_a_genome_of_many_scaffolds_has_all_of_them(world, tmp_path):
     letters, near = (x.read_text().splitlines()[1] for x in (world.genome, world.relatives[0]))
     cut = [slice(at, at + 60) for at in range(0, LENGTH, 60)]
-    genome = write(tmp_path / "g.fa", {f"s{i}": letters[one] for i, one in enumerate(cut)})
-    other = write(tmp_path / "r.fa", {f"r{i}": near[one] for i, one in enumerate(cut)})
+    genome = write_fasta(tmp_path / "g.fa", {f"s{i}": letters[one] for i, one in enumerate(cut)})
+    other = write_fasta(tmp_path / "r.fa", {f"r{i}": near[one] for i, one in enumerate(cut)})
     told = genodiff.constraint(genome, relatives=[other], out=tmp_path / "o", formats=["parquet"])
     assert told["bases"] == LENGTH
     assert told["scored"] > 0.8 * LENGTH

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from genodiff.alphabet import reverse_complement
+from tests.tiny_run import write_fasta
 
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 
@@ -22,9 +23,8 @@ def turn(sequence: np.ndarray) -> np.ndarray:
     return np.frombuffer(reverse_complement(sequence.tobytes()), np.uint8)
 
 
-def write_contigs(path: Path, **contigs: np.ndarray) -> Path:
-    path.write_text("".join(f">{name}\n{x.tobytes().decode()}\n" for name, x in contigs.items()))
-    return path
+def write_contigs(path: Path, **contigs: str | np.ndarray) -> Path:
+    return write_fasta(path, contigs)
 
 
 def write_family(

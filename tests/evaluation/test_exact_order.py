@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_run import SEQ_LEN, genome_text
+from tiny_run import SEQ_LEN, differ, genome_text
 from torch import Tensor, nn
 
 import genodiff
@@ -24,7 +24,6 @@ from genodiff.memory.remembering import remembering
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from tests.commands import command
-from tests.related_genomes import differ
 
 ALL = ["left-to-right", "both-ends", "confidence", "entropy-bounded", "random"]
 

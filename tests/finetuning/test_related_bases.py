@@ -16,9 +16,8 @@ from genodiff.finetuning.related_features import RelatedFeatures
 from genodiff.models.opening import open_language
 from genodiff.runs.related_backbone import RelatedBackbone
 from tests.commands import command, succeed
-from tests.related_genomes import differ
 from tests.tiny_networks import COMPLEMENT, network, reverse_complement
-from tests.tiny_run import genome_text, write_run
+from tests.tiny_run import differ, genome_text, write_run
 
 HOW = ("--context", 60, "--head", "linear", "--threads", 1, "-q")
 

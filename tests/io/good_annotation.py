@@ -1,7 +1,6 @@
 """Good files of annotation, with the places and the genes that stand in them."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +20,16 @@ def place(rng: Rng) -> tuple[str, int, int, str]:
     return f"chr{rng.integers(1, 6)}", first, last, str(rng.choice(["+", "-"]))
 
 
-def write_gtf(identifier: str, title: str) -> str:
-    return f'gene_id "{identifier}"; gene_name "{title}"; note "two words";'
-
-
-def write_gff3(identifier: str, title: str) -> str:
-    return f"ID={identifier};Name={title};Note=two words"
-
-
-def make_annotation(rng: Rng, attributes: Callable[[str, str], str], above: str) -> GoodTable:
+def make_annotation(rng: Rng, gtf: bool) -> GoodTable:
+    above = str(rng.choice(["", "#!genome-build x\n"])) if gtf else "##gff-version 3\n"
+    about = 'gene_id "id{}"; gene_name "{}"; note "two words";' if gtf else (
+        "ID=id{};Name={};Note=two words")  # fmt: skip
     rows = []
     for i in range(int(rng.integers(3, 8))):
         contig, first, last, strand = place(rng)
         kind = ["gene", "exon"][i % 2]
-        about = attributes(f"id{i}", name(rng, i))
-        rows.append([contig, "made", kind, str(first), str(last), ".", strand, ".", about])
+        told = about.format(i, name(rng, i))
+        rows.append([contig, "made", kind, str(first), str(last), ".", strand, ".", told])
 
     def content(rows: list[Row]) -> Any:
         titles = [re.split('[="; ]+', row[8])[3] for row in rows]
@@ -43,14 +37,6 @@ def make_annotation(rng: Rng, attributes: Callable[[str, str], str], above: str)
                 for r, title in zip(rows, titles, strict=True)]  # fmt: skip
 
     return GoodTable(GFF_KINDS, rows, content, above=above, needed=(0, 2, 3, 4, 6, 8))
-
-
-def make_gtf(rng: Rng) -> GoodTable:
-    return make_annotation(rng, write_gtf, str(rng.choice(["", "#!genome-build x\n"])))
-
-
-def make_gff3(rng: Rng) -> GoodTable:
-    return make_annotation(rng, write_gff3, "##gff-version 3\n")
 
 
 def make_saf(rng: Rng) -> GoodTable:
@@ -124,8 +110,8 @@ def load_genes(path: Path) -> Any:
 
 
 READERS |= {
-    "GTF": Reader(".gtf", make_gtf, load_annotation),
-    "GFF3": Reader(".gff3", make_gff3, load_annotation),
+    "GTF": Reader(".gtf", lambda rng: make_annotation(rng, True), load_annotation),
+    "GFF3": Reader(".gff3", lambda rng: make_annotation(rng, False), load_annotation),
     "SAF": Reader(".saf", make_saf, load_annotation),
     "genes of GTF": Reader(".gtf", lambda rng: make_genes(rng, True), load_genes),
     "genes of GFF3": Reader(".gff3", lambda rng: make_genes(rng, False), load_genes),

@@ -1,8 +1,5 @@
-"""bcftools' own tests of `norm` and `consensus`: our normalised records and haplotypes are its
-expected files, but for those that do not apply here, with the reason.
-
-Each line of COMMANDS.txt is known by its expected file and arguments. The shared folder holds the
-inputs and the expected files.
+"""bcftools' own tests of `norm` and `consensus` (in the shared folder): our normalised records and
+haplotypes are its expected files, but for those that do not apply here, with the reason.
 """
 
 import re

@@ -1,12 +1,12 @@
-"""Where the cache is, also for a user whose home cannot be written; and locks on file systems that
-have `flock`, and on those that have not.
-"""
+"""Where the cache is, without a home too; locks with and without `flock`; one run per folder."""
 
 import errno
 import json
 import logging
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,7 +21,7 @@ from genodiff.io.atomic import write_text
 from genodiff.io.file_lock import HELD, FileLock, hold_file
 from genodiff.io.target import cache_dir, can_be_written, lock_folder, place_library_caches
 from genodiff.runs.folder import remove_unused_folder
-from genodiff.runs.lock import check_lock_free, hold_lock
+from genodiff.runs.lock import FILE, check_lock_free, forget_locks, hold_lock
 
 
 def lock(folder: Path) -> None:
@@ -226,3 +226,78 @@ def test_what_is_there_in_a_cache_that_cannot_be_written_is_used(tmp_path, monke
         pass
     with pytest.raises(Exception, match="cannot be written: Read-only"):
         lock_folder(tmp_path / "missing", "builds the same store").__enter__()
+
+
+HOLD = """
+import sys, time, pathlib
+from genodiff.runs.lock import hold_lock
+with hold_lock(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process  # type: ignore[misc]
+    process.kill()
+    process.communicate()
+
+
+def test_a_second_run_is_refused_at_once_and_told_by_whom(tmp_path, holder):
+    began = time.monotonic()
+    for refuse in (check_lock_free, lambda run: hold_lock(run).__enter__()):
+        with pytest.raises(
+            UsageError, match=f"pid {holder.pid} on {socket.gethostname()}, started 20"
+        ):
+            refuse(tmp_path)
+    assert time.monotonic() - began < 1
+
+
+def test_the_lock_of_a_killed_run_is_free(tmp_path, holder):
+    holder.kill()
+    holder.wait()
+    assert (tmp_path / FILE).exists()
+    check_lock_free(tmp_path)
+    with hold_lock(tmp_path):
+        pass
+
+
+def test_a_run_may_follow_another_in_one_process(tmp_path):
+    for _ in range(2):
+        with hold_lock(tmp_path):
+            assert str(os.getpid()) in (tmp_path / FILE).read_text()
+    check_lock_free(tmp_path)
+
+
+def test_looking_at_a_folder_without_a_lock_makes_none(tmp_path):
+    check_lock_free(tmp_path)
+    check_lock_free(tmp_path / "nothing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_workers_copy_does_not_keep_the_lock(tmp_path):
+    ready, go = os.pipe(), os.pipe()
+    with hold_lock(tmp_path):
+        pid = os.fork()
+        if not pid:
+            forget_locks()
+            os.write(ready[1], b"x")
+            os.read(go[0], 1)
+            os._exit(0)
+        os.read(ready[0], 1)
+    check_lock_free(tmp_path)
+    os.write(go[1], b"x")
+    os.waitpid(pid, 0)
+
+
+def test_importing_the_lock_does_not_import_torch():
+    code = (
+        "import sys, genodiff.runs.lock\nassert not {'torch', 'lightning', 'numpy'} & "
+        "set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,6 +1,4 @@
-"""Strings, records, frames, columns and rows of a program give the sequences and variants that
-stand in them, named and judged like those of a file.
-"""
+"""What a program holds gives the sequences and variants that stand in it, judged like a file."""
 
 import dataclasses
 import sqlite3
@@ -121,8 +119,7 @@ def test_strings_records_pairs_and_files_give_named_sequences(tmp_path):
     assert read({"one": "ACGT", "two": Seq("TT")}) == [("one", b"ACGT"), ("two", b"TT")]
 
 
-def test_a_string_of_dna_letters_is_a_sequence_and_any_other_names_a_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_string_of_dna_letters_is_a_sequence_and_any_other_names_a_file(here):
     Path("CAT").write_text(">a\nACGT\n")
     assert read("CAT") == [("seq1", b"CAT")]
     assert read(Path("CAT")) == [("a", b"ACGT")]

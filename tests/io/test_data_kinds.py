@@ -33,10 +33,9 @@ def check(
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    (tmp_path / "g.fa").write_text(FASTA)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(here):
+    (here / "g.fa").write_text(FASTA)
+    return here
 
 
 @pytest.mark.few(9)

@@ -1,6 +1,4 @@
-"""Random access gives the letters of the strict reader, whatever lies beside the file and whoever
-opens it at once.
-"""
+"""Random access gives the letters of the strict reader, whatever lies beside the file."""
 
 import gzip
 import os
@@ -12,13 +10,18 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wrapping import wrapped
 
 from genodiff.errors import DataError
 from genodiff.io import faidx, fasta_index
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from tests.io.crashes import kill_everywhere
+
+
+def wrapped(name: bytes, sequence: bytes, width: int, end: bytes = b"\n") -> bytes:
+    lines = [sequence[at : at + width] + end for at in range(0, len(sequence), width)]
+    return b">" + name + end + b"".join(lines)
+
 
 ENDS = [b"\n", b"\r\n", b" \n", b"\n\n"]
 

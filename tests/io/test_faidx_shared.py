@@ -7,9 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from wrapping import wrapped
 
 from genodiff.io.faidx import Genome
+from tests.io.test_faidx import wrapped
 
 
 def _fetch_all(

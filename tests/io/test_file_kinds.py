@@ -1,6 +1,4 @@
-"""Every reader says what a file is that it does not read, by the head alone; what is saved in
-place of a large file is named with the command that gets the file itself.
-"""
+"""Every reader says what a file is that it does not read; a stand-in is named with its remedy."""
 
 import gzip
 import io

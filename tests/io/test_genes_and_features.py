@@ -1,9 +1,6 @@
-"""Genes for pictures, where annotation files say that they are; and features, read as Biopython
-extracts them, with where they stand.
-"""
+"""Genes for pictures, and features as Biopython extracts them, with where they stand."""
 
 import io
-import re
 from pathlib import Path
 from typing import Any
 
@@ -102,25 +99,6 @@ def test_a_genbank_record_gives_the_coding_part_of_each_gene(tmp_path):
         Gene("chr1", 110, 180, -1, "ABC1", coding, coding),
         Gene("chr1", 300, 370, 1, "tRNA", ((300, 370),)),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("chr1\tx\tgene\t9\t5\t.\t+\t.\tID=a\n", "line 1"),
-        ("chr1\t1\t5\nchr1\tx\tgene\t0\t5\t.\t+\t.\tID=a\n", "line 2"),
-        ("chr1\t1\t5\tx\t0\t+\t1\t5\t0\t2\t3\t0,2\n", "blocks"),
-        ("chr1\t1\t9\tx\t0\t+\t1\t9\t0\t2\t3,2\t0,5\n", "blocks"),  # the last ends at 8
-        ("chr1\t1\t5\tx\t0\t+\t1\t6\t0\t1\t4\t0\n", "blocks"),  # coding beyond the row
-        ("chr1\tx\tgene\t1\t5\t.\t\u2212\t.\tID=a\n", "is no strand"),
-        ("chr1\t1\t5\tx\nchr1\t1\t5\n", "line 2"),
-        ("hello world\n", "neither"),
-        ("#nothing\n", "no gene"),
-    ],
-)
-def test_a_faulty_file_is_one_line(tmp_path, text, said):
-    with pytest.raises(DataError, match=re.escape(said)):
-        read_genes(write(tmp_path, text), CONTIGS)
 
 
 def test_what_lies_beyond_a_contig_is_told(tmp_path, caplog):

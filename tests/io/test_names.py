@@ -1,6 +1,4 @@
-"""Names of files: those that mean something elsewhere are refused as outputs before any work, by
-every verb; others may be no UTF-8, as a byte 0xE9, which to Python is the surrogate U+DCE9.
-"""
+"""Names of files: those of another place are no output of any verb; others may be no UTF-8."""
 
 import io
 import json
@@ -23,8 +21,8 @@ from genodiff.jobs.request import list_fields, list_kinds
 from genodiff.jobs.verbs import list_verbs
 from genodiff.runs.sealed_files import to_utf8
 from tests.commands import command, exit_code
-from tests.jobs.usual_words import list_usual_words
-from tests.tiny_run import write_run
+from tests.jobs.verb_calls import list_usual_words
+from tests.tiny_run import change_base, write_run, write_vcf
 
 ELSEWHERE = [
     "remote:bucket/o.vcf", "%TEMP%/o.vcf",
@@ -75,11 +73,10 @@ def test_other_names_are_files(name):
 
 @pytest.mark.few(12)
 @pytest.mark.parametrize(("verb", "name"), PATHS)
-def test_an_address_is_refused_by_every_option(verb, name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_an_address_is_refused_by_every_option(verb, name, here, capsys):
     request = list_verbs()[verb].open()
     option = next(one for one in list_fields(request) if one.name == name)
-    words = list_usual_words(request, Path("yeast"), tmp_path, leave_out=name)
+    words = list_usual_words(request, Path("yeast"), here, leave_out=name)
     if verb in WORDS and option.is_output:
         words = [
             one
@@ -87,17 +84,17 @@ def test_an_address_is_refused_by_every_option(verb, name, tmp_path, monkeypatch
             if name not in ("out", "fasta") or one not in ("-o", "n.fa")
         ]
     verb = verb.replace("*", "gue")
-    before = sorted(tmp_path.rglob("*"))
+    before = sorted(here.rglob("*"))
     for address in SCHEMES if option.is_output else SCHEMES[:1]:
         code, _, said = command(capsys, *verb.split(), *words, option.flags[0], address)
         assert code in ((2,) if option.is_output else (2, 3, 4)), said
         assert len([line for line in said.splitlines() if "error" in line]) == 1, said
         if option.is_output:
             assert "nothing is written there" in said
-        assert sorted(tmp_path.rglob("*")) == before
+        assert sorted(here.rglob("*")) == before
 
 
-NAME = "g\udce9nome"
+NAME = "g\udce9nome"  # the byte 0xE9
 
 
 @pytest.fixture(scope="module")
@@ -161,11 +158,7 @@ def test_a_bigwig_is_written_into_such_a_folder(odd):
 
 
 def test_scores_name_such_files_and_are_read_back(odd):
-    letter = (odd / "genome.fa").read_text().split("\n")[1][99].upper()
-    alt = "A" if letter != "A" else "C"
-    lines = ["##fileformat=VCFv4.2", "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"]
-    lines.append(f"c1\t100\t.\t{letter}\t{alt}\t.\t.\t.")
-    (odd / f"{NAME}.vcf").write_text("\n".join(lines) + "\n")
+    write_vcf(odd / f"{NAME}.vcf", [change_base(odd / "genome.fa", "c1", 100)])
     for ending in ("vcf", "parquet"):
         words = ["score", odd / f"{NAME}.vcf", "--model", odd / "run", "--fasta"]
         words += [odd / "genome.fa", "-o", odd / f"scores.{ending}", "--threads", 1, "-q"]

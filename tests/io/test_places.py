@@ -1,6 +1,4 @@
-"""Places on a genome of sixteen bases: GATTACA stands at 6 to 12, its complement is TGTAATC. And
-names of contigs that differ between files: `1`, `chr1`, `chrI`, `MT` and `chrM`.
-"""
+"""Places on a genome of sixteen bases, and contigs that other files call `1`, `chrI` or `MT`."""
 
 import gzip
 import subprocess
@@ -10,7 +8,6 @@ import pytest
 
 from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
 from genodiff.errors import DataError, UsageError
-from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.genes import read_genes
 from genodiff.io.places import list_places
@@ -18,7 +15,7 @@ from genodiff.io.regions import find_contig, parse_region
 from genodiff.io.value_tracks import read_values
 from tests.commands import command
 
-LETTERS = b"CCCCCGATTACACCCC"
+LETTERS = b"CCCCCGATTACACCCC"  # GATTACA stands at 6 to 12, its complement is TGTAATC
 CONTIGS = {"1": 16, "chr2": 9}
 GTF = (
     '1\tx\tgene\t6\t12\t.\t-\t.\tgene_id "g1"; gene_name "word";\n'
@@ -121,25 +118,6 @@ def test_exons_are_read_each_by_itself(tmp_path):
         (5, 8, b"ATC"),
         (9, 12, b"TGT"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("\t10\t12\t", "\t0\t12\t", "the first position is 1"),
-        ("\t10\t12\t", "\t10\t1e1\t", "position .from 1. '1e1' is in scient.*write the digits"),
-        ("\t10\t12\t", "\t12\t10\t", "the end 10 is before the start 12"),
-        ("\t10\t12\t", "\t10\t17\t", "the end 17 is past the end of 1 .length 16"),
-        ("\t10\t12\t.\t-", "\t10\t12\t.\tx", "'x' is no strand"),
-        ("\t10\t12\t.\t-\t0", "\t10\t12\t", "has 7 columns, not 9"),
-        ("1\tx\texon\t10", "chr22\tx\texon\t10", "unknown contig 'chr22'.*did you mean 'chr2'"),
-    ],
-)
-def test_a_faulty_row_of_annotation_is_named(tmp_path, old, new, said):
-    assert GTF.count(old) == 1
-    with pytest.raises(DataError, match=said) as caught:
-        list(read_annotation(write(tmp_path / "x.gtf", GTF.replace(old, new)), CONTIGS))
-    assert caught.value.line == 3
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,4 @@
-"""A process: its cores and threads, and its end, fast, with its code, and with all that was
-registered done.
-"""
+"""A process: its cores and threads; its end, with its code and all that was registered done."""
 
 import os
 import subprocess

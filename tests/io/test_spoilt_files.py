@@ -1,7 +1,6 @@
-"""Files that spreadsheets, R, pandas, Windows, editors and web pages made of good ones.
+"""Files that programs spoilt in one thing are read as the good ones or refused with one clear line.
 
-A spoilt file differs from a good one in one thing. It is read as the good one, or refused with one
-clear line: it is never silently something else. GENODIFF_SPOILT_FILES=1000 tries so many of each.
+GENODIFF_SPOILT_FILES=1000 tries so many of each.
 """
 
 import os

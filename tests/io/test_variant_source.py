@@ -106,36 +106,6 @@ def test_what_score_and_cadd_write_is_read(tmp_path):
     assert sites(tmp_path / "cadd.tsv") == [("chr1", 3, ".", "G", ("A",))]
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ('chr1,"1,000",G,A', "'1,000' has thousands separators"),
-        ("chr1,1.23457e+06,G,A", "may have lost digits"),
-        ("chr1,3.5,G,A", "'3.5' is not an integer"),
-        ("chr1,NA,G,A", "'NA' says that a value is missing"),
-        ("NA,3,G,A", "contig's name 'NA' says that a value is missing"),
-        ("chr1,3,G,nan", "ALT 'nan' says that a value is missing"),
-        ("chr1,3,G,", "ALT '' is no base"),
-        ("chr1,3,-,-", "ALT '-' is no base"),
-        ("'chr1,3,G,A", "has a quotation mark"),
-        ("1-Sep,3,G,A", "is a date"),
-        ("chr1,3,G,А", "a letter that is not ASCII"),
-    ],
-)
-def test_a_row_of_a_table_that_cannot_be_read_is_refused_with_its_line(tmp_path, row, said):
-    (tmp_path / "a.csv").write_text(f"chrom,pos,ref,alt\nchr1,3.0,G,A\n\n{row}\n")
-    with pytest.raises(DataError, match=said) as fault:
-        sites(tmp_path / "a.csv")
-    assert fault.value.line == 4
-
-
-@pytest.mark.parametrize("names", ["chrom,pos,ref,alt,ALT", "chrom,pos,ref,alt,Ref"])
-def test_two_columns_that_differ_in_capitals_are_refused(tmp_path, names):
-    (tmp_path / "a.csv").write_text(f"{names}\nchr1,3,G,A,T\n")
-    with pytest.raises(DataError, match=r"line 1: the columns '.*' and '.*' differ in capitals"):
-        sites(tmp_path / "a.csv")
-
-
 @pytest.mark.parametrize("minus", ["-", "-1"])
 def test_a_strand_beside_variants_is_not_used_and_that_is_told(tmp_path, caplog, minus):
     rows = f"chrom,pos,ref,alt,strand\nchr1,3,G,A,{minus}\nchr1,4,T,A,+\n"
@@ -155,52 +125,6 @@ def test_na_beside_an_n_is_two_bases(tmp_path):
         ("chr1", 3, ".", "NA", ("N",)),
         ("chr1", 3, ".", "n", ("nan",)),
     ]
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("chr1\t3\t.\tG\tA\t.\t.", "7 columns, fewer than 8"),
-        ("chr1 3 . G A . . .", "separate columns by tabs"),
-        ("chr1\t3\t.\tG\tA\t.\t.\t.\t.", "9 columns, more than 8"),
-        ("chr1\t-3\t.\tG\tA\t.\t.\t.", "negative"),
-        ("chr1\t3.5\t.\tG\tA\t.\t.\t.", "not an integer"),
-        ("chr1\t3\t.\t\tA\t.\t.\t.", "REF is empty"),
-        ("chr1\t3\t.\t.\tA\t.\t.\t.", "REF '.' is not"),
-        ("chr1\t3\t.\tG\t\t.\t.\t.", "ALT allele is empty"),
-        ("chr1\t3\t.\tG\tA,\t.\t.\t.", "ALT allele is empty"),
-        ("ch r1\t3\t.\tG\tA\t.\t.\t.", "not the name of a contig"),
-        ("chr1\t3\t.\tG\tA\t.\t.\t\0", "NUL byte"),
-        ("chr1\t3\t.\tG\tnull\t.\t.\t.", "ALT 'null' says that a value is missing"),
-        ("chr1\t3\t. \tG\tA\t.\t.\t.", "'. ' has a blank"),
-        ("chr1\u200b\t3\t.\tG\tA\t.\t.\t.", "invisible or control character"),
-        ("chr1\t3\t'rs1\tG\tA\t.\t.\t.", "the ID ''rs1' has a quotation mark"),
-        ("chr1\t1e+05\t.\tG\tA\t.\t.\t.", "scientific notation"),
-    ],
-)
-def test_a_row_that_is_not_exact_is_refused_with_its_line(tmp_path, row, words):
-    path = write(tmp_path / "a.vcf", [ROWS[0], row])
-    with pytest.raises(DataError, match=words) as fault:
-        sites(path)
-    assert fault.value.line == 6
-    assert fault.value.exit_code == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "empty"),
-        (HEAD, "no VCF header"),
-        (HEAD + ROWS[0] + "\n", "line of column names .* is missing"),
-        (ROWS[0] + "\n", "line of column names .* is missing"),
-        (HEAD + NAMES.replace("\t", " "), "not as in a VCF"),
-        (HEAD + NAMES[:-1] + "\tFORMAT\tS\tS\n", "duplicate sample"),
-    ],
-)
-def test_a_file_without_a_header_is_refused(tmp_path, text, words):
-    (tmp_path / "a.vcf").write_text(text)
-    with pytest.raises(DataError, match=words):
-        sites(tmp_path / "a.vcf")
 
 
 def test_what_pysam_reads_is_what_is_read(shared, tmp_path):

@@ -13,6 +13,7 @@ from genodiff.jobs.job import Job
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.options import FileRequest
 from genodiff.jobs.request import Field, Request, find_named, list_fields, list_kinds
+from tests.tiny_run import write_run, write_vcf
 
 OF_ALL = {"out", "device", "fresh", "plan", "force"}
 OPENED = {"run", "relatives"}
@@ -164,16 +165,10 @@ CASES = [
 @pytest.mark.few(3)
 @pytest.mark.parametrize("case", CASES, ids=[one.verb for one in CASES])
 def test_what_says_so_moves_no_entry_and_what_is_opened_moves_the_digest(
-    case, run, tmp_path, monkeypatch
+    case, run, here, monkeypatch
 ):
-    from tests.tiny_run import write_run
-
-    monkeypatch.chdir(tmp_path)
     Path("ref.fa").write_text(f">chr1\n{'ACGTTGCAAGATTACAGG' * 2}\n>chr2\n{'GATTACAC' * 9}\n")
-    Path("in.vcf").write_text(
-        "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-        "chr1\t4\t.\tT\tA\t.\t.\t.\nchr1\t6\t.\tG\tGA\t.\t.\t.\n"
-    )
+    write_vcf(Path("in.vcf"), ["chr1 4 T A", "chr1 6 G GA"])
     Path("g.bed").write_text("chr1\t0\t30\tgene\t0\t+\t0\t30\t0\t1\t30\t0\n")
     Path("a.bedgraph").write_text("chr1\t0\t30\t1.5\n")
     kept: list[bytes] = []
@@ -188,8 +183,8 @@ def test_what_says_so_moves_no_entry_and_what_is_opened_moves_the_digest(
     def do(**how: Any) -> tuple[str, list[bytes], dict[str, Any]]:
         values = {"run": run, **case.how, "force": True, "device": "cpu", **how}
         if values["run"] == "other":
-            (tmp_path / "other").mkdir(exist_ok=True)
-            values["run"] = write_run(tmp_path / "other", seed=7)
+            (here / "other").mkdir(exist_ok=True)
+            values["run"] = write_run(here / "other", seed=7)
         request = getattr(genodiff, case.verb).request(**values)
         request.check()
         kept.clear()

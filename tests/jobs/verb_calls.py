@@ -3,14 +3,14 @@ verbs. A verb that is not here is called with `list_usual_words`.
 """
 
 import gzip
+from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
+from genodiff.jobs.request import Field, Request, list_fields
 from genodiff.jobs.verbs import list_verbs
-from tests.jobs.usual_words import list_usual_words
-from tests.related_genomes import differ
-from tests.tiny_run import genome_text
+from tests.tiny_run import differ, genome_text, write_vcf
 
-HEAD = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
 RELATED = ("--relatives", "r1.fa", "r2.fa", "--strains")
 GENOME = ("--fasta", "g.fa")
 CALLS: dict[str, tuple[str, ...]] = {
@@ -45,8 +45,6 @@ SUITE = "deepstarr-sample"
 
 def list_planned():
     """The verbs that have a plan."""
-    from genodiff.jobs.request import list_fields
-
     return [n for n, v in list_verbs().items() if "plan" in {f.name for f in list_fields(v.open())}]
 
 
@@ -65,8 +63,7 @@ def write_inputs(text: str = "", variants: int = 1):
         Path(f"r{i}.fa").write_text(differ(text, 0.1, i))
     Path("l.tsv").write_text("path\tsplit\nr1.fa\ttrain\nr2.fa\ttrain\n")
     Path("g.gff3").write_text("##gff-version 3\nc1\tx\tCDS\t31\t60\t.\t+\t0\tID=a\n")
-    row = f"c1\t50\t.\t{text.split()[1][49].upper()}\tG,C,T,A\t.\t.\t.\n"
-    Path("v.vcf").write_text(HEAD + variants * row)
+    write_vcf(Path("v.vcf"), variants * [f"c1 50 {text.split()[1][49].upper()} G,C,T,A"])
     Path("s.fa").write_text(f">s\n{text.split()[1][:25]}\n")
     Path("flies").mkdir()
     letters = "".join(text.split()[1::2]).upper().replace("N", "A")
@@ -76,3 +73,37 @@ def write_inputs(text: str = "", variants: int = 1):
         head = "Sequence\tDev_log2_enrichment\tHk_log2_enrichment\n"
         name = f"flies/deepstarr_sample_{part}.tsv.gz"
         Path(name).write_bytes(gzip.compress((head + "".join(rows)).encode()))
+
+
+def list_usual_values(request: type[Request[Any]], run: Path, here: Path) -> dict[str, Any]:
+    """A value of each field without a default: a run, a FASTA file, a new output, or a word.
+
+    A verb that needs another value has a call of its own where this is asked.
+    """
+    (here / "usual.fa").write_text(f">chr1\n{'ACGTTGCAAC' * 20}\n")
+    defaults = {one.name: one.default for one in fields(request)}
+    return {
+        one.name: _choose(one, run, here)
+        for one in list_fields(request)
+        if defaults[one.name] is MISSING
+    }
+
+
+def _choose(one: Field, run: Path, here: Path) -> Any:
+    if one.name == "run":
+        return run
+    if one.name == "out":
+        return here / "mine"
+    return here / "usual.fa" if one.option.is_input else "word"
+
+
+def list_usual_words(
+    request: type[Request[Any]], run: Path, here: Path, *, leave_out: str = ""
+) -> list[object]:
+    """The same on the command line, without the field `leave_out`."""
+    values, words = list_usual_values(request, run, here), list[object]()
+    for one in list_fields(request):
+        if one.name in values and one.name != leave_out:
+            flag = [] if one.option.is_word else [one.flags[0]]
+            words += [*flag, values[one.name]]
+    return words

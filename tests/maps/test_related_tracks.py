@@ -12,8 +12,7 @@ from genodiff.maps.track_values import MOST_STRIPS, TRACKS, list_drawn, list_kin
 from genodiff.reports.shapes import PlacedText
 from genodiff.reports.track_page import list_track_picture
 from tests.commands import succeed
-from tests.related_genomes import differ
-from tests.tiny_run import genome_text
+from tests.tiny_run import differ, genome_text
 
 NAMES = ("relatives", "agree", "differ", "relative_far", "relative_near")
 

@@ -10,7 +10,8 @@ from genodiff.io.faidx import Genome
 from genodiff.memory.aligned import AlignedMemory
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import Relative, open_relatives
-from tests.planted_alignment import plant, write_chain, write_fasta, write_maf, write_paf
+from tests.planted_alignment import plant, write_chain, write_maf, write_paf
+from tests.tiny_run import write_fasta
 
 PLANTED = plant()
 TEXTS = {

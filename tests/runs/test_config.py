@@ -1,6 +1,4 @@
-"""Settings: by place or by short name, from presets, files and flags; what makes two runs the same
-run.
-"""
+"""Settings: by place or by short name, from presets, files, flags and domains; equal runs."""
 
 from typing import Any
 
@@ -10,6 +8,7 @@ from tiny_training import TINY, tiny
 
 from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dit import DiTSettings
+from genodiff.domain import DOMAINS
 from genodiff.errors import UsageError
 from genodiff.runs.config import RunConfig, list_leaves
 from genodiff.runs.resolve import (
@@ -200,3 +199,16 @@ def test_a_yaml_key_that_is_a_list_is_named_with_its_line(tmp_path, text):
     with pytest.raises(UsageError, match="a key is a list or a mapping") as caught:
         read_config(path)
     assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=list(DOMAINS))
+def test_a_domain_names_a_preset_and_settings_that_make_a_run(domain):
+    recipe = "toy" if domain.has_two_strands else "own"
+    config = resolve_config({"recipe": recipe, "domain": domain.name})
+    assert config.preset == domain.preset
+    assert domain.preset in PRESETS
+    assert set(domain.inputs) <= set(RunConfig.model_fields)
+    for section, values in domain.settings.items():
+        found = getattr(config, section)
+        assert {name: getattr(found, name) for name in values} == values
+    assert domain.has_two_strands or not config.rc_augment

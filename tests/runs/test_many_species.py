@@ -1,6 +1,5 @@
 """A file with the genomes of several species is never read as one without a word."""
 
-import gzip
 import logging
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from genodiff.io.faidx import Genome
 from genodiff.runs.related_genome import leave_strains_out
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import identify_relatives, open_relatives, read_genome_text
+from tests.tiny_run import write_fasta
 
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 NAMES = ["Homo sapiens mitochondrion", "Pan paniscus mitochondrion", "Homo sapiens chromosome X"]
@@ -27,15 +27,10 @@ def draw(seed: int, n: int = 2000) -> str:
     return LETTERS[np.random.default_rng(seed).integers(0, 4, n)].tobytes().decode()
 
 
-def write(path: Path, records: dict[str, str]) -> Path:
-    path.write_bytes(gzip.compress("".join(f">{k}\n{v}\n" for k, v in records.items()).encode()))
-    return path
-
-
 @pytest.fixture
 def several(tmp_path):
     rows = {f"NC_{i}.1 {name}": draw(i, 2000 + 900 * i) for i, name in enumerate(NAMES)}
-    return write(tmp_path / "several.fa.gz", rows)
+    return write_fasta(tmp_path / "several.fa.gz", rows)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +69,10 @@ def test_split_gives_what_files_of_their_own_give(several, tmp_path):
     both = open_relatives(list_genomes([f"split:{several}"]))
     assert [one.name for one in both] == ["Homo_sapiens", "Pan_paniscus"]
     human = {f"c{i}": draw(i, 2000 + 900 * i) for i in (0, 2)}
-    files = [write(tmp_path / "h.fa", human), write(tmp_path / "p.fa", {"m": draw(1, 2900)})]
+    files = [
+        write_fasta(tmp_path / "h.fa", human),
+        write_fasta(tmp_path / "p.fa", {"m": draw(1, 2900)}),
+    ]
     for one, other in zip(both, open_relatives(list_genomes(files)), strict=True):
         assert one.told["bases"] == other.told["bases"]
         letters = [sorted(digest for _, _, digest in read_genome_text(*args)[1]) for args in (
@@ -104,7 +102,7 @@ def test_a_list_names_the_records_of_a_genome(several, tmp_path):
 
 def test_records_of_one_length_are_spoken_of(tmp_path, caplog):
     rows = {f"r{i}": draw(i, 2000 + i) for i in range(4)}
-    path = write(tmp_path / "many.fa", rows)
+    path = write_fasta(tmp_path / "many.fa", rows)
     for _ in range(2):
         caplog.clear()
         open_relatives(list_genomes([path]))
@@ -121,7 +119,7 @@ def test_the_genome_itself_and_repeats_in_a_file_of_many_are_left_out(tmp_path, 
     own, near = draw(1), draw(2)
     genome = tmp_path / "own.fa"
     genome.write_text(f">chr1\n{own}\n")
-    path = write(tmp_path / "db.fa", {"self": own, "a": near, "b": near, "c": draw(3)})
+    path = write_fasta(tmp_path / "db.fa", {"self": own, "a": near, "b": near, "c": draw(3)})
     with caplog.at_level(logging.INFO), Genome(genome) as opened:
         found = open_relatives(list_genomes([f"split:{path}"]))
         kept, _ = leave_strains_out(found, opened)
@@ -132,6 +130,6 @@ def test_the_genome_itself_and_repeats_in_a_file_of_many_are_left_out(tmp_path, 
 
 
 def test_one_genome_is_nothing_to_split(tmp_path):
-    path = write(tmp_path / "one.fa", {"a": draw(1)})
+    path = write_fasta(tmp_path / "one.fa", {"a": draw(1)})
     with pytest.raises(DataError, match="holds one genome"):
         list_genomes([f"split:{path}"])

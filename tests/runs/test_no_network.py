@@ -14,7 +14,8 @@ from genodiff.runs.no_network import measure_gc
 from genodiff.runs.related_backbone import BaseComposition
 from genodiff.scoring.masked_reader import open_reader
 from tests.commands import command
-from tests.conservation.constraint_world import LENGTH, SLOW, World, spell, write, write_world
+from tests.conservation.constraint_world import LENGTH, SLOW, World, spell, write_world
+from tests.tiny_run import write_fasta, write_vcf
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +26,9 @@ def world(tmp_path_factory):
 @pytest.fixture(scope="module")
 def sites(world):
     letters = world.genome.read_text().splitlines()[1]
-    lines = ["##fileformat=VCFv4.2", "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"]
-    for at in range(100, LENGTH - 100, 60):
-        ref = letters[at]
-        lines.append(f"chr1\t{at + 1}\t.\t{ref}\t{'GTAC'['ACGT'.index(ref)]}\t.\t.\t.")
-    path = world.genome.with_name("sites.vcf")
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    turned = letters.translate(str.maketrans("ACGT", "GTAC"))
+    rows = [f"chr1 {i + 1} {letters[i]} {turned[i]}" for i in range(100, LENGTH - 100, 60)]
+    return write_vcf(world.genome.with_name("sites.vcf"), rows)
 
 
 def measure_bits(model: genodiff.Model, world: World) -> float:
@@ -64,7 +61,7 @@ def test_a_genome_that_is_no_relative_changes_no_bits(world, tmp_path, kind):
     letters = world.genome.read_text().splitlines()[1]
     noise = spell(np.random.default_rng(8).integers(0, 4, LENGTH))
     near = world.relatives[0].read_text().splitlines()[1]
-    other = write(tmp_path / "x.fa", {"x": noise if kind == "another genome" else near[::-1]})
+    other = write_fasta(tmp_path / "x.fa", {"x": noise if kind == "another genome" else near[::-1]})
     assert len(letters) == len(near)
     alone = genodiff.load("none", fasta=world.genome)
     with_other = genodiff.load("none", fasta=world.genome, relatives=[other])
@@ -147,30 +144,8 @@ def test_numpy_reads_what_the_network_of_torch_says(world, kind):
     np.testing.assert_allclose(found, asked, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (
-            ["sample", "none", "--relatives", "near.fa", "--fasta", "o.fa"],
-            "has no genome of its own",
-        ),
-        (["embed", "none", "ref.fa", "-o", "e.npz"], "has no network"),
-        (["eval", "none"], "--fasta"),
-        (["train", "ref.fa", "--init", "none", "--out", "r"], "has no network"),
-        (["checkpoint", "export", "none", "--out", "r"], "has no network"),
-    ],
-)
-def test_what_needs_a_network_is_refused_in_one_line(world, capsys, monkeypatch, words, said):
-    monkeypatch.chdir(world.genome.parent)
-    code, _, err = command(capsys, *words)
-    assert code in (2, 3), err
-    assert said in err
-    assert len([line for line in err.splitlines() if "error" in line]) == 1
-
-
-def test_a_folder_of_that_name_is_the_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "none").mkdir()
+def test_a_folder_of_that_name_is_the_folder(here):
+    (here / "none").mkdir()
     with pytest.raises(genodiff.errors.GenodiffError, match="none"):
         genodiff.load("none")
 

@@ -15,7 +15,7 @@ from genodiff.errors import CheckpointError, MachineError, UsageError
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.runs.run_paths import READY_MODELS, find_ready_model, list_ready_models, locate
 from tests.commands import command, exit_code
-from tests.tiny_run import genome_text, write_run
+from tests.tiny_run import change_base, genome_text, write_run, write_vcf
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +68,7 @@ def test_the_name_is_the_folder(ready):
 )
 def test_every_verb_takes_the_name_and_writes_nothing_into_it(ready, words, tmp_path):
     (tmp_path / "genome.fa").write_text(genome_text())
-    base = genome_text().split(">")[1].split("\n")[1][100].upper()
-    other = "C" if base != "C" else "G"
-    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-    (tmp_path / "x.vcf").write_text(f"{head}c1\t101\t.\t{base}\t{other}\t.\t.\t.\n")
+    write_vcf(tmp_path / "x.vcf", [change_base(tmp_path / "genome.fa", "c1", 101)])
     before = list_files(ready)
     assert exit_code(*words) == 0
     assert list_files(ready) == before

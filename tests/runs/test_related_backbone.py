@@ -1,5 +1,6 @@
 """A model with relatives: what is opened, judged and fitted, and what it then says."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -19,8 +20,7 @@ from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.plan_time import time_related_sites, time_spans
 from genodiff.variants import score_job
 from tests.commands import command
-from tests.related_genomes import differ
-from tests.tiny_run import genome_text, write_run
+from tests.tiny_run import change_base, differ, genome_text, write_run, write_vcf
 
 IDS = np.array([*DNA.targets, DNA.mask_id])
 
@@ -126,8 +126,6 @@ def test_strains_are_left_out_unless_they_are_wanted(run, folder, caplog):
 
 
 def test_a_copy_in_double_precision_shares_the_relatives(run, folder):
-    import copy
-
     model = open_language(run, "cpu", [folder / "near.fa"])
     twin = copy.deepcopy(model.backbone).double()
     assert twin.relatives is model.backbone.relatives
@@ -137,16 +135,9 @@ def test_a_copy_in_double_precision_shares_the_relatives(run, folder):
     torch.testing.assert_close(exact, plain, rtol=0, atol=1e-4)
 
 
-def test_every_verb_reads_relatives_and_names_them(
-    run, folder, tmp_path, monkeypatch,
-    capsys,
-):  # fmt: skip
-    monkeypatch.chdir(tmp_path)
+def test_every_verb_reads_relatives_and_names_them(run, folder, here, capsys):
     fasta, near = run.parent / "genome.fa", folder / "near.fa"
-    genome = fasta.read_text().splitlines()[1].upper()
-    alt = "A" if genome[2019] != "A" else "C"
-    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-    Path("v.vcf").write_text(f"{head}c1\t2020\t.\t{genome[2019]}\t{alt}\t.\t.\t.\n")
+    write_vcf(Path("v.vcf"), [change_base(fasta, "c1", 2020)])
     place = ("--fasta", fasta, "--region", "c1:2001-2040")
     commands = {
         "eval.json": ("eval", run, "--max-windows", 4, "--no-baselines", "--out", "eval.json"),
@@ -166,16 +157,12 @@ def test_every_verb_reads_relatives_and_names_them(
         shown = json.dumps(told)
         assert '"name": "near"' in shown, (words[0], shown[:400])
     model = genodiff.load(run, relatives=[near])
-    table = (tmp_path / "s.tsv").read_text()
+    table = (here / "s.tsv").read_text()
     frame = model.score_variants("v.vcf", fasta=fasta)
     assert f"{frame['score'][0]:.4f}"[:6] in table
 
 
-def test_votes_count_relatives_and_need_them(
-    run, folder, tmp_path, monkeypatch,
-    capsys,
-):  # fmt: skip
-    monkeypatch.chdir(tmp_path)
+def test_votes_count_relatives_and_need_them(run, folder, here, capsys):
     fasta = run.parent / "genome.fa"
     genome = fasta.read_text().splitlines()[1].upper()
     near = (folder / "near.fa").read_text().splitlines()[1]
@@ -278,8 +265,7 @@ def test_a_plan_takes_relatives_as_a_score_does(run, folder, tmp_path, monkeypat
     """A plan times them beside the network."""
     fasta, table = run.parent / "genome.fa", tmp_path / "v.tsv"
     genome = fasta.read_text().splitlines()[1].upper()
-    alts = ["A" if genome[at] != "A" else "C" for at in (2019, 2500)]
-    rows = [f"c1\t{at + 1}\t{genome[at]}\t{b}" for at, b in zip((2019, 2500), alts, strict=True)]
+    rows = [change_base(fasta, "c1", pos).replace(" ", "\t") for pos in (2020, 2501)]
     rows.append(f"c1\t2600\t{genome[2599:2602]}\t{genome[2599]}")
     table.write_text("\n".join(["chrom\tpos\tref\talt", *rows]) + "\n")
 
@@ -308,18 +294,11 @@ def test_a_plan_takes_relatives_as_a_score_does(run, folder, tmp_path, monkeypat
     assert timed[-1] > 0
 
 
-def test_votes_stand_beside_every_score_with_relatives(
-    run, folder, tmp_path, monkeypatch,
-    capsys,
-):  # fmt: skip
-    monkeypatch.chdir(tmp_path)
+def test_votes_stand_beside_every_score_with_relatives(run, folder, here, capsys):
     fasta, near = run.parent / "genome.fa", folder / "near.fa"
     genome = fasta.read_text().splitlines()[1].upper()
-    alt = "A" if genome[2019] != "A" else "C"
-    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-    rows = [f"c1\t2020\t.\t{genome[2019]}\t{alt}\t.\t.\t.\n"]
-    rows += [f"c1\t2500\t.\t{genome[2499:2502]}\t{genome[2499]}\t.\t.\t.\n"]
-    Path("v.vcf").write_text(head + "".join(rows))
+    deletion = f"c1 2500 {genome[2499:2502]} {genome[2499]}"
+    write_vcf(Path("v.vcf"), [change_base(fasta, "c1", 2020), deletion])
     for out in ("s.vcf", "s.tsv", "s.jsonl", "s.parquet"):
         words = ("score", run, "v.vcf", "--fasta", fasta, "--out", out, "--threads", 1)
         assert command(capsys, *words, "--relatives", near)[0] == 0

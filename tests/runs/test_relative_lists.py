@@ -1,6 +1,4 @@
-"""What `--relatives` takes: recipes by name, lists, FASTA files and built folders; what is wrong
-with them is one line.
-"""
+"""What `--relatives` takes: recipes by name, lists, FASTA files and built folders."""
 
 import json
 import os
@@ -24,8 +22,7 @@ from genodiff.runs.relative_lists import list_genomes, list_relative_recipes
 from genodiff.runs.relatives import read_genome_text
 from tests.commands import SERVER, command
 from tests.data.many_genomes import read_tree, write_list
-from tests.runs.test_related_backbone import differ
-from tests.tiny_run import genome_text
+from tests.tiny_run import differ, genome_text
 
 NAMES = [
     "brassicales", "drosophila", "ecoli", "mammals", "nematodes", "primates", "saccharomyces",

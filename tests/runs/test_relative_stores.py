@@ -1,18 +1,27 @@
-"""Relatives: built of a list once, with the same bytes whatever the order, processes and kills; a
-bad file is one line; strains and the genome itself are told from relatives by their bases.
-"""
+"""Relatives, and the memory of a store: built once, told from the genome by bases, fitted once."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from genodiff.data.dna_store import build_dna_store
 from genodiff.data.genomes.listing import read_genome_list
+from genodiff.data.recipe import load_recipe
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.target import cache_dir
+from genodiff.memory import relatives_fit
 from genodiff.memory.tables import SampledTable
-from genodiff.runs.related_genome import draw_windows, leave_strains_out, measure_kinship
+from genodiff.memory.text import NONE
+from genodiff.runs import training_memory
+from genodiff.runs.related_genome import (
+    draw_windows,
+    leave_strains_out,
+    measure_kinship,
+    relate_genome,
+)
 from genodiff.runs.relatives import (
     build_relatives,
     identify_relatives,
@@ -20,20 +29,20 @@ from genodiff.runs.relatives import (
     open_relatives,
     read_genome_text,
 )
-from genodiff.runs.training_memory import OwnLoci, TrainMemory
-from tests.data.many_genomes import LETTERS, change, read_tree, write_list
+from genodiff.runs.training_memory import (
+    OwnLoci,
+    TrainMemory,
+    list_stretches,
+    open_split_memory,
+)
+from tests.conservation.constraint_world import write_world
+from tests.data.many_genomes import LETTERS, change, read_tree, write_contigs, write_list
 
 N = 12_000
 
 
 def draw_letters(seed: int, n: int = N) -> np.ndarray:
     return LETTERS[np.random.default_rng(seed).integers(0, 4, n)]
-
-
-def write_fasta(path: Path, **contigs: np.ndarray | str) -> Path:
-    letters = {k: v if isinstance(v, str) else v.tobytes().decode() for k, v in contigs.items()}
-    path.write_text("".join(f">{name}\n{text}\n" for name, text in letters.items()))
-    return path
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +53,7 @@ def fresh_cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def target(tmp_path):
-    return write_fasta(tmp_path / "target.fa", chr1=draw_letters(1), chr2=draw_letters(2, 5000))
+    return write_contigs(tmp_path / "target.fa", chr1=draw_letters(1), chr2=draw_letters(2, 5000))
 
 
 def write_relatives(folder: Path, **rates: float) -> list[dict[str, str]]:
@@ -55,7 +64,7 @@ def write_relatives(folder: Path, **rates: float) -> list[dict[str, str]]:
         parts = {
             f"{name}_{c}": change(draw_letters(c, n), rate, rng) for c, n in ((1, N), (2, 5000))
         }
-        write_fasta(folder / f"{name}.fa", **parts)
+        write_contigs(folder / f"{name}.fa", **parts)
         rows.append({"path": f"{name}.fa", "name": name, "species": f"s {name}"})
     return rows
 
@@ -108,16 +117,16 @@ def test_a_file_that_changed_is_built_again(tmp_path):
     rows = write_relatives(tmp_path, near=0.05)
     listed = read_genome_list(write_list(tmp_path / "l.tsv", rows))
     first = open_relatives(listed)[0].told["fingerprint"]
-    write_fasta(tmp_path / "near.fa", near_1=draw_letters(9))
+    write_contigs(tmp_path / "near.fa", near_1=draw_letters(9))
     assert open_relatives(listed)[0].told["fingerprint"] != first
 
 
 def test_case_n_and_ambiguity_codes(tmp_path):
-    write_fasta(tmp_path / "one.fa", a="acgtNNNNacgtRYacgt" * 20, b="ACGT")
+    write_contigs(tmp_path / "one.fa", a="acgtNNNNacgtRYacgt" * 20, b="ACGT")
     text, contigs, _ = read_genome_text(tmp_path / "one.fa")
     assert text.n_bases == 12 * 20 + 4
     assert [row[:2] for row in contigs] == [("a", 360), ("b", 4)]
-    write_fasta(tmp_path / "two.fa", a="ACGTNNNNACGTNNACGT" * 20, b="ACGT")
+    write_contigs(tmp_path / "two.fa", a="ACGTNNNNACGTNNACGT" * 20, b="ACGT")
     assert read_genome_text(tmp_path / "two.fa")[1] == contigs
 
 
@@ -144,7 +153,7 @@ def test_a_bad_file_is_one_line_and_the_others_are_built(tmp_path, content, said
 
 
 def test_empty_contigs_are_told_in_one_line(tmp_path, caplog):
-    write_fasta(tmp_path / "one.fa", a="", b="", c="ACGT" * 20)
+    write_contigs(tmp_path / "one.fa", a="", b="", c="ACGT" * 20)
     text, contigs, _ = read_genome_text(tmp_path / "one.fa")
     assert [row[0] for row in contigs] == ["c"]
     assert [s.contig for s in text.sources] == ["c"]
@@ -175,7 +184,7 @@ def test_strains_are_told_by_their_bases_and_left_out(target, tmp_path):
 
 
 def test_a_stranger_has_no_identity(target, tmp_path):
-    write_fasta(tmp_path / "other.fa", x=draw_letters(77))
+    write_contigs(tmp_path / "other.fa", x=draw_letters(77))
     listed = read_genome_list(write_list(tmp_path / "l.tsv", [{"path": "other.fa"}]))
     kinship = measure_kinship(open_relatives(listed)[0], draw_windows(Genome(str(target))))
     assert kinship.homologous < 0.05
@@ -184,7 +193,7 @@ def test_a_stranger_has_no_identity(target, tmp_path):
 
 def test_a_contig_that_is_the_genomes_own_leaves_its_locus_out(target, tmp_path):
     """A planted copy of a whole contig is told by its hash; its own locus is not read."""
-    write_fasta(tmp_path / "mixed.fa", x=draw_letters(77, 30_000), planted=draw_letters(2, 5000))
+    write_contigs(tmp_path / "mixed.fa", x=draw_letters(77, 30_000), planted=draw_letters(2, 5000))
     listed = read_genome_list(write_list(tmp_path / "l.tsv", [{"path": "mixed.fa"}]))
     genome = Genome(str(target))
     (relative,) = open_relatives(listed)
@@ -204,12 +213,12 @@ def test_windows_are_drawn_from_all_contigs_and_without_n(tmp_path):
     letters = draw_letters(1)
     letters[:6000] = ord("N")
     genome = Genome(
-        str(write_fasta(tmp_path / "g.fa", a=letters, b=draw_letters(2, 3000), c="ACG"))
+        str(write_contigs(tmp_path / "g.fa", a=letters, b=draw_letters(2, 3000), c="ACG"))
     )
     windows = draw_windows(genome, 50, 500)
     assert 15 < len(windows) < 45
     assert (windows == 4).mean() < 0.1
-    assert draw_windows(Genome(str(write_fasta(tmp_path / "s.fa", a="ACGTT"))), 9).shape == (1, 5)
+    assert draw_windows(Genome(str(write_contigs(tmp_path / "s.fa", a="ACGTT"))), 9).shape == (1, 5)
 
 
 def test_as_many_are_built_at_a_time_as_memory_holds(tmp_path, monkeypatch):
@@ -218,3 +227,71 @@ def test_as_many_are_built_at_a_time_as_memory_holds(tmp_path, monkeypatch):
     for free, jobs in ((None, 3), (10**9, 3), (100_000, 2), (0, 1)):
         monkeypatch.setattr("genodiff.runs.relatives.read_memory", lambda free=free: (None, free))
         assert limit_jobs(waiting, 3) == jobs
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    monkeypatch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 8)
+    return write_world(tmp_path)
+
+
+@pytest.fixture
+def fitted(monkeypatch):
+    """The genomes that were fitted."""
+    found, fit = [], relatives_fit.fit_genome
+
+    def count(memory, *given, **more):
+        found.append(memory.text.sources[0].contig)
+        return fit(memory, *given, **more)
+
+    monkeypatch.setattr(relatives_fit, "fit_genome", count)
+    return found
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("first", ["one", "both"])
+def test_a_genome_is_fitted_once_alone_and_among_others(world, fitted, first):
+    genome, one = Genome(world.genome), world.relatives[1:]
+    orders = {"one": (one, world.relatives), "both": (world.relatives, one)}
+    told = {}
+    for given in orders[first]:
+        found = relate_genome(genome, given).relatives.genomes
+        told[len(given)] = {g.memory.text.sources[0].contig: g.numbers for g in found}
+    assert sorted(fitted) == ["far_1", "near_1"]
+    assert told[2]["far_1"] == told[1]["far_1"] != told[2]["near_1"]
+
+
+@pytest.mark.slow
+def test_a_kept_fit_of_a_far_genome_by_the_ordinary_search_is_not_used(world, fitted, tmp_path):
+    genome, one = Genome(world.genome), world.relatives[1:]
+    said = relate_genome(genome, one)
+    (path,) = [
+        p for p in (tmp_path / "cache/relatives").glob("*.json") if "columns" in p.read_text()
+    ]
+    numbers = json.loads(path.read_text())
+    for is_far in (True, False):
+        own = {**numbers["genomes"][0], "divergence": [0.3] * 7, "far": is_far}
+        path.write_text(json.dumps({**numbers, "genomes": [own]}))
+        again = relate_genome(genome, one)
+        assert (again.digest == said.digest) == (not is_far)
+    assert fitted == ["far_1"]
+
+
+def test_a_store_s_memory_is_built_once_and_refused_elsewhere(fresh_cache, monkeypatch):
+    store = build_dna_store(load_recipe("toy"))
+    memory, _ = open_split_memory(store, k=6)
+    name, start, codes = list_stretches(store, "train")[0]
+    window = codes[100:400].copy()
+    window[50:150] = NONE
+    found = memory.recall(window[None])
+    assert found.copy[0, 50:150].argmax(-1).tolist() == codes[150:250].tolist()
+    own = memory.exclude(name, start + 100, start + 400)
+    assert own == memory.text.find_interval(name, start, start + 700)
+    assert memory.recall(window[None], [own]).background.min() > 0.5
+
+    monkeypatch.setattr(training_memory, "write_memory", pytest.fail)
+    again, _ = open_split_memory(store, k=6)
+    assert np.array_equal(again.recall(window[None]).copy, found.copy)
+    (place,) = (p for p in (fresh_cache / "memories").iterdir() if p.is_dir())
+    with pytest.raises(DataError, match="memory of other data"):
+        open_split_memory(store, "valid", k=6, folder=place)

@@ -5,39 +5,40 @@ train. Scored are its bases 1,024 to 1,280, four windows of 64, of which five ar
 train.
 """
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.genomes.store import open_genomes
 from genodiff.data.recipe import make_user_recipe
 from genodiff.data.store import find_intervals
 from genodiff.evaluation.evaluate import evaluate
+from genodiff.runs import known_contigs
+from genodiff.runs.feed import describe_soft_mask, measure_soft_mask, open_feed
+from genodiff.runs.known_contigs import KnownContigs, StoreLetters, hash_contig
+from genodiff.runs.resolve import resolve_config
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.trained_on import TrainedOn, TrainPart, measure_seen_bases
+from genodiff.scoring.variant_windows import HeldContigs
 from tests.commands import command
 from tests.data.many_genomes import write_list
-from tests.tiny_run import genome_text
+from tests.tiny_run import genome_text, split_contigs, write_fasta
 
 SEEN = "the run was trained on genome.fa: 146 of 251 scored bases were in its train split"
 TURN = str.maketrans("ACGTacgt", "TGCAtgca")
-
-
-def read_contigs() -> dict[str, str]:
-    records = genome_text().split(">")[1:]
-    return {name: text.strip() for name, text in (record.split("\n", 1) for record in records)}
+CONTIGS = split_contigs(genome_text())
+C4 = CONTIGS["c4"]
+LETTERS = {name: letters.encode() for name, letters in CONTIGS.items()}
 
 
 def write(folder: Path, contigs: dict[str, str], name: str = "scored.fa") -> str:
-    text = "".join(f">{name}\n{sequence}\n" for name, sequence in contigs.items())
-    path = folder / name
-    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
-    return str(path)
+    return str(write_fasta(folder / name, contigs))
 
 
 def score(model: TrainedModel, fasta: str | None, rows: str, **options: Any) -> dict[str, Any]:
@@ -49,10 +50,9 @@ def score(model: TrainedModel, fasta: str | None, rows: str, **options: Any) -> 
     return seen
 
 
-C4 = read_contigs()["c4"]
 COPIES: dict[str, Callable[[Path], tuple[str, str]]] = {
-    "the file itself": lambda folder: (write(folder, read_contigs()), "c4"),
-    "packed": lambda folder: (write(folder, read_contigs(), "scored.fa.gz"), "c4"),
+    "the file itself": lambda folder: (write(folder, CONTIGS), "c4"),
+    "packed": lambda folder: (write(folder, CONTIGS, "scored.fa.gz"), "c4"),
     "under another name": lambda folder: (write(folder, {"chrIV": C4}), "chrIV"),
     "in lower case": lambda folder: (write(folder, {"c4": C4.lower()}), "c4"),
     "in upper case": lambda folder: (write(folder, {"c4": C4.upper()}), "c4"),
@@ -165,3 +165,90 @@ def test_the_table_has_the_note_under_it(run, tmp_path, capsys):
     code, out, _ = command(capsys, *words)
     assert code == 0
     assert SEEN in " ".join(out.split())
+
+
+@pytest.fixture(scope="module")
+def known():
+    held = HeldContigs(LETTERS)
+    lengths = [len(x) for x in LETTERS.values()]
+    return KnownContigs([*LETTERS], lengths, lambda name: hash_contig(held, name))
+
+
+def test_names_case_and_order_say_nothing(known):
+    other = HeldContigs(
+        {f"x{i}": x.lower() for i, x in enumerate(reversed(LETTERS.values()))}
+        | {"c1": LETTERS["c2"]}
+    )
+    found = {name: known.find(other, name) for name in other.contigs}
+    assert found == {"x0": "c4", "x1": "c3", "x2": "c2", "x3": "c1", "c1": "c2"}
+
+
+def test_one_base_or_one_letter_more_is_another_contig(known):
+    letters = LETTERS["c3"]
+    changed = letters[:1500] + (b"A" if letters[1500:1501] != b"A" else b"C") + letters[1501:]
+    given = HeldContigs({"changed": changed, "longer": letters + b"A", "shorter": letters[1:]})
+    assert [known.find(given, name) for name in given.contigs] == [None] * 3
+    odd = letters.replace(b"N", b"R")  # other codes are N
+    assert known.find(HeldContigs({"odd": odd}), "odd") == "c3"
+
+
+def test_of_equal_contigs_that_of_the_same_name_is_taken():
+    held = HeldContigs({"a": b"ACGTAC", "b": b"ACGTAC", "c": b"ACGTAA"})
+    known = KnownContigs.of_rows([(n, 6, hash_contig(held, n)) for n in held.contigs])
+    other = HeldContigs({"b": b"acgtac", "z": b"ACGTAC", "c": b"ACGTAC"})
+    assert [known.find(other, name) for name in other.contigs] == ["b", "a", "a"]
+
+
+def test_a_long_contig_is_hashed_in_pieces(monkeypatch):
+    whole = hash_contig(HeldContigs(LETTERS), "c1")
+    monkeypatch.setattr(known_contigs, "_PIECE", 777)
+    assert hash_contig(HeldContigs(LETTERS), "c1") == whole
+
+
+def test_a_store_is_known_by_its_content(tmp_path, monkeypatch):
+    """A store's key is that of its file, so one of the same key has the same names."""
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    stores = []
+    for i, text in enumerate((genome_text(), genome_text().replace(">c", ">d"))):
+        path = tmp_path / f"{i}.fa"
+        path.write_text(text)
+        stores.append(build_dna_store(make_user_recipe(path), path))
+    one, other = stores
+    assert one.manifest["key"] != other.manifest["key"]
+    known = KnownContigs.of_store(one)
+    assert known.find(StoreLetters(other), "d2") == "c2"
+    hashed: list[str] = []
+    real = known_contigs.hash_contig
+    monkeypatch.setattr(
+        known_contigs, "hash_contig", lambda s, name: hashed.append(name) or real(s, name)
+    )
+    assert known.find(StoreLetters(one), "c2") == "c2"
+    assert hashed == []
+    letters = StoreLetters(one).fetch("c1", 0, 6000)
+    assert letters == LETTERS["c1"].upper()
+    assert known.list_rows({"c1"}) == [("c1", 6000, real(HeldContigs(LETTERS), "c1"))]
+    assert np.array_equal([*StoreLetters(one).contigs.values()], one.lengths)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_share_is_that_of_the_bases_of_the_train_windows(tmp_path, upper):
+    fasta = tmp_path / "genome.fa"
+    fasta.write_text(genome_text().upper() if upper else genome_text())
+    data = {"seq_len": 100, "soft_mask_weight": 0.3}
+    feed = open_feed(resolve_config({"recipe": "own", "fasta": str(fasta), "data": data}))
+    found = measure_soft_mask(feed)
+    rows = zip(feed.train.flat_start, feed.train.length, strict=True)
+    ids = np.concatenate([feed.store.flat[start : start + n] for start, n in rows])
+    ids = ids[np.isin(ids & ~np.uint8(SOFT), DNA.targets)]
+    assert found == {
+        "soft_mask_weight": 0.3,
+        "soft_masked_share": pytest.approx((ids >= SOFT).mean(), abs=1e-4),
+    }
+    assert (found["soft_masked_share"] == 0) == upper
+    said = describe_soft_mask(found)
+    assert ("no soft-masked bases" in said) == upper
+    assert upper or "weighs 0.3 in training" in said
+
+
+def test_text_has_nothing_to_say():
+    assert describe_soft_mask({}) == ""

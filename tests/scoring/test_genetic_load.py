@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from genodiff.data.example import make_example
+import genodiff
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.memory.column_rates import Ancestry, guess_neutral
 from genodiff.memory.columns import (
@@ -115,18 +115,10 @@ def test_load_counts_alleles_of_each_sample(tmp_path):
     assert (two["ancestral"], two["unjudged"], two["missing"]) == (1, 3, 0)
 
 
-@pytest.fixture(scope="module")
-def example(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("example")
-    for name, text in make_example().items():
-        (folder / name).write_text(text)
-    return folder
-
-
 @pytest.mark.slow
-def test_ancestral_bases_of_the_example_are_calibrated_and_load_is_by_consequence(
-    example, tmp_path, capsys
-):
+def test_ancestral_bases_of_the_example_are_calibrated_and_load_is_by_consequence(tmp_path, capsys):
+    example = tmp_path / "example"
+    genodiff.fetch_data("example", out=example)
     words = ["score", "none", "--fasta", example / "genome.fa", "-q"]
     words += ["--relatives", example / "near.fa", example / "far.fa"]
     more = ["--features", example / "genes.gff3", "--load", tmp_path / "load.tsv"]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from tiny_networks import network
-from tiny_run import write_run
 from torch import Tensor
 
 import genodiff
@@ -20,8 +19,8 @@ def decode_one_hot(array: Tensor) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return genodiff.load(write_run(tmp_path_factory.mktemp("effects")))
+def model(run):
+    return genodiff.load(run)
 
 
 def random_arrays(n: int = 3, length: int = 40) -> Tensor:

@@ -21,18 +21,12 @@ from genodiff.scoring.naive_variants import naive_headcount, naive_llr
 from genodiff.scoring.span_scores import run_steps
 from genodiff.scoring.variant_scores import score_alleles, start_score
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
-from tests.related_genomes import differ
-from tests.tiny_run import SEQ_LEN, genome_text
+from tests.tiny_run import SEQ_LEN, differ, genome_text, split_contigs
 
 TURNED = str.maketrans("ACGT", "TGCA")
 
 
-def read_text() -> dict[str, str]:
-    lines = genome_text().splitlines()
-    return {name[1:]: text.upper() for name, text in zip(lines[::2], lines[1::2], strict=True)}
-
-
-TEXT = read_text()
+TEXT = {name: x.upper() for name, x in split_contigs(genome_text()).items()}
 GENOME = HeldContigs({name: text.encode() for name, text in TEXT.items()})
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from tiny_run import SEQ_LEN, genome_text
+from tiny_run import SEQ_LEN, genome_text, write_vcf
 
 import genodiff
 from genodiff.alphabet import DNA
@@ -176,11 +176,7 @@ def test_maps_take_it_too(run, genome):
 
 
 @pytest.mark.parametrize("verb", ["ism", "dependencies", "tracks"])
-def test_the_sidecar_of_a_map_names_the_memory(
-    run, verb, tmp_path, monkeypatch,
-    capsys,
-):  # fmt: skip
-    monkeypatch.chdir(tmp_path)
+def test_the_sidecar_of_a_map_names_the_memory(run, verb, here, monkeypatch, capsys):
     out = "folder" if verb == "tracks" else "m.tsv"
     asked = (verb, run, "--fasta", run.parent / "genome.fa", "--region", "c1:5741-5744", "-o", out)
     more = ("--format", "npz") if verb == "tracks" else ()
@@ -194,14 +190,8 @@ def test_the_sidecar_of_a_map_names_the_memory(
 
 
 @pytest.mark.slow
-def test_the_sidecar_and_the_vcf_say_so(
-    run, tmp_path, monkeypatch, capsys,
-    genome,
-):  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    rows = [f"{c}\t{p}\t.\t{a}\t{b}\t.\t.\t." for c, p, a, b in list_snvs(genome, REPEAT)[:3]]
-    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
-    Path("in.vcf").write_text(head + "".join(f"{row}\n" for row in rows))
+def test_the_sidecar_and_the_vcf_say_so(run, here, monkeypatch, capsys, genome):
+    write_vcf(Path("in.vcf"), (" ".join(map(str, row)) for row in list_snvs(genome, REPEAT)[:3]))
     fasta = run.parent / "genome.fa"
     asked = ("score", "in.vcf", "--model", run, "--fasta", fasta, "--method", "nelbo", "--se", 4,
              "--device", "cpu")  # fmt: skip

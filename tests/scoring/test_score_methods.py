@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_variants import change, take
-from tiny_run import SEQ_LEN, write_run
+from tiny_run import SEQ_LEN
 
 import genodiff
 from genodiff.alphabet import DNA
@@ -42,20 +42,13 @@ OF_NETWORKS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("methods")
-    write_run(folder)
-    return folder
+def model(run):
+    return load_model(run)
 
 
 @pytest.fixture(scope="module")
-def model(folder):
-    return load_model(folder / "run")
-
-
-@pytest.fixture(scope="module")
-def genome(folder):
-    return Genome(folder / "genome.fa")
+def genome(run):
+    return Genome(run.parent / "genome.fa")
 
 
 def make_variant(genome: Genome, kind: str) -> Item:
@@ -194,7 +187,7 @@ def test_a_background_of_such_a_method_holds_its_numbers(model, genome):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("letters")
-def test_files_and_plans_of_such_a_method_name_it(folder, genome, tmp_path):
+def test_files_and_plans_of_such_a_method_name_it(run, genome, tmp_path):
     snv, deletion = make_variant(genome, "SNV"), make_variant(genome, "deletion")
     assert isinstance(snv, Allele)
     assert isinstance(deletion, Allele)
@@ -204,13 +197,13 @@ def test_files_and_plans_of_such_a_method_name_it(folder, genome, tmp_path):
         "chrom\tpos\tref\talt\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows)
     )
 
-    def run(out: str, **more: object) -> dict[str, object]:
-        given = dict(fasta=folder / "genome.fa", out=tmp_path / out, method="letters", device="cpu")
-        return genodiff.score(folder / "run", tmp_path / "in.tsv", **given, **more)  # type: ignore[arg-type]
+    def write(out: str, **more: object) -> dict[str, object]:
+        given = dict(fasta=genome.path, out=tmp_path / out, method="letters", device="cpu")
+        return genodiff.score(run, tmp_path / "in.tsv", **given, **more)  # type: ignore[arg-type]
 
-    planned = run("o.vcf", plan=True, background="on")
+    planned = write("o.vcf", plan=True, background="on")
     assert planned["evaluations"] == planned["background_evaluations"] == 0
-    run("o.vcf", background=100)
+    write("o.vcf", background=100)
     text = (tmp_path / "o.vcf").read_text()
     assert "method: letters" in text
     scores = [float(one) for one in re.findall(r"GD_SCORE=([^;\t]+)", text)]

@@ -1,10 +1,7 @@
 """`benchmarks/variants`: its statistics, the readers of its data sets, and the laws of genes."""
 
 import gzip
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import polars as pl
@@ -12,20 +9,10 @@ import pytest
 from scipy import stats
 from sklearn import metrics
 
+from benchmarks.variants import variant_measures as measures
+from benchmarks.variants import variant_sets as sets
+from benchmarks.variants import yeast_laws as laws
 from genodiff.io.faidx import Genome
-
-FOLDER = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "variants"
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-measures, sets, laws = (load(n) for n in ("variant_measures", "variant_sets", "yeast_laws"))
 
 
 def write_gzip(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from made_variants import change
-from tiny_run import SEQ_LEN, write_run
+from tiny_run import SEQ_LEN
 
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.diffusion.masked import MaskedDiffusion
@@ -26,20 +26,13 @@ from genodiff.scoring.variant_windows import HeldContigs, UnscorableError, cut_w
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("variants")
-    write_run(folder)
-    return folder
+def model(run):
+    return load_model(run)
 
 
 @pytest.fixture(scope="module")
-def model(folder):
-    return load_model(folder / "run")
-
-
-@pytest.fixture(scope="module")
-def genome(folder):
-    return Genome(folder / "genome.fa")
+def genome(run):
+    return Genome(run.parent / "genome.fa")
 
 
 def make_alleles(genome: Genome, n: int = 24) -> list[Allele]:

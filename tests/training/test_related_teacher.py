@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from related_genomes import differ
 
 import genodiff
 from genodiff.data.dna_store import build_dna_store
@@ -12,6 +11,7 @@ from genodiff.data.recipe import make_user_recipe
 from genodiff.errors import DataError
 from genodiff.runs import related_teacher
 from genodiff.runs.related_teacher import RelatedTeacher, open_teacher
+from tests.tiny_run import differ
 
 CONTIGS = {"a": 12_000, "b": 4_000, "c": 2_000}
 TINY = {"preset": "caduceus-ps-tiny", "seq_len": 256, "batch_size": 4}

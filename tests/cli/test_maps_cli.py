@@ -1,15 +1,18 @@
-"""`genodiff tracks` from outside."""
+"""`genodiff tracks`, `ism` and `dependencies` from outside."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import genodiff
 from tests.commands import command, succeed
 from tests.hub_check import check_hub
+from tests.tiny_run import write_fasta
 
 LETTERS = "ACGTTGCANNGATTACAGGCCTATC" * 6
 PLACES = ("--region", "chr1:5-20", "--region", "chr1:90-140", "--region", "chr2")
@@ -18,16 +21,13 @@ ALL = tuple(word for one in FORMATS for word in ("--format", one))
 
 
 @pytest.fixture
-def case(tmp_path, monkeypatch):
-    (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n>chr2\nGGATC\n>n\nNNNNNN\n")
-    (tmp_path / "empty.bed").write_text("# nothing\n")
-    (tmp_path / "far.bed").write_text("chr1\t10\t2000\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def case(here):
+    write_fasta(here / "ref.fa", {"chr1": LETTERS, "chr2": "GGATC", "n": "NNNNNN"})
+    return here
 
 
-def words(run: Path, out: str, *more: object) -> list[object]:
-    return ["tracks", run, "--fasta", "ref.fa", "-o", out, "--threads", 1, *more]
+def words(run: Path, out: str, *more: object, verb: str = "tracks") -> list[object]:
+    return [verb, run, "--fasta", "ref.fa", "-o", out, "--threads", 1, *more]
 
 
 def test_a_folder_has_all_formats_a_hub_and_its_provenance(run, case, capsys):
@@ -130,9 +130,8 @@ def test_a_region_is_a_picture_with_its_genes(run, case, capsys):
     assert (case / "o" / "tracks.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_plan_counts_and_writes_nothing(run, case, capsys, monkeypatch):
+def test_a_plan_counts(run, case, capsys, monkeypatch):
     monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
-    before = sorted(case.iterdir())
     told = json.loads(succeed(capsys, *words(run, "o", "--plan", "--json")))
     assert (told["bases"], told["evaluations"]) == (161, 161)
     assert told["journal_bytes"] == 16 * 161
@@ -140,7 +139,6 @@ def test_a_plan_counts_and_writes_nothing(run, case, capsys, monkeypatch):
     succeed(capsys, *words(run, "o", "--plan"))
     out = succeed(capsys, *words(run, "o", "--plan", "--json", "--every", 8))
     assert json.loads(out)["evaluations"] < 161
-    assert sorted(case.iterdir()) == before
     succeed(capsys, *words(run, "o"))
     assert sorted(told["files"]) == sorted(f"o/{one.name}" for one in (case / "o").iterdir())
 
@@ -154,3 +152,69 @@ def test_without_pybigwig_a_line_says_what_to_install(run, case, capsys, monkeyp
     assert not (case / "o").exists()
     assert not (case / "o.partial").exists()
     succeed(capsys, *words(run, "o", *place, "--format", "bedgraph"))
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("verb", ["ism", "dependencies"])
+def test_every_format_of_a_map_has_the_same_numbers(verb, run, case, capsys):
+    place = ("--region", "chr1:5-13")
+    (case / "genes.bed").write_text("chr1\t0\t9\tNEAR\nchr1\t30\t40\tFAR\n")
+    for ending in ("tsv", "parquet", "npz", "svg", "png", "pdf", "html"):
+        more = ("--genes", "genes.bed") if ending in ("svg", "png", "pdf", "html") else ()
+        code, out, err = command(capsys, *words(run, f"o.{ending}", *place, *more, verb=verb))
+        assert (code, out) == (0, ""), err
+        assert not (case / f"o.{ending}.partial").exists()
+        told = json.loads((case / f"o.{ending}.json").read_text())
+        assert (told["scored"], told["regions"][0]["start"]) == (7, 4)
+    code, out, err = command(capsys, *words(run, "-", *place, verb=verb))
+    assert (code, out) == (0, (case / "o.tsv").read_text()), err
+    frame, table = pl.read_parquet("o.parquet"), pl.read_csv("o.tsv", separator="\t")
+    arrays = np.load("o.npz")
+    assert frame.height == table.height == (21 if verb == "ism" else 42)
+    assert arrays["one_hot"][0].sum() == 7
+    value = "score" if verb == "ism" else "dependency"
+    assert table[value].to_numpy() == pytest.approx(frame[value].to_numpy(), abs=1e-6)
+    for row in frame.iter_rows(named=True):
+        if verb == "ism":
+            at = (0, "ACGT".index(row["alt"]), row["pos"] - 5)
+            assert LETTERS[row["pos"] - 1] == row["ref"]
+        else:
+            at = (0, row["source"] - 5, row["target"] - 5)
+            change = arrays["change"][0, at[1], "ACGT".index(row["alt"]), at[2]]
+            assert abs(change) == row["dependency"]
+            assert row["change"] == change
+        assert arrays[value][at] == row[value]
+    page = (case / "o.html").read_text()
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page
+    assert str(run) not in page
+    assert (case / "o.svg").read_text().startswith("<svg xmlns=")
+    assert (case / "o.png").read_bytes().startswith(b"\x89PNG")
+    assert (case / "o.pdf").read_bytes().startswith(b"%PDF")
+    for text in (page, (case / "o.svg").read_text()):
+        assert ("NEAR" in text, "FAR" in text) == (True, False)
+
+
+def test_a_plan_of_maps_counts(run, case, capsys, monkeypatch):
+    monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
+    out = succeed(capsys, *words(run, "o.tsv", "--plan", "--json", verb="ism"))
+    assert json.loads(out)["evaluations"] == 150 - 12 + 5
+    assert json.loads(out)["seconds"] == 2 * (150 - 12 + 5)
+    more = ("--plan", "--json", "--region", "chr2")
+    told = json.loads(succeed(capsys, *words(run, "o.tsv", *more, verb="dependencies")))
+    assert told["exact_evaluations"] == 5 + 3 * 5 * 4
+    assert told["seconds"] == 2 * told["evaluations"]
+    out = succeed(capsys, *words(run, "o.tsv", "--plan", verb="ism"))
+    assert re.search(r"^time +about 5 min on cpu$", out, re.M), out  # 286 s
+
+
+def test_python_gives_the_arrays_of_a_map(run, case, capsys):
+    model = genodiff.load(run, device="cpu")
+    succeed(capsys, *words(run, "o.npz", "--region", "chr2", verb="dependencies"))
+    arrays = np.load("o.npz")
+    (found,) = model.dependencies(Path("ref.fa"), region=["chr2"])
+    assert np.array_equal(found.dependency, arrays["dependency"][0])
+    assert model.dependencies("GGATC").dependency.shape == (5, 5)
+    assert model.dependencies("GGATC", exact=True).dependency == pytest.approx(
+        found.dependency, abs=1e-5
+    )
