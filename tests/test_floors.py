@@ -59,7 +59,7 @@ LINES = 400
 FILES = sorted(PACKAGE.rglob("*.py"))
 BUDGET = {
     "annotation": 939, "api": 3_275, "backbones": 2_299, "cli": 747, "conservation": 1_694,
-    "constraints": 2_491, "data": 6_461, "design": 1_315, "diagnosis": 535, "diffusion": 4_533,
+    "constraints": 2_492, "data": 6_461, "design": 1_316, "diagnosis": 535, "diffusion": 4_533,
     "embedding": 923, "evaluation": 3_792, "finetuning": 7_334, "generate": 3_706, "hf": 1_211,
     "hub": 2_727, "io": 9_269, "jobs": 1_369, "kernels": 5_218, "laws": 391, "maps": 3_349,
     "memory": 4_652, "models": 148, "modules": 1_227, "quality": 1_578, "reports": 4_076,

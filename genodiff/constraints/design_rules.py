@@ -28,8 +28,8 @@ from genodiff.constraints.constraint import AllOf, Constraint, KeepBases, MaxEdi
 from genodiff.constraints.repeats import read_repeats
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
 from genodiff.errors import DataError, GenodiffError, UsageError, did_you_mean, format_count
-from genodiff.io.bed import read_bed
 from genodiff.io.regions import parse_region
+from genodiff.registry import find_named
 from genodiff.settings import read_yaml
 
 _GC = re.compile(r"([0-9.]+)(%?)-([0-9.]+)(%?)(?:/([0-9]+)(?::([0-9]+))?)?")
@@ -212,6 +212,7 @@ def _list_kept(
         if not word.endswith((".bed", ".bed.gz")):
             yield parse_region(word, contigs, circular)
             continue
+        read_bed = find_named("genodiff.io.bed:read_bed")  # polars
         rows = read_bed(word, contigs).select("contig", "start", "end").iter_rows()
         within = [
             (contig, start, end)
