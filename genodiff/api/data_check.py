@@ -7,26 +7,28 @@ import logging
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from genodiff.api.data import check_documents, holds_documents
 from genodiff.api.data_kind import (
     find_data_kind,
+    read_annotation_rows,
     read_genome_rows,
+    read_interval_rows,
     read_label_rows,
     read_sequence_rows,
+    read_text_row,
+    read_usage_rows,
 )
 from genodiff.errors import DataError, UsageError, format_count, printable
-from genodiff.io.annotation_rows import find_annotation, read_annotation
+from genodiff.io.annotation_rows import find_annotation
 from genodiff.io.coding import CodingReport, judge_coding
 from genodiff.io.composition import Composition
 from genodiff.io.fasta import read_contig_lengths, read_digests
 from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import STDIN
-from genodiff.io.text_file import digest_text
 from genodiff.io.text_lines import read_text_lines
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
@@ -37,6 +39,18 @@ _MOST_NAMED = 12  # values of a column that are counted in a line
 _STRANDS = {"+": "on +", "-": "on -", ".": "on no strand"}
 _PLACED = ("BED", "annotation", "VCF", "labels")
 """Kinds of data that a FASTA is checked with."""
+_TABLES: dict[str, tuple[Callable[..., Iterator[dict[str, Any]]], str, str | None, list[str]]] = {
+    "BED": (read_interval_rows, "interval", "base", ["name", "strand"]),
+    "annotation": (read_annotation_rows, "row", "base", ["type", "strand"]),
+    "labels": (read_label_rows, "label", None, ["label"]),
+    "sequences": (read_sequence_rows, "sequence", "base", ["label"]),
+    "genomes": (read_genome_rows, "genome", None, []),
+    "codon usage": (read_usage_rows, "codon", None, []),
+    "text": (read_text_row, "text", "character", []),
+}
+"""What reads the rows of a kind, the nouns of a row and of its length, and columns to count."""
+_NAMES = ("name", "label")
+"""Columns that are counted only where some value stands more than once."""
 _FINDINGS = {
     "stops_inside": "with a stop codon inside",
     "odd_length": "of a length that is no multiple of three",
@@ -103,31 +117,21 @@ class DataCheckRequest(Request[None]):
         if fasta is not None and kind not in _PLACED:
             what = f"--fasta: {printable(file)} is read as {kind}, which needs no reference"
             raise UsageError(what, fix="leave it out")
-        rows: Iterator[dict[str, Any]]
         if kind == "FASTA":
             _check_records(file, json, self.seq_len)
         elif kind == "motifs":
             _check_motifs(file, json)
         elif kind == "VCF":
             _check_variants(file, fasta, json)
-        elif kind in ("BED", "annotation", "labels"):
-            contigs = None if fasta is None else read_contig_lengths(fasta)
-            _check_places(file, kind, contigs, json)
-        elif kind == "codon usage":
-            from genodiff.constraints.codon_usage import read_codon_usage
-
-            usage = read_codon_usage(file, 1)
-            _answer(file, ({"codon": c, "frequency": f} for c, f in usage), json, "codon")
-        elif kind == "sequences":
-            labels: Counter[str] = Counter()
-            rows = _counting(read_sequence_rows(file), "label", labels)
-            _answer(file, rows, json, "sequence", "base", self.seq_len, names=labels)
-        elif kind == "genomes":
-            _answer(file, read_genome_rows(file), json, "genome")
         else:
-            found = digest_text(file)
-            rows = iter([{"name": Path(file).name, "length": found.characters, "sha": found.sha}])
-            _answer(file, rows, json, "text", "character", self.seq_len)
+            read, thing, part, columns = _TABLES[kind]
+            contigs = None if fasta is None else read_contig_lengths(fasta)
+            is_placed = kind in _PLACED
+            rows = read(file, contigs) if is_placed else read(file)
+            _answer(file, rows, json, thing, part, None if is_placed else self.seq_len, columns)
+            found = kind == "annotation" and find_annotation(read_text_lines(file, kind))
+            if found and not json:
+                print(f"{printable(file)}: {found.kind}, counted from 1; {found.explain(file)}")
 
 
 def _check_records(file: str, json: bool, shortest: int | None) -> None:
@@ -248,54 +252,6 @@ def _check_documents(name: str, text: str | None, json: bool, shortest: int | No
         print(f"{printable(text or name)}: sound; {said}")
 
 
-def _check_places(file: str, kind: str, contigs: dict[str, int] | None, json: bool) -> None:
-    """The rows of BED, of annotation or of labels, which must fit the FASTA where one is given."""
-    names: Counter[str] = Counter()
-    strands: Counter[str] = Counter()
-    types: Counter[str] = Counter()
-    if kind == "labels":
-        rows = _counting(read_label_rows(file, contigs), "label", names)
-        _answer(file, rows, json, "label", names=names)
-    elif kind == "BED":
-        rows = _counting(_read_intervals(file, contigs), "name", names)
-        rows = _counting(rows, "strand", strands)
-        _answer(file, rows, json, "interval", "base", names=names, more=(strands,))
-    else:
-        rows = _counting(_read_annotation(file, contigs), "type", types)
-        rows = _counting(rows, "strand", strands)
-        _answer(file, rows, json, "row", "base", more=(types, strands))
-        found = find_annotation(read_text_lines(file, "annotation"))
-        if found and not json:
-            print(f"{printable(file)}: {found.kind}, counted from 1; {found.explain(file)}")
-
-
-def _read_intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
-    from genodiff.io.bed import check_splits, read_bed  # polars
-
-    table = read_bed(file, contigs)
-    check_splits(table, file)
-    lengths = table.select(
-        "contig", "start", "end", "name", "strand", length=table["end"] - table["start"]
-    )
-    yield from lengths.iter_rows(named=True)
-
-
-def _read_annotation(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
-    for row in read_annotation(file, contigs, over_origin=True):
-        shown = ("contig", "start", "end", "name", "strand", "type")
-        yield {key: getattr(row, key) for key in shown} | {"length": row.end - row.start}
-
-
-def _counting(
-    rows: Iterator[dict[str, Any]], column: str, counts: Counter[str]
-) -> Iterator[dict[str, Any]]:
-    """The same rows; `counts` has the values of a column, where it has any."""
-    for row in rows:
-        if row[column] not in (None, "") and len(counts) <= _MOST_NAMED:
-            counts[str(row[column])] += 1
-        yield row
-
-
 def _answer(
     file: str,
     rows: Iterator[dict[str, Any]],
@@ -303,22 +259,24 @@ def _answer(
     thing: str,
     part: str | None = None,
     shortest: int | None = None,
+    columns: Sequence[str] = (),
     *,
-    names: Counter[str] | None = None,
-    more: tuple[Counter[str], ...] = (),
     kinds: Mapping[str, int] | None = None,
     lines: Sequence[str] = (),
 ) -> None:
     """Rows, or `lines` and their sum, on stdout; nothing at all unless every row is sound.
 
-    `names` and `more` are counts that are told where they have few values; those of `names` only
-    where some value stands more than once. `kinds` are counts of all.
+    The values of `columns` are counted where they are few. `kinds` are counts of all.
     """
     n = total = longest = 0
+    counts = {column: Counter[str]() for column in columns}
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept:
         for row in rows:
             length = row["length"] if part else 0
             n, total, longest = n + 1, total + length, max(longest, length)
+            for column, counted in counts.items():
+                if row[column] not in (None, "") and len(counted) <= _MOST_NAMED:
+                    counted[str(row[column])] += 1
             if json:
                 kept.write(json_module.dumps(row) + "\n")
         if part and shortest is not None and longest < shortest:
@@ -337,8 +295,11 @@ def _answer(
             if kinds:
                 told_kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
                 said[-1] += f": {told_kinds}"
-            again = names is not None and max(names.values(), default=0) > 1
-            told = [_describe_counts(one) for one in ((names, *more) if again else more) if one]
+            told = [
+                _describe_counts(counted)
+                for column, counted in counts.items()
+                if column not in _NAMES or max(counted.values(), default=0) > 1
+            ]
             print(f"{printable(file)}: sound; {'; '.join([', '.join(said), *filter(None, told)])}")
     sys.stdout.flush()  # a full disk or a closed pipe is noticed here, not at the interpreter's end
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import DataError
-from genodiff.io.annotation_rows import find_annotation
+from genodiff.io.annotation_rows import find_annotation, read_annotation
 from genodiff.io.file_kinds import find_motif_format, find_readable
 from genodiff.io.genbank import find_flat_format
 from genodiff.io.input_file import STDIN, open_input
 from genodiff.io.regions import suggest_contig
+from genodiff.io.text_file import digest_text
 from genodiff.io.text_lines import read_text_lines
 
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
@@ -168,3 +169,34 @@ def read_genome_rows(path: str) -> Iterator[dict[str, Any]]:
 
     for row in sorted(read_genome_list(path).rows, key=lambda one: one.line):
         yield {"name": row.name, "path": row.path, "species": row.species, "split": row.split}
+
+
+def read_usage_rows(path: str) -> Iterator[dict[str, Any]]:
+    """The codons of a table of codon usage."""
+    from genodiff.constraints.codon_usage import read_codon_usage
+
+    yield from ({"codon": c, "frequency": f} for c, f in read_codon_usage(path, 1))
+
+
+def read_text_row(path: str) -> Iterator[dict[str, Any]]:
+    """One row: the name, length (characters) and sha256 of a text."""
+    found = digest_text(path)
+    yield {"name": Path(path).name, "length": found.characters, "sha": found.sha}
+
+
+def read_interval_rows(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
+    """The rows of a BED file, with their length; splits must not overlap."""
+    from genodiff.io.bed import check_splits, read_bed  # polars
+
+    table = read_bed(file, contigs)
+    check_splits(table, file)
+    lengths = table.select(
+        "contig", "start", "end", "name", "strand", length=table["end"] - table["start"]
+    )
+    yield from lengths.iter_rows(named=True)
+
+
+def read_annotation_rows(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
+    for row in read_annotation(file, contigs, over_origin=True):
+        shown = ("contig", "start", "end", "name", "strand", "type")
+        yield {key: getattr(row, key) for key in shown} | {"length": row.end - row.start}
