@@ -67,13 +67,8 @@ class GenodiffError(Exception):
         return partial(place, fix=self.fix), (self.what,)
 
     def __str__(self) -> str:
-        place = ""
-        if self.file is not None:
-            place = printable(self.file)
-            if self.line is not None:
-                place += f", line {self.line}"
-        elif self.line is not None:
-            place = f"line {self.line}"
+        named = [] if self.file is None else [printable(self.file)]
+        place = ", ".join([*named, *([] if self.line is None else [f"line {self.line}"])])
         if self.record is not None:
             place += f" (record {printable(self.record, _LONGEST_NAME)})"
         message = f"{place.lstrip()}: {printable(self.what)}" if place else printable(self.what)

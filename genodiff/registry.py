@@ -19,11 +19,11 @@ module; importing that module registers its pieces.
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from genodiff.errors import GenodiffError, MachineError, UsageError, did_you_mean
 
@@ -55,7 +55,7 @@ def load_plugins() -> None:
             ) from fault
 
 
-class Registry(Generic[Piece]):
+class Registry(Mapping[str, Piece]):
     """Pieces of one kind by name, in the order in which they were registered."""
 
     def __init__(self, noun: str, package: str | None = None, taken: Sequence[str] = ()) -> None:
@@ -119,16 +119,6 @@ class Registry(Generic[Piece]):
     def __len__(self) -> int:
         self._load()
         return len(self._pieces)
-
-    def items(self) -> list[tuple[str, Piece]]:
-        """(name, piece) of every piece."""
-        self._load()
-        return list(self._pieces.items())
-
-    def values(self) -> list[Piece]:
-        """Every piece."""
-        self._load()
-        return list(self._pieces.values())
 
 
 def _list_sources(package: str) -> list[str]:

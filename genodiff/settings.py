@@ -97,9 +97,9 @@ def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:
             f"no setting '{path}'; "
             f"{did_you_mean(places[-1], list(getattr(around, 'model_fields', {})))}"
         )
-    if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        if first["type"] == "union_tag_not_found":
-            return f"setting '{path}.kind' is missing; known: {', '.join(kinds)}"
+    if first["type"] == "union_tag_not_found":
+        return f"setting '{path}.kind' is missing; known: {', '.join(kinds)}"
+    if first["type"] == "union_tag_invalid":
         tag = first["ctx"]["tag"]
         return f"setting '{path}.kind': unknown '{tag}'; {did_you_mean(tag, kinds)}"
     if first["type"] == "missing":

@@ -114,7 +114,8 @@ def make_command(verb: str, request: type[Request[Any]], *variant: str) -> Calla
         if is_arranged:
             request.arrange(values)
         elif len(words) == 2:
-            usage = f"{verb} RUN {_name_word(own[words[1]])}"
+            names = own[words[1]].option.names or (words[1],)
+            usage = f"{verb} RUN {names[0].lstrip('-').upper()}"
             check_file(Path(values["run"]), values[words[1]], usage)
         given = {name: _read(one, values) for name, one in own.items()}
         for name in listed.keys() & machine.keys():
@@ -302,10 +303,6 @@ def _read_files(flag: str, given: Sequence[str]) -> dict[str, Path]:
             raise UsageError(f"{flag} {name} is given twice", fix="give each its own name")
         files[name] = Path(path)
     return files
-
-
-def _name_word(one: Field) -> str:
-    return (one.option.names or (one.name,))[0].lstrip("-").upper()
 
 
 def _check_name(one: Field, value: Any) -> None:

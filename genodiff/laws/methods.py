@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 from genodiff.alphabet import DNA
-from genodiff.backbones.backbone import Backbone
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
@@ -20,7 +19,6 @@ from genodiff.scoring.variant_scores import start_score
 
 WIDTHS: tuple[Widths, ...] = ((1, 1), (2, 0), (0, 3), (3, 3), (2, 5), (12, 0))
 """Bases of REF and ALT: a substitution, a deletion, an insertion and longer ones."""
-_FLANK = 8
 
 
 def check_method(name: str) -> None:
@@ -80,27 +78,19 @@ def _score_site(reader: MaskedReader, pair: SpellingPair) -> float:
 
 def _make_reader(strands: str, visible: bool = False) -> MaskedReader:
     complement = np.array(DNA.complement, np.uint8)
-    network = _perturb(
-        CaduceusSettings.parse(
-            {"d_model": 12, "n_layer": 2, "d_state": 4, "strands": strands}
-        ).build(len(complement), DNA.complement, seed=0)
-    )
+    shape = {"d_model": 12, "n_layer": 2, "d_state": 4, "strands": strands}
+    network = CaduceusSettings.parse(shape).build(len(complement), DNA.complement, seed=0).eval()
+    draw = torch.Generator().manual_seed(0)
+    with torch.no_grad():  # weights that hide nothing: norms away from one, biases from zero
+        for name, weight in network.named_parameters():
+            noise = torch.randn(weight.shape, generator=draw)
+            weight.add_(noise * (0.5 if name == "embedding" else 0.1))
     process = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
     both = strands == "single"
     return MaskedReader(network, process, complement=complement, both_strands=both, visible=visible)
 
 
-def _perturb(network: Backbone) -> Backbone:
-    """Weights that hide nothing: norms away from one, biases away from zero."""
-    draw = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for name, weight in network.named_parameters():
-            noise = torch.randn(weight.shape, generator=draw)
-            weight.add_(noise * (0.5 if name == "embedding" else 0.1))
-    return network.eval()
-
-
-def make_pair(seed: int, widths: Widths, flank: int = _FLANK) -> SpellingPair:
+def make_pair(seed: int, widths: Widths, flank: int = 8) -> SpellingPair:
     """A random pair whose spans differ in every base that they share."""
     rng = np.random.default_rng(seed)
     left, right, first = (rng.choice(DNA.targets, n) for n in (flank, flank, max(widths)))
