@@ -2,13 +2,11 @@
 `check_documents`.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from genodiff.api.sources import OWN, DataSource, resolve_source
 from genodiff.data.recipe import SPLITS, list_recipe_names, load_recipe, make_user_recipe
@@ -24,10 +22,6 @@ from genodiff.io.input_file import STDIN
 from genodiff.jobs.options import OUT, Force, Offline
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
-
-if TYPE_CHECKING:
-    from genodiff.data.store import Store
-    from genodiff.data.windows import Windows
 
 _TABLES = (".csv", ".tsv", ".parquet")
 
@@ -216,11 +210,10 @@ class BuildRequest(Request[BuiltStore]):
             from genodiff.data.text_store import build_text_store
             from genodiff.data.text_windows import open_text_windows
 
-            documents = build_text_store(
+            store: Any = build_text_store(
                 texts, words, opened, offline=self.offline, force=self.force
             )
-            store: Store = documents
-            open_windows: Any = partial(open_text_windows, documents, texts, packing=self.packing)
+            open_windows: Any = partial(open_text_windows, store, texts, packing=self.packing)
         else:
             if named == OWN and genome is not None:
                 chosen = make_user_recipe(genome, self.bed)
@@ -235,7 +228,7 @@ class BuildRequest(Request[BuiltStore]):
         unit = TEXT.units if meant == TEXT.name else DNA.units
         for split in SPLITS:
             try:
-                windows: Windows = open_windows(split, self.seq_len)
+                windows = open_windows(split, self.seq_len)
             except DataError as fault:
                 if split == "train":
                     raise
@@ -251,7 +244,7 @@ class BuildRequest(Request[BuiltStore]):
             "splits": splits,
         }
         if meant == TEXT.name:
-            row["duplicates_of_train"] = documents.duplicates()
+            row["duplicates_of_train"] = store.duplicates()
         return BuiltStore(store.path, row, summaries)
 
     def list_rows(self, answer: Any) -> list[Any]:

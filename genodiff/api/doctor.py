@@ -61,7 +61,29 @@ class DoctorRequest(Request[dict[str, Any]]):
         return report(checks, scan)
 
     def show(self, answer: Any) -> None:
-        _print(answer["checks"])
+        """Print a table on a terminal, plain lines in a pipe; no text is read as rich markup."""
+        checks = answer["checks"]
+        if not sys.stdout.isatty():
+            for c in checks:
+                print(f"{c['status']:4}  {c['name']:14}  {c['detail']}")
+                if c["fix"]:
+                    print(f"      -> {c['fix']}")
+            return
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for c in checks:
+            table.add_row(
+                Text(c["status"], style=_COLOUR[c["status"]]), Text(c["name"]), Text(c["detail"])
+            )
+            if c["fix"]:
+                table.add_row("", "", Text(f"-> {c['fix']}"))
+        Console(highlight=False).print(table)
 
     def conclude(self, answer: Any) -> str:
         """Raises `MachineError` where something that is needed does not work."""
@@ -70,31 +92,6 @@ class DoctorRequest(Request[dict[str, Any]]):
             fix = "do what `genodiff doctor` says after each ->"
             raise MachineError(f"genodiff cannot run well here: {', '.join(failed)}", fix=fix)
         return ""
-
-
-def _print(checks: list[dict[str, str]]) -> None:
-    """Print a table on a terminal, plain lines in a pipe; no text is read as rich markup."""
-    if not sys.stdout.isatty():
-        for c in checks:
-            print(f"{c['status']:4}  {c['name']:14}  {c['detail']}")
-            if c["fix"]:
-                print(f"      -> {c['fix']}")
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for c in checks:
-        table.add_row(
-            Text(c["status"], style=_COLOUR[c["status"]]), Text(c["name"]), Text(c["detail"])
-        )
-        if c["fix"]:
-            table.add_row("", "", Text(f"-> {c['fix']}"))
-    Console(highlight=False).print(table)
 
 
 def describe_version() -> str:

@@ -5,7 +5,9 @@ The network's own classes read the weights through properties; nothing is copied
 are the published ones throughout.
 """
 
+from collections.abc import Callable
 from math import log, sqrt
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -16,7 +18,7 @@ from genodiff.backbones.backbone import Norm, join_strands, take_last, vote
 from genodiff.backbones.caduceus import Block, CaduceusSettings
 from genodiff.backbones.caduceus import Caduceus as Network
 from genodiff.backbones.mamba import Mamba
-from genodiff.hf.adapted_weights import ReadLayer, read_linear, read_table, read_taps
+from genodiff.hf.adapted_weights import read_linear, read_table, read_taps
 from genodiff.kernels.direction import DirectionWeights, compute_rates
 from genodiff.kernels.linear import linear
 
@@ -31,6 +33,16 @@ def drop_duplicates(state: dict[str, Any], prefix: str, *names: str) -> None:
     """Removes tied weights from a state dict: published code lists them twice, this once."""
     for name in [key for key in state if key.startswith(tuple(prefix + name for name in names))]:
         del state[name]
+
+
+def alias(path: str, read: Callable[[Any], Any] | None = None) -> Any:
+    """A property of a module: what stands at `path` below it, as `read` takes it."""
+    find = attrgetter(path)
+
+    def get(module: nn.Module) -> Any:
+        return find(module) if read is None else read(find(module))
+
+    return property(get)
 
 
 class PublishedDirection(nn.Module):
@@ -103,31 +115,12 @@ class PublishedMixer(Mamba):
         self.mamba_fwd = PublishedDirection(s, projections=True)
         self.mamba_rev = PublishedDirection(s, not self.tied) if s.bidirectional else None
 
-    @property
-    def ahead(self) -> PublishedDirection:  # type: ignore[override]
-        return self.mamba_fwd
-
-    @property
-    def back(self) -> PublishedDirection | None:  # type: ignore[override]
-        return self.mamba_rev
-
-    @property
-    def in_proj(self) -> nn.Linear | ReadLayer:  # type: ignore[override]
-        return read_linear(self.mamba_fwd.in_proj)
-
-    @property
-    def out_proj(self) -> nn.Linear | ReadLayer:  # type: ignore[override]
-        return read_linear(self.mamba_fwd.out_proj)
-
-    @property
-    def in_proj_back(self) -> nn.Linear | ReadLayer:  # type: ignore[override]
-        assert self.mamba_rev is not None
-        return read_linear(self.mamba_rev.in_proj)
-
-    @property
-    def out_proj_back(self) -> nn.Linear | ReadLayer:  # type: ignore[override]
-        assert self.mamba_rev is not None
-        return read_linear(self.mamba_rev.out_proj)
+    ahead = alias("mamba_fwd")
+    back = alias("mamba_rev")
+    in_proj = alias("mamba_fwd.in_proj", read_linear)
+    out_proj = alias("mamba_fwd.out_proj", read_linear)
+    in_proj_back = alias("mamba_rev.in_proj", read_linear)
+    out_proj_back = alias("mamba_rev.out_proj", read_linear)
 
 
 class Submodule(nn.Module):
@@ -223,26 +216,14 @@ class PublishedBackbone(Network):
         self.norm_f = Submodule(norm) if wrapped else norm
 
     head = None  # logits are the models' affair
-
-    @property
-    def paired(self) -> bool:  # type: ignore[override]
-        return self.settings.paired
-
-    @property
-    def vocab_size(self) -> int:  # type: ignore[override]
-        return len(self.embedding)
+    paired = alias("settings.paired")
+    blocks = alias("layers")
+    final_norm = alias("norm_f")
+    vocab_size = alias("embedding", len)
 
     @property
     def embedding(self) -> Tensor:  # type: ignore[override]
         return read_table(self.embeddings["word_embeddings"])
-
-    @property
-    def blocks(self) -> nn.ModuleList:  # type: ignore[override]
-        return self.layers
-
-    @property
-    def final_norm(self) -> nn.Module:  # type: ignore[override]
-        return self.norm_f
 
     @property
     def complement(self) -> Tensor | None:  # type: ignore[override]

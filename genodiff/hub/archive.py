@@ -58,11 +58,7 @@ class Opaque:
         self.entries: dict[Any, Any] = {}
 
 
-class _Mark:
-    pass
-
-
-_MARK = _Mark()
+_MARK = object()  # below the items of a list, a tuple or a mapping on the stack
 
 
 class Archive:
@@ -85,7 +81,11 @@ class Archive:
         if order.strip() != b"little":
             raise self._fault("holds numbers that are not little-endian", _SAVE_AGAIN)
         self._members = members
-        self.content = _interpret(raw, self)
+        try:
+            self.content = _Machine(self).run(pickletools.genops(raw))
+        except _NO_PICKLE as fault:
+            what = "its description is no pickle of weights: corrupt or refused "
+            raise self._fault(f"{what}({type(fault).__name__}: {str(fault)[:80]})") from None
 
     def _judge(self, archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
         entries = archive.infolist()
@@ -146,21 +146,6 @@ class Archive:
 
     def _fault(self, what: str, fix: str = DAMAGED) -> CheckpointError:
         return CheckpointError(what, file=self.path, fix=fix)
-
-
-def _interpret(raw: bytes, archive: Archive) -> Any:
-    """The value that the pickle describes.
-
-    Raises `CheckpointError` for what is no pickle of plain values and tensors.
-    """
-    try:
-        return _Machine(archive).run(pickletools.genops(raw))
-    except CheckpointError:
-        raise
-    except _NO_PICKLE as fault:
-        what = "its description is no pickle of weights: corrupt or refused "
-        what += f"({type(fault).__name__}: {str(fault)[:80]})"
-        raise CheckpointError(what, file=archive.path, fix=DAMAGED) from None
 
 
 class _Machine:

@@ -18,8 +18,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import safetensors.torch
 import torch
+from safetensors.torch import save
 
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
 from genodiff.backbones.settings import TO_FILL
@@ -190,16 +190,11 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
     if origin.architecture == CLASSIFIER:
         score = read_tensors(model.run / SCORE)["score.weight"]
     state = make_published_state(settings, tensors, origin.vocabulary, origin.architecture, score)
-    _write_weights(folder, state)
+    atomic.write_bytes(folder / SAFETENSORS, save(state, metadata={"format": "pt"}))
     config = _write_config(model, folder, origin, settings, fused)
     _check_export(model, folder)
     told = {"fused": config["fused_add_norm"], "architecture": origin.architecture}
     return {**told, "tensors": len(state), "rows": origin.vocabulary.size}
-
-
-def _write_weights(folder: Path, state: dict[str, torch.Tensor]) -> None:
-    raw = safetensors.torch.save(state, metadata={"format": "pt"})
-    atomic.write_bytes(folder / SAFETENSORS, raw)
 
 
 def _write_config(
@@ -236,7 +231,7 @@ def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, 
     config = dict(origin.config) or make_mdlm_config(settings, origin.vocabulary.size, length)
     moved = order_rows(collect_tensors(model.backbone), origin.vocabulary.outwards)
     state = {name: x.contiguous() for name, x in to_published_mdlm(settings, moved).items()}
-    _write_weights(folder, state)
+    atomic.write_bytes(folder / SAFETENSORS, save(state, metadata={"format": "pt"}))
     _write_json(model, folder, config)
     if model.alphabet.domain == "dna":
         _check_export(model, folder)
