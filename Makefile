@@ -24,7 +24,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     conservation/test_elements.py constraints/test_violations.py data/test_loader.py \
     data/test_splits.py data/test_windows.py design/test_circular_designs.py diagnosis/test_doctor.py diffusion/test_loss.py diffusion/test_masked.py \
     diffusion/test_objectives.py diffusion/test_schedule.py finetuning/test_baselines.py \
-    generate/test_infill.py hf/test_hf_tokenizer.py hub/test_caduceus_names.py quality/test_scorecard.py \
+    generate/test_infill.py hf/test_hf_tokenizer.py hub/test_published_names.py quality/test_scorecard.py \
     io/test_atomic.py io/test_bed.py jobs/test_digest.py jobs/test_request.py \
     kernels/test_conv.py kernels/test_norm.py memory/test_copying.py reports/test_comparison.py \
     reports/test_figures.py \

@@ -1,10 +1,12 @@
-"""The public door: one table, loaded when it is used."""
+"""The public door: one table, loaded when it is used; and the script in README, as it stands."""
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOOR = {*genodiff._BESIDE, *list_functions()}
 
 
-def run(code: str, *flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *flags, "-c", code], capture_output=True, text=True, timeout=120
-    )
+def run(code: str, *flags: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, *flags, "-c", code]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, **how)
 
 
 def test_the_import_takes_less_than_a_fifth_of_a_second_and_loads_nothing_heavy():
@@ -83,3 +84,32 @@ def test_every_verb_of_the_tree_is_read_from_its_source_as_it_is():
             of = (FileRequest.conclude, FileRequest.summarise)
             assert (request.conclude, request.summarise) != of, f"{name} says nothing at its end"
         assert one.open().__name__ == one.entry.partition(":")[2]
+
+
+def read_script() -> str:
+    section = (ROOT / "README.md").read_text().split("## In Python\n")[1].split("\n## ")[0]
+    found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    return found[1]
+
+
+def test_the_script_of_the_readme_is_short_and_imports_nothing_else():
+    script = read_script()
+    assert len([line for line in script.splitlines() if line.strip()]) <= 12
+    statements = ast.walk(ast.parse(script))
+    imported = [node for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [ast.unparse(node) for node in imported] == ["import genodiff"]
+
+
+def test_the_script_of_the_readme_runs_and_prints_what_it_says(tmp_path):
+    done = run(read_script(), "-W", "error", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    samples, filled, probabilities, shape, *network = done.stdout.splitlines()
+    first, second = ast.literal_eval(samples)
+    assert {*first, *second} <= set("ACGT")
+    assert len(first) == len(second) == 60
+    assert re.fullmatch("ACGTTGCA[ACGT]{8}TGCAACGT", filled)
+    numbers = [float(word) for word in probabilities.strip("[]").split()]
+    assert len(numbers) == 4
+    assert abs(sum(numbers) - 1) < 1e-6
+    assert re.fullmatch(r"\(2, \d+\)", shape)
+    assert len(network) > 5

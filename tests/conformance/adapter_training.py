@@ -10,16 +10,13 @@ import re
 from collections.abc import Callable
 from types import SimpleNamespace
 
-import adapter_mdlm
-import adapter_networks
 import torch
 from adapter_diffusion import charge, draw_times, make_process, round_up
-from adapter_networks import precisions
+from adapter_networks import build, precisions
 from torch import Tensor, nn
 
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import LogLinear
-from genodiff.hub.mdlm_layout import find_prefix
 from genodiff.hub.tensor_names import reshape_as_published
 from genodiff.runs.sections import OptimSettings
 from genodiff.training.optimizer import WeightAverage, adamw
@@ -46,8 +43,7 @@ def run(case: Case) -> Tensors:
 
 
 def _train(case: Case, dtype: torch.dtype, suffix: str) -> Tensors:
-    kind = adapter_networks if find_prefix(case.params) is None else adapter_mdlm
-    model, names = kind.build(case, dtype)
+    model, names = build(case, dtype)
     settings = _optimizer(case)
     optimizer, average = adamw(model, settings), WeightAverage(model, _ema_decay(case))
     rows = len(dict(model.named_parameters())["embedding"])

@@ -1,4 +1,6 @@
-"""The page on Hugging Face: its Python runs from top to bottom."""
+"""The page on Hugging Face: its Python runs from top to bottom; and `import genodiff.hf` where
+transformers is absent or old.
+"""
 
 import re
 import subprocess
@@ -28,3 +30,17 @@ def test_the_code_of_the_page_runs(tmp_path):
     assert lines[0] == "torch.Size([1, 11, 16]) torch.Size([1, 11, 32])"
     assert lines[-1] == "caduceus"
     assert (tmp_path / "to-the-hub" / "tokenizer_config.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("module", "found"), [("None", ""), ("types.SimpleNamespace(__version__='5.9.0')", "5.9.0")]
+)
+def test_without_a_new_transformers_the_import_says_in_one_line_what_to_install(module, found):
+    code = f"import sys, types; sys.modules['transformers'] = {module}; import genodiff.hf"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: genodiff.hf needs transformers 5.10 or newer{found and f', found {found}'}; "
+        "install it: pip install 'genodiff[hf]'"
+    )
+    assert "During handling" not in done.stderr

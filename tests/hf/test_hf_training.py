@@ -1,8 +1,6 @@
 """Training with transformers' own tools: losses, the Trainer, memory savers, padding."""
 
 import logging
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -151,32 +149,20 @@ def test_embeddings_of_one_strand_are_resized_and_saved(folder, tmp_path):
     assert torch.equal(again(ids).logits, model(ids).logits)
 
 
-def arguments(folder: Path, **more: Any) -> TrainingArguments:
-    usual = {
-        "max_steps": 20, "learning_rate": 8e-3, "per_device_train_batch_size": 8, "seed": 1,
-        "logging_steps": 1, "report_to": "none", "use_cpu": True, "disable_tqdm": True,
-        "dataloader_pin_memory": False, "save_strategy": "no",
-    }  # fmt: skip
-    return TrainingArguments(output_dir=str(folder), **(usual | more))
-
-
-def losses(trainer: Trainer) -> list[float]:
-    return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-
-
 @pytest.mark.few(1)
 def test_twenty_steps_of_the_trainer_lower_the_masked_loss(folder, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForMaskedLM.from_pretrained(folder)
     rows = [tokenizer("ACGGT" * 10 + "T" * (i % 5)) for i in range(32)]
-    trainer = Trainer(
-        model=model,
-        args=arguments(tmp_path / "out", save_strategy="steps", save_steps=10),
-        train_dataset=rows,
-        data_collator=DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15),
-    )
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path / "out"), max_steps=20, learning_rate=8e-3, seed=1,
+        per_device_train_batch_size=8, logging_steps=1, report_to="none", use_cpu=True,
+        disable_tqdm=True, dataloader_pin_memory=False, save_strategy="steps", save_steps=10,
+    )  # fmt: skip
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    trainer = Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator)
     trainer.train()
-    seen = losses(trainer)
+    seen = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert len(seen) == 20
     assert sum(seen[-5:]) < 0.6 * sum(seen[:5])
     ids = torch.tensor([rows[0]["input_ids"]])

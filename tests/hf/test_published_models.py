@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from folders import SHARED
 from hf_folders import logits_of, write_with_remote_code
 from safetensors.torch import load_file
 from torch import Tensor
@@ -84,21 +85,20 @@ def test_the_script_of_a_model_card_reads_both_strands_alike(folder, recwarn, ca
 
 
 @pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
-def test_folders_that_the_reference_wrote_give_its_logits(name, shared):
+def test_folders_that_the_reference_wrote_give_its_logits_and_parameters(name, shared):
     folder = shared / "conformance" / "cases" / name
     io = load_file(folder / "io.safetensors")
     same(logits_of(folder, io["in/input_ids"]), io["out/logits"], atol=2e-4)
     assert AutoTokenizer.from_pretrained(folder)("AC")["input_ids"] == [7, 8, 1]
-
-
-def golden_cases() -> list[str]:
-    from folders import SHARED
-
-    return sorted(p.stem for p in (SHARED / "conformance" / "cases").glob("caduceus_*.json"))
+    mine = set(AutoModelForMaskedLM.from_pretrained(folder).state_dict())
+    layout = json.loads((folder / "layout.json").read_text())
+    assert mine - {"lm_head.weight"} == set(layout["keys_in_file"])
 
 
 @pytest.mark.few(4)
-@pytest.mark.parametrize("name", golden_cases())
+@pytest.mark.parametrize(
+    "name", sorted(p.stem for p in (SHARED / "conformance" / "cases").glob("caduceus_*.json"))
+)
 def test_golden_numbers_hidden_states_and_gradients_by_their_published_names(name, shared):
     file = shared / "conformance" / "cases" / name
     meta = json.loads(file.with_suffix(".json").read_text())["meta"]
@@ -219,14 +219,6 @@ def test_a_model_without_a_file_is_drawn_as_published(folder):
     with torch.device("meta"):
         empty = AutoModelForMaskedLM.from_config(model.config)
     assert {p.device.type for p in empty.parameters()} == {"meta"}
-
-
-def test_the_parameters_are_those_of_the_published_code(shared):
-    for name in ("hf_layout_ps_tiny", "hf_layout_ph_tiny"):
-        folder = shared / "conformance" / "cases" / name
-        layout = json.loads((folder / "layout.json").read_text())
-        mine = set(AutoModelForMaskedLM.from_pretrained(folder).state_dict())
-        assert mine - {"lm_head.weight"} == set(layout["keys_in_file"])
 
 
 def test_the_name_of_a_pretrained_model_is_its_folder():

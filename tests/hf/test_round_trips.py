@@ -63,15 +63,19 @@ def test_a_saved_config_is_the_published_one_with_its_ids_in_order(tmp_path):
     assert after.keys() - before.keys() <= added
 
 
+@pytest.mark.parametrize("layout", ["caduceus", "safetensors"])
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_an_exported_run_has_its_logits_in_transformers(tmp_path, strands):
+def test_an_exported_run_has_its_logits_in_transformers(tmp_path, strands, layout):
     run, ids = write_run(tmp_path, backbone=NETWORK | {"strands": strands}), sample_ids()
-    assert exit_code("checkpoint", "export", run, "--out", tmp_path / "hub") == 0
-    assert torch.equal(logits_of(tmp_path / "hub", ids), run_logits(run, ids))
-    found = AutoTokenizer.from_pretrained(tmp_path / "hub")
+    folder = tmp_path / "hub"
+    assert exit_code("checkpoint", "export", run, "--format", layout, "--out", folder) == 0
+    assert torch.equal(logits_of(folder, ids), run_logits(run, ids))
+    found = AutoTokenizer.from_pretrained(folder)
     assert type(found) is genodiff.hf.CaduceusTokenizer
     assert found("ACGTN")["input_ids"] == [7, 8, 9, 10, 11, 1]
     assert (found.complement_map[7], found.model_max_length) == (10, 64)
+    assert AutoModel.from_pretrained(folder)(ids).last_hidden_state.shape[:2] == ids.shape
+    assert AutoModelForSequenceClassification.from_pretrained(folder, num_labels=3).num_labels == 3
 
 
 def test_a_run_becomes_a_model_and_a_published_folder(tmp_path):
@@ -128,16 +132,3 @@ def test_runs_that_cannot_be_published_are_refused_in_one_line(tmp_path):
         genodiff.hf.from_run(run)
     with pytest.raises(CheckpointError, match="not found"):
         genodiff.hf.from_run(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("network", [NETWORK, NETWORK | {"strands": "single"}], ids=["ps", "ph"])
-def test_a_folder_of_weights_alone_is_read_where_it_stands(tmp_path, network):
-    run = write_run(tmp_path, backbone=network)
-    folder = tmp_path / "ready"
-    genodiff.export_checkpoint(run, out=folder, format="safetensors")
-    ids = sample_ids()
-    assert torch.equal(logits_of(folder, ids), run_logits(run, ids))
-    bare = AutoModel.from_pretrained(folder)
-    assert bare(ids).last_hidden_state.shape[:2] == ids.shape
-    assert AutoModelForSequenceClassification.from_pretrained(folder, num_labels=3).num_labels == 3
-    assert genodiff.hf.CaduceusTokenizer.from_pretrained(folder).model_max_length == 64

@@ -1,5 +1,5 @@
-"""Folders as the authors' save_pretrained writes them, made here: small networks, tied tensors left
-out.
+"""Folders as the authors of Caduceus and of MDLM publish their networks, made here: small random
+weights, tied tensors left out.
 """
 
 import json
@@ -13,7 +13,10 @@ from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.dimamba import DiMambaSettings
+from genodiff.backbones.dit import DiTSettings
 from genodiff.hub.caduceus import map_names, read_published_settings
+from genodiff.hub.mdlm_layout import make_mdlm_config, to_published_mdlm
 from genodiff.hub.tensor_names import reshape_as_published
 from tests.commands import exit_code
 from tests.tiny_networks import perturb
@@ -36,6 +39,16 @@ PLANT = {
     "vocab_size": 8, "residual_in_fp32": True,
     "complement_map": {"0": 0, "1": 1, "2": 2, "3": 6, "4": 5, "5": 4, "6": 3, "7": 7},
 }  # fmt: skip
+
+DIT = DiTSettings(d_model=24, n_layer=2, n_head=3, d_cond=16, time_conditioning=True)
+SMALL = DiMambaSettings(d_model=16, n_layer=2, d_cond=8, d_state=4, dropout=0.1)
+APART = {"residual": False, "dropout": 0.0}
+MAMBAS = {
+    "adaln": SMALL,
+    "adaln, tied": SMALL.model_copy(update={"tie_head": True}),
+    "add": SMALL.model_copy(update={"conditioning": "add", "d_cond": 16, **APART}),
+    "concat": SMALL.model_copy(update={"conditioning": "concat", "spare_rows": 8, **APART}),
+}
 
 
 def network(config: dict[str, Any], seed: int = 0) -> Caduceus:
@@ -74,6 +87,25 @@ def write_published(folder: Path, seed: int = 0, **changes: Any) -> Caduceus:
     (folder / "config.json").write_text(json.dumps(config))
     save_file(state_of(model, config), folder / "model.safetensors", metadata={"format": "pt"})
     return model
+
+
+def make_mdlm(shape: Any, rows: int = 12, seed: int = 0) -> Any:
+    return perturb(shape.build(rows, None, seed=seed).eval(), seed, 0.2)
+
+
+def mdlm_state(model: Any) -> dict[str, Tensor]:
+    return {
+        n: x.detach().clone().contiguous()
+        for n, x in to_published_mdlm(model.settings, dict(model.named_parameters())).items()
+    }
+
+
+def write_mdlm(folder: Path, model: Any, **changes: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    config = make_mdlm_config(model.settings, model.vocab_size, 64) | changes
+    (folder / "config.json").write_text(json.dumps(config))
+    save_file(mdlm_state(model), folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
 
 
 def change_state(folder: Path, change: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> None:

@@ -17,54 +17,43 @@ from genodiff.runs.run_paths import locate
 from tests.hub.published_folders import write_published
 
 
-def as_lightning(folder: Path) -> list[str]:
-    """The weights as one Lightning checkpoint."""
+def save_lightning(state: dict[str, torch.Tensor], file: Path) -> None:
+    torch.save({"state_dict": {f"model.{name}": x for name, x in state.items()}}, file)
+
+
+FORMS: dict[str, tuple[str, Callable[..., Any], int]] = {
+    "safetensors": ("model.safetensors", save_file, 1),
+    "lightning": ("last.ckpt", save_lightning, 1),
+    "pickle": ("pytorch_model.bin", torch.save, 1),
+    "shards": ("model.safetensors", save_file, 2),
+    "pickled shards": ("pytorch_model.bin", torch.save, 2),
+}
+"""A file of weights, what writes it, and in how many shards."""
+
+
+def write_again(folder: Path, name: str, save: Callable[..., Any], parts: int) -> list[str]:
+    """Write the weights of a folder in another form; returns the names of the files."""
     state = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
-    torch.save({"state_dict": {f"model.{n}": x for n, x in state.items()}}, folder / "last.ckpt")
-    return ["last.ckpt"]
-
-
-def as_pickle(folder: Path) -> list[str]:
-    """The weights as `torch.save` has them."""
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    return ["pytorch_model.bin"]
-
-
-def as_shards(folder: Path) -> list[str]:
-    """The weights in two files with an index."""
-    return split_weights(folder, "model", ".safetensors", save_file)
-
-
-def as_pickled_shards(folder: Path) -> list[str]:
-    return split_weights(folder, "pytorch_model", ".bin", torch.save)
-
-
-def split_weights(folder: Path, stem: str, end: str, save: Callable[..., Any]) -> list[str]:
-    state = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    names = [f"{stem}-0000{i}-of-00002{end}" for i in (1, 2)]
-    of = {key: names[i % 2] for i, key in enumerate(state)}
-    for name in names:
-        save({key: x for key, x in state.items() if of[key] == name}, folder / name)
-    index = f"{stem}{end}.index.json"
-    (folder / index).write_text(json.dumps({"weight_map": of}))
-    return [index, *names]
-
-
-def as_it_is(folder: Path) -> list[str]:
-    """The weights in one file of safetensors."""
-    return ["model.safetensors"]
+    if parts == 1:
+        save(state, folder / name)
+        return [name]
+    stem, _, end = name.partition(".")
+    names = [f"{stem}-0000{i + 1}-of-0000{parts}.{end}" for i in range(parts)]
+    of = {key: names[i % parts] for i, key in enumerate(state)}
+    for part in names:
+        save({key: x for key, x in state.items() if of[key] == part}, folder / part)
+    (folder / f"{name}.index.json").write_text(json.dumps({"weight_map": of}))
+    return [f"{name}.index.json", *names]
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize("form", [as_it_is, as_lightning, as_pickle, as_shards, as_pickled_shards])
+@pytest.mark.parametrize("form", FORMS)
 def test_each_published_file_is_read_as_its_folder(tmp_path, form):
     folder = tmp_path / "published"
     write_published(folder)
     weights = genodiff.load(folder, device="cpu").digest
-    names = form(folder)
+    names = write_again(folder, *FORMS[form])
     digest = read_source(folder).digest
     for name in ["config.json", *names]:
         file = folder / name

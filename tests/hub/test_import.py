@@ -19,10 +19,9 @@ from published_folders import (
     sample_ids,
     write_published,
 )
-from safetensors.torch import load_file
 
 from genodiff.errors import CheckpointError
-from genodiff.hub.adopt import SCORE, adopt_network
+from genodiff.hub.adopt import adopt_network
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model
 
@@ -48,14 +47,6 @@ def test_a_hub_cache_of_links_is_read_and_a_link_out_of_the_folder_is_not(tmp_pa
         (outside / name).symlink_to(tmp_path / "hf" / name)
     with pytest.raises(CheckpointError, match=r"config\.json: is a symlink that leads outside"):
         read_source(outside)
-
-
-def test_a_classifier_keeps_its_backbone_and_its_head(tmp_path):
-    changes = {"architectures": ["CaduceusForSequenceClassification"], "num_labels": 3}
-    theirs = write_published(tmp_path / "hf", **changes)
-    score = load_file(tmp_path / "hf" / "model.safetensors")["score.weight"]
-    same_logits(imported(tmp_path / "hf", tmp_path / "run"), theirs)
-    assert torch.equal(load_file(tmp_path / "run" / SCORE)["score.weight"], score)
 
 
 def test_half_precision_is_read_as_float32_with_a_word_about_it(tmp_path, caplog):

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 import torch
-from published_folders import assert_code, change_state, sample_ids
+from published_folders import (
+    DIT,
+    MAMBAS,
+    assert_code,
+    change_state,
+    make_mdlm,
+    mdlm_state,
+    sample_ids,
+    write_mdlm,
+)
 from safetensors.torch import load_file
 
 from genodiff.backbones.dimamba import DiMambaSettings
@@ -19,7 +28,6 @@ from genodiff.hub.export import export_model
 from genodiff.hub.mdlm_layout import make_mdlm_config, map_mdlm_names
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model
-from tests.hub.mdlm_folders import DIT, MAMBAS, network, state_of, write
 
 
 def same_logits(ours: Any, theirs: Any, atol: float = 1e-5) -> None:
@@ -56,8 +64,8 @@ def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for
     "shape", [DIT, DIT.model_copy(update={"n_classes": 3}), *MAMBAS.values()], ids=str
 )
 def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(tmp_path, shape):
-    theirs = network(shape)
-    write(tmp_path / "hf", theirs)
+    theirs = make_mdlm(shape)
+    write_mdlm(tmp_path / "hf", theirs)
     adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     model = load_model(tmp_path / "run")
     assert model.config.backbone == shape
@@ -81,7 +89,7 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     """What MDLM's trainer writes: raw weights by name with tied ones twice, averages as a list of
     parameters.
     """
-    state, mine = state_of(raw), state_of(average)
+    state, mine = mdlm_state(raw), mdlm_state(average)
     table = [n for n in state if n.endswith("inv_freq")]
     order = [n for n in state if n not in table]
     for name in [n for n in state if "mamba_fwd.in_proj" in n or "mamba_fwd.out_proj" in n]:
@@ -109,7 +117,7 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     "shape", [DIT, MAMBAS["adaln"], MAMBAS["adaln, tied"], MAMBAS["add"]], ids=str
 )
 def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(tmp_path, shape):
-    raw, average = network(shape, seed=1), network(shape, seed=2)
+    raw, average = make_mdlm(shape, seed=1), make_mdlm(shape, seed=2)
     lightning(tmp_path / "last.ckpt", raw, average)
     for source, theirs, averaged in (
         (tmp_path / "last.ckpt", average, True),
@@ -126,8 +134,8 @@ def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(tmp_path, s
 
 
 def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path):
-    raw = network(DIT)
-    shadow = [x for n, x in state_of(raw).items() if not n.endswith("inv_freq")]
+    raw = make_mdlm(DIT)
+    shadow = [x for n, x in mdlm_state(raw).items() if not n.endswith("inv_freq")]
     path = tmp_path / "last.ckpt"
     lightning(path, raw, raw, ema={"shadow_params": shadow[:-1]})
     n = len(shadow)
@@ -152,7 +160,7 @@ def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path):
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path, name, change, said):
-    write(tmp_path, network(DIT))
+    write_mdlm(tmp_path, make_mdlm(DIT))
     key = f"backbone.{name}"
     change_state(tmp_path, lambda state: state | {key: change(state.get(key))})
     with pytest.raises(CheckpointError, match=said) as caught:
@@ -161,8 +169,8 @@ def test_what_does_not_fit_is_named(tmp_path, name, change, said):
 
 
 def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path):
-    theirs = network(DIT, rows=259)  # 256 bytes, the end, the mask, the padding
-    write(tmp_path / "hf", theirs)
+    theirs = make_mdlm(DIT, rows=259)  # 256 bytes, the end, the mask, the padding
+    write_mdlm(tmp_path / "hf", theirs)
     with pytest.raises(CheckpointError, match="--tokenizer"):
         read_source(tmp_path / "hf")
     with pytest.raises(CheckpointError, match="259 rows"):
@@ -181,7 +189,7 @@ def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path):
 
 
 def test_tensors_that_are_not_read_are_counted_and_named(tmp_path, capsys):
-    write(tmp_path / "hf", network(DIT))
+    write_mdlm(tmp_path / "hf", make_mdlm(DIT))
     more = {"teacher.weight": torch.zeros(2), "teacher.bias": torch.ones(1)}
     change_state(tmp_path / "hf", lambda state: state | more)
     words = ["checkpoint", "import", str(tmp_path / "hf"), "--out", str(tmp_path / "run")]

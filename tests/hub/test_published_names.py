@@ -1,5 +1,5 @@
-"""DiT and DiMamba under published names: there and back, sizes from shapes, what contradicts is
-refused.
+"""Caduceus, DiT and DiMamba under published names: there and back, tied tensors left out, the
+complement map, sizes from shapes; what contradicts is refused.
 """
 
 import json
@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 import torch
+from published_folders import COMPLEMENT, CONFIG, network, state_of
 from tiny_networks import dimamba, dit
 from torch import Tensor
 
 from genodiff.errors import CheckpointError
+from genodiff.hub.caduceus import (
+    from_published,
+    map_names,
+    read_published_complement,
+    read_published_settings,
+)
 from genodiff.hub.mdlm_layout import (
     TABLE,
     find_prefix,
@@ -19,7 +26,7 @@ from genodiff.hub.mdlm_layout import (
     map_mdlm_names,
     to_published_mdlm,
 )
-from genodiff.hub.tensor_names import list_parameters
+from genodiff.hub.tensor_names import list_parameters, reshape_as_published
 
 DITS: list[dict[str, Any]] = [{}, {"time_conditioning": True, "n_classes": 3}]
 DIMAMBAS: list[dict[str, Any]] = [
@@ -119,3 +126,48 @@ def test_forms_that_were_never_published_have_no_published_config():
     for model in (*dits, dimamba(conditioning="add")):
         with pytest.raises(CheckpointError):
             make_mdlm_config(model.settings, 9, 16)
+
+
+def test_norms_that_are_wrapped_as_in_files_saved_without_fusion_are_read_too():
+    model = network(CONFIG)
+    names = map_names(model.settings, submodules=True)
+    state = {
+        names[here]: reshape_as_published(names[here], p.detach())
+        for here, p in model.named_parameters()
+    }
+    found = from_published(state, CONFIG)[1]
+    assert all(torch.equal(found[name], p) for name, p in model.named_parameters())
+
+
+def test_the_fused_path_on_both_strands_alternates_them_and_no_other_does():
+    silent = {k: v for k, v in CONFIG.items() if k != "fused_add_norm"}
+    for config in (CONFIG, silent):
+        assert read_published_settings(config).alternate_strands
+        for change in ({"fused_add_norm": False}, {"rcps": False}):
+            assert not read_published_settings(config | change).alternate_strands
+
+
+def test_the_complement_map_is_read_by_number_whatever_the_order_of_its_keys():
+    scrambled = dict(sorted({str(i): COMPLEMENT[i] for i in range(16)}.items()))
+    assert list(scrambled)[:3] == ["0", "1", "10"]
+    assert read_published_complement({"complement_map": scrambled}, 16) == COMPLEMENT
+    bases = {"7": 10, "10": 7, "8": 9, "9": 8}
+    assert read_published_complement({"complement_map": bases}, 16) == COMPLEMENT
+    assert read_published_complement({}, 16) is None
+    for wrong in ({"7": 10}, {"7": 99, "99": 7}):
+        with pytest.raises(CheckpointError, match="own inverse"):
+            read_published_complement({"complement_map": wrong}, 16)
+
+
+def test_tied_tensors_may_be_there_if_they_agree():
+    state = state_of(network(CONFIG), CONFIG)
+    mixer = "caduceus.backbone.layers.1.mixer.submodule"
+    twins = {
+        "lm_head.lm_head.weight": "caduceus.backbone.embeddings.word_embeddings.embedding.weight",
+        f"{mixer}.mamba_rev.in_proj.weight": f"{mixer}.mamba_fwd.in_proj.weight",
+    }
+    for name, twin in twins.items():
+        _, tensors = from_published(state | {name: state[twin]}, CONFIG)
+        assert tensors.keys() == from_published(state, CONFIG)[1].keys()
+        with pytest.raises(CheckpointError, match="should equal"):
+            from_published(state | {name: state[twin] + 1}, CONFIG)
