@@ -70,17 +70,14 @@ class DoctorRequest(Request[dict[str, Any]]):
                     print(f"      -> {c['fix']}")
             return
         from rich.console import Console
-        from rich.table import Table
+        from rich.table import Column, Table
         from rich.text import Text
 
-        table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
+        short = Column(no_wrap=True)
+        table = Table.grid(short, short.copy(), Column(overflow="fold"), padding=(0, 2))
         for c in checks:
-            table.add_row(
-                Text(c["status"], style=_COLOUR[c["status"]]), Text(c["name"]), Text(c["detail"])
-            )
+            status = Text(c["status"], style=_COLOUR[c["status"]])
+            table.add_row(status, Text(c["name"]), Text(c["detail"]))
             if c["fix"]:
                 table.add_row("", "", Text(f"-> {c['fix']}"))
         Console(highlight=False).print(table)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from genodiff.data.tokenizer import Tokenizer
     from genodiff.diffusion.objective import Objective
     from genodiff.finetuning.fitted_model import FittedModel
-    from genodiff.scoring.probabilities import Ids, Probabilities
 
 
 _MARK = b"?"  # a gap, as well as N
@@ -229,8 +228,10 @@ class Model:
             found = [read.leave_one_out(self._trained, ids, **how) for ids in drafts]
         else:
             some = read.fill_probabilities(self._trained, drafts, batch_size=batch_size)
+            known = np.full((self.alphabet.padded_size, 4), np.nan)
+            known[list(self._trained.diffusion.targets)] = np.eye(4)
             found = [
-                _with_known(ids, rows, self._trained)
+                np.where((ids == self.alphabet.mask_id)[:, None], rows, known[ids])
                 for ids, rows in zip(drafts, some, strict=True)
             ]
         return found[0] if is_single(sequences, _MARK) else found
@@ -286,15 +287,3 @@ class Model:
         ends = bits.ends(least=0)
         ci95 = None if ends is None else (ends[0], ends[1])
         return Bits(bits.value, ci95, windows, bases, self.objective.figure)
-
-
-def _with_known(ids: Ids, rows: Probabilities, model: TrainedModel) -> Probabilities:
-    """`rows`, with one-hot rows at known bases, and NaN at those that are no target."""
-    known = ids != model.alphabet.mask_id
-    found = rows.copy()
-    found[known] = np.nan
-    for column, target in enumerate(model.diffusion.targets):
-        here = ids == target
-        found[here] = 0.0
-        found[here, column] = 1.0
-    return found

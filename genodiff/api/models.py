@@ -1,7 +1,5 @@
 """The ready models, and what is known of each: `genodiff.list_models`, `genodiff.show_model`.
 
-What is known of a ready model, in words: for its card, its page, and `genodiff models show`.
-
 All of it comes from the model's own files. FOLDER/facts.json holds tables, each with "title",
 "note", "columns" and "rows"; a row has a "name" and "cells", of which one is a figure with its 95 %
 interval [value, low, high], a figure alone [value], or null. A table of laws says "law": true: a
@@ -27,7 +25,6 @@ _SEALED = (
     _CARD, _WEIGHTS, "config.yaml", "config.json", "tokenizer_config.json",
     "special_tokens_map.json", SPLITS,
 )  # fmt: skip
-
 
 Name = Annotated[
     str, Option("Name of a model, as printed by `genodiff models list`.", ("NAME",), is_word=True)

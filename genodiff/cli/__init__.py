@@ -27,7 +27,6 @@ _Shell = Annotated[
 # In bash the value of a flag that names a file is completed as any word is.
 _FILES = ("\ncomplete -F", "\ncomplete -o bashdefault -o default -F")
 
-
 GROUPS = {
     "checkpoint": "Check a run folder or checkpoint; read and write published weights.",
     "config": "Show, check and document settings.",

@@ -8,6 +8,7 @@ from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 
 from genodiff.api.config import ALIASES, list_sections, list_short_names
+from genodiff.jobs.request import list_kinds
 
 MOST_USED = Group("Most used", sort_key=0)
 """The flags that a first training needs, of whichever part of the settings or of the verb."""
@@ -47,15 +48,11 @@ def _choices(field: FieldInfo) -> list[str]:
 
 def _name_type(field: FieldInfo, choices: list[str]) -> str | None:
     """The type of one value, as help shows it after the flag; None for words."""
-    kinds = {k for part in (field.annotation, *get_args(field.annotation)) for k in _unwrap(part)}
+    kinds = list_kinds(field.annotation)
     for kind, name in ((bool, "BOOL"), (float, "FLOAT"), (int, "INT")):
         if kind in kinds:
             return "|".join((name, *choices))
     return "CHOICE" if choices else None
-
-
-def _unwrap(part: Any) -> tuple[Any, ...]:
-    return (part, *get_args(part)[:1]) if get_origin(part) is Annotated else (part,)
 
 
 def _flag(section: str, name: str, field: FieldInfo) -> Any:

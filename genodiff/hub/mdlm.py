@@ -204,11 +204,8 @@ def to_plain(value: Any, depth: int = 0) -> Any:
         return None
     if isinstance(value, Opaque):
         state = value.state if isinstance(value.state, dict) else {}
-        if "_content" in state:
-            return to_plain(state["_content"], depth + 1)
-        if "_val" in state:
-            return to_plain(state["_val"], depth + 1)
-        return to_plain(value.entries, depth + 1) if value.entries else None
+        held = (state[key] for key in ("_content", "_val") if key in state)
+        return to_plain(next(held, value.entries or None), depth + 1)
     if isinstance(value, dict):
         return {k: to_plain(v, depth + 1) for k, v in value.items() if isinstance(k, str)}
     if isinstance(value, list | tuple):
