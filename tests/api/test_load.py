@@ -30,6 +30,7 @@ def test_a_published_caduceus_is_read_as_it_stands_and_as_its_import(tmp_path, p
     theirs = write_published(folder, rcps=paired)
     before = listing(tmp_path)
     ours = genodiff.load(folder, device="cpu")
+    assert exit_code("sample", folder, "--fasta", "-", "-n", 1, "--length", 12) == 0
     assert listing(tmp_path) == before
     with torch.no_grad():
         torch.testing.assert_close(ours.network(sample_ids()), theirs(sample_ids()), rtol=0, atol=0)

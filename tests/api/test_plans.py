@@ -121,12 +121,9 @@ def test_of_many_variants_the_first_are_read_and_the_rest_is_forecast(home, run,
     assert 0.9 < told["records"] / 20_000 < 1.1
     assert 0.9 < told["kinds"]["snv"] / 60_000 < 1.1
     assert parsed < 5 * input_file.VARIANTS
-    Path("v.csv").write_text("chrom,pos,ref,alt\n" + 30_000 * f"c1,50,{told_ref()},N\n")
+    ref = genome_text().split()[1][49]
+    Path("v.csv").write_text("chrom,pos,ref,alt\n" + 30_000 * f"c1,50,{ref},N\n")
     assert 0.9 < genodiff.score(run, "v.csv", fasta="g.fa", plan=True)["records"] / 30_000 < 1.1
-
-
-def told_ref():
-    return genome_text().split()[1][49]
 
 
 def test_of_a_large_genome_without_an_index_the_beginning_is_read(home, run, monkeypatch, caplog):

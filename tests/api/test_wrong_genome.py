@@ -149,11 +149,6 @@ TEXTS = {
 """Genomes that the run was not trained on."""
 
 
-def name_contig(text, words):
-    first = text[1:].split()[0]
-    return [str(word).replace("c1:", f"{first}:") for word in words]
-
-
 VERBS = [*sorted(set(list_planned()) - NO_GENOME), *MORE]
 
 
@@ -177,7 +172,8 @@ def test_what_is_at_hand_of_the_models_genome_decides_nothing(verb, text, comput
         if verb == "finetune bases":
             words += ["--max-steps", "2", "--valid", f"{contig}:1-200", "--head", "linear"]
         capsys.readouterr()
-        codes.append(exit_code(*name_contig(letters, words), "--threads", "1", "-q"))
+        words = [str(word).replace("c1:", f"{contig}:") for word in words]
+        codes.append(exit_code(*words, "--threads", "1", "-q"))
         out, err = capsys.readouterr()
         return (codes[-1], err if codes[-1] else "", out if "--json" in words else "")
 

@@ -45,7 +45,8 @@ def run(case: Case) -> Tensors:
 def _train(case: Case, dtype: torch.dtype, suffix: str) -> Tensors:
     model, names = build(case, dtype)
     settings = _optimizer(case)
-    optimizer, average = adamw(model, settings), WeightAverage(model, _ema_decay(case))
+    decay = _number(str(case.meta.get("ema", "")), "decay", 0.9999)
+    optimizer, average = adamw(model, settings), WeightAverage(model, decay)
     rows = len(dict(model.named_parameters())["embedding"])
     is_timed = bool(case.meta.get("time_conditioning", True))
     process = make_process(case, LogLinear(eps=_EPS), is_timed, rows)
@@ -90,10 +91,6 @@ def _optimizer(case: Case) -> OptimSettings:
         betas=(float(betas[1]), float(betas[2])) if betas else (0.9, 0.999),
         clip=_number(said, "clip_grad_norm", 1.0),
     )
-
-
-def _ema_decay(case: Case) -> float:
-    return _number(str(case.meta.get("ema", "")), "decay", 0.9999)
 
 
 def _nats(

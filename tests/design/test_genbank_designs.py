@@ -30,6 +30,11 @@ def write_plasmid(path: Path) -> list[SeqFeature]:
     return list(record.features)
 
 
+def read_genbank(path: str) -> list[SeqIO.SeqRecord]:
+    with open(path, encoding="ascii") as file:
+        return list(SeqIO.parse(file, "genbank"))
+
+
 def test_a_construct_keeps_its_annotation_and_marks_every_edit(tmp_path, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
     features = write_plasmid(tmp_path / "p.gb")
@@ -38,7 +43,7 @@ def test_a_construct_keeps_its_annotation_and_marks_every_edit(tmp_path, run, mo
     assert exit_code("redesign", run, *words, "-o", "o.fa") == 0
     assert exit_code("redesign", run, *words, "-o", "o.gb") == 0
     designs = {one.name: one.sequence.decode() for one in read_fasta("o.fa")}
-    records = list(SeqIO.parse("o.gb", "genbank"))
+    records = read_genbank("o.gb")
     assert [one.id for one in records] == ["pX.1.1", "pX.1.2"]
     for copy, record in enumerate(records, 1):
         text = str(record.seq)
@@ -66,13 +71,13 @@ def test_sequences_and_filled_gaps_are_records(tmp_path, run, monkeypatch):
     Path("t.fa").write_text(">t one\nACGTNNNNACGT\n")
     words = ["--seed", "1", "--steps", "4", "--threads", "1", "-q"]
     assert exit_code("sample", run, "--template", "t.fa", *words, "-o", "t.gb") == 0
-    record = SeqIO.read("t.gb", "genbank")
+    (record,) = read_genbank("t.gb")
     assert str(record.seq)[:4] + str(record.seq)[8:] == "ACGTACGT"
     ((at, (change,)),) = [(str(f.location), f.qualifiers["label"]) for f in record.features]
     assert (at, change) == ("[4:8](+)", f"nnnn>{record.seq[4:8].lower()}")
     assert record.annotations["date"].endswith(str(datetime.now(UTC).year))
     assert exit_code("sample", run, "-n", "2", "--length", "30", *words, "-o", "new.gb") == 0
-    assert [len(one) for one in SeqIO.parse("new.gb", "genbank")] == [30, 30]
+    assert [len(one) for one in read_genbank("new.gb")] == [30, 30]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Adapters of `peft` around the layers of published models: the kernels read what they come to."""
 
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,13 +32,6 @@ def model(request, tmp_path):
     write_with_remote_code(tmp_path / "hub", **request.param)
     found: CaduceusForMaskedLM = AutoModelForMaskedLM.from_pretrained(tmp_path / "hub")
     return found
-
-
-@pytest.fixture
-def torch_kernels():
-    prefer_provider("torch")
-    yield
-    prefer_provider(None)
 
 
 def wrap(model: CaduceusForMaskedLM, kind: str, places: list[str]) -> Any:
@@ -82,7 +76,8 @@ def gradients(adapted: Any) -> dict[str, Tensor]:
 def test_gradients_of_the_fused_kernels_are_those_of_the_plain_ones(model, request):
     adapted = wrap(model, "lora", places_of(model, *PLACES))
     fused = gradients(adapted)
-    request.getfixturevalue("torch_kernels")
+    prefer_provider("torch")
+    request.addfinalizer(partial(prefer_provider, None))
     plain = gradients(adapted)
     assert fused.keys() == plain.keys()
     for name, gradient in plain.items():

@@ -7,7 +7,6 @@ tokens of the last hidden state for 15 bases, no [SEP]. Nothing is fetched.
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,27 +16,21 @@ from published_folders import assert_code, write_published
 BASES = "ACGTNACGTNACGTN"
 
 
-class Golden(NamedTuple):
-    width: int
-    first: list[float]
-    last: list[float]
-    norm: float
-
-
-GOLDEN = {
-    "caduceus-ps_seqlen-131k_d_model-256_n_layer-16": Golden(
+GOLDEN: dict[str, tuple[int, list[float], list[float], float]] = {
+    "caduceus-ps_seqlen-131k_d_model-256_n_layer-16": (
         512,
         [0.004406380, 0.006944521, -0.002049317, -1.2314e-5, 0.0005361, -0.001861943],
         [-0.002165577, 0.007866108, 0.004719344],
         2.884237422,
     ),
-    "caduceus-ph_seqlen-1k_d_model-256_n_layer-4_lr-8e-3": Golden(
+    "caduceus-ph_seqlen-1k_d_model-256_n_layer-4_lr-8e-3": (
         256,
         [-0.001110114, 8.898e-5, -0.013220022, -0.000318706, 0.002989139, 0.002728587],
         [],
         3.616908583,
     ),
 }
+"""Width, first and last numbers, and norm."""
 
 
 def last_hidden_state(source: Path, folder: Path) -> np.ndarray:
@@ -59,13 +52,11 @@ def test_the_published_weights_give_their_golden_hidden_states(name, tmp_path):
         pytest.skip(
             f"no published weights here (set GENODIFF_WEIGHTS to a folder that holds {name})"
         )
-    wanted, found = GOLDEN[name], last_hidden_state(Path(home) / name, tmp_path)
-    assert found.shape == (wanted.width,)
-    np.testing.assert_allclose(found[: len(wanted.first)], wanted.first, rtol=0, atol=2e-6)
-    np.testing.assert_allclose(
-        found[wanted.width - len(wanted.last) :], wanted.last, rtol=0, atol=2e-6
-    )
-    np.testing.assert_allclose(np.linalg.norm(found), wanted.norm, rtol=1e-5)
+    (width, first, last, norm), found = GOLDEN[name], last_hidden_state(Path(home) / name, tmp_path)
+    assert found.shape == (width,)
+    np.testing.assert_allclose(found[: len(first)], first, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(found[width - len(last) :], last, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(np.linalg.norm(found), norm, rtol=1e-5)
 
 
 @pytest.mark.parametrize("changes", [{}, {"rcps": False}], ids=["both strands", "one strand"])

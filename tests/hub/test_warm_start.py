@@ -160,12 +160,3 @@ def test_what_is_in_the_way_of_going_on_is_said(tmp_path, files, code, said, cap
     assert_code(code, "train", "--resume", str(tmp_path / "ckpt"))
     error = capsys.readouterr().err
     assert all(word in error for word in said)
-
-
-def test_a_published_folder_in_a_runs_place_is_sampled_from(tmp_path):
-    write_published(tmp_path / "hf")
-    out = tmp_path / "o.fa"
-    words = ["sample", str(tmp_path / "hf"), "--fasta", str(out), "-n", "1", "--length", "12"]
-    assert_code(0, *words)
-    assert out.read_text().count(">") == 1
-    assert not (tmp_path / "hf" / "model.json").exists()
