@@ -65,7 +65,7 @@ def test_without_the_wings_the_core_trains_evaluates_samples_and_scores(tmp_path
 
 HEART = {"alphabet", "backbones", "counter", "diffusion", "domain", "errors", "kernels", "registry",
          "settings", "version"}  # fmt: skip
-"""Rooms that train, bound and sample by themselves, with five files of `io`."""
+"""Rooms that train, bound and sample by themselves, with four files of `io`."""
 HEART_FILES = {
     "io", "io.diagnosis", "io.file_kinds", "io.process"
 }  # fmt: skip
