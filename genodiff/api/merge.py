@@ -71,7 +71,7 @@ class MergeRequest(Request[dict[str, Any]]):
             check_target(f"{target}.json", force=force, inputs=shards)
         parts = open_shards(shards)
         if "holds" in parts[0].told:
-            from genodiff.evaluation.eval_shards import merge_evaluation
+            from genodiff.evaluation.evaluate import merge_evaluation
 
             return merge_evaluation(parts, target)
         if "axes" in parts[0].told:

@@ -151,12 +151,11 @@ def make_bound(
     return Bound(nats, tokens, rate, drawn, shared)
 
 
-def check_finite(drawn: Floats) -> None:
-    """Raises `GenodiffError` where a bound is not finite."""
-    if not np.isfinite(drawn).all():
-        raise GenodiffError(
-            "the model's bound is not finite on some windows", fix="train with a lower --lr"
-        )
+def check_finite(nats: Floats, of: str = "bound") -> None:
+    """Raises `GenodiffError` where a bound or likelihood is not finite."""
+    if not np.isfinite(nats).all():
+        what = f"the model's {of} is not finite on some windows"
+        raise GenodiffError(what, fix="train with a lower --lr")
 
 
 def measure_batch(

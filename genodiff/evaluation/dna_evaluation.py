@@ -337,15 +337,10 @@ def _check_context(model: TrainedModel, options: EvalOptions) -> None:
     if options.context == "window":
         return
     if options.max_windows is not None or options.max_minutes is not None:
-        raise UsageError(
-            "--context contig scores all windows of a split",
-            fix="leave out --max-windows and --max-minutes",
-        )
+        what = "--context contig scores all windows of a split"
+        raise UsageError(what, fix="leave out --max-windows and --max-minutes")
     objective = model.objective
     streams = objective.bound_counts_masks or isinstance(objective, BlockDiffusion)
     if not isinstance(model.backbone, Caduceus) or not streams:
-        raise UsageError(
-            "--context contig streams a Caduceus whose bound is one of counted masks (mdlm, mlm, "
-            "block)",
-            fix="leave it out",
-        )
+        what = "--context contig streams a Caduceus whose bound is one of counted masks"
+        raise UsageError(f"{what} (mdlm, mlm, block)", fix="leave it out")

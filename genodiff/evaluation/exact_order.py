@@ -30,8 +30,8 @@ from genodiff.diffusion.order_likelihood import (
     score_steps,
 )
 from genodiff.diffusion.sampler import Sampler, SamplerOptions, revealed_share
-from genodiff.errors import DataError, GenodiffError, UsageError, did_you_mean
-from genodiff.evaluation.bound import Progress, measure_bound
+from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.evaluation.bound import Progress, check_finite, measure_bound
 from genodiff.evaluation.eval_data import WindowMemory
 from genodiff.evaluation.request import RANDOM, EvalOptions, LikelihoodRequest
 from genodiff.io.fasta import Record
@@ -136,11 +136,7 @@ class OrderScorer:
                 else:
                     found, nfe = self._walk(networks, x0, hidden)
             nats[rows, :length], spent[rows.numpy()] = found.cpu(), nfe.cpu().numpy()
-        if not torch.isfinite(nats).all():
-            raise GenodiffError(
-                "the model's likelihood is not finite on some windows",
-                fix="train with a lower --lr",
-            )
+        check_finite(nats.numpy(), "likelihood")
         soft = torch.where(batch.soft, nats, 0.0).sum(-1)
         return np.stack([(nats.sum(-1) - soft).numpy(), soft.numpy(), spent])
 
@@ -226,9 +222,8 @@ def measure_sequences(asked: LikelihoodRequest, holder: Any) -> Floats:
     for one in records:
         if len(one.sequence) > longest:
             what = f"{one.name} has {len(one.sequence):,} bases, and a window {longest:,}"
-            raise UsageError(
-                what, fix="cut it; longer sequences follow the distribution of `sample`"
-            )
+            fix = "cut it; longer sequences follow the distribution of `sample`"
+            raise UsageError(what, fix=fix)
     windows, found = SequenceWindows(records, longest), np.zeros(len(records))
     if len(windows):
         memory = open_sequence_memory(model, records, windows, asked.memory)

@@ -135,16 +135,12 @@ class EvalOptions(Options):
             other = option.metadata.get("domain", domain)
             if other != domain and getattr(self, option.name) != option.default:
                 here = DOMAINS[domain]
-                raise UsageError(
-                    f"--{option.name.replace('_', '-')} is for {DOMAINS[other].title}, and this "
-                    f"is a {here.title} run",
-                    fix=f"leave it out; {here.title} is given with {here.input_flag}",
-                )
+                flag, fix = option.name.replace("_", "-"), f"given with {here.input_flag}"
+                what = f"--{flag} is for {DOMAINS[other].title}, and this is a {here.title} run"
+                raise UsageError(what, fix=f"leave it out; {here.title} is {fix}")
         if self.split == ALL and domain != DNA.name:
-            raise UsageError(
-                f"--split {ALL} is for DNA, and this is a {DOMAINS[domain].title} run",
-                fix=f"choose {', '.join(SPLITS)}",
-            )
+            what = f"--split {ALL} is for DNA, and this is a {DOMAINS[domain].title} run"
+            raise UsageError(what, fix=f"choose {', '.join(SPLITS)}")
         self._check_order()
         self.check_memory(self.memory not in (None, "off"))
 
@@ -222,7 +218,7 @@ class EvalRequest(EvalOptions, FileRequest):
     >>> genodiff.evaluate("runs/demo", max_windows=100)["bits_per_base"]
     """
 
-    work: ClassVar[str] = "genodiff.evaluation.eval_shards:EvalShardJob"
+    work: ClassVar[str] = "genodiff.evaluation.evaluate:EvalShardJob"
 
     run: Annotated[Any, Option(f"{RUN}.", RUN_NAMES, is_word=True, is_opened=True)] = field(
         kw_only=False

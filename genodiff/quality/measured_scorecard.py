@@ -122,10 +122,8 @@ def _open_split(
 ) -> DnaWindows:
     model = load_model(Path(run), device="cpu")
     if model.alphabet.domain != DNA.name:
-        raise UsageError(
-            "a scorecard needs DNA, and this is a run of text",
-            fix="use `genodiff eval RUN --text FILE`",
-        )
+        what = "a scorecard needs DNA, and this is a run of text"
+        raise UsageError(what, fix="use `genodiff eval RUN --text FILE`")
     if length is not None:
         section = model.config.data.model_copy(update={"seq_len": length})
         model = model._replace(config=model.config.model_copy(update={"data": section}))

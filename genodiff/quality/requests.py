@@ -95,10 +95,8 @@ class ScorecardRequest(Request[dict[str, Any]]):
         if self.samples is None:
             raise UsageError("no samples", fix="give a FASTA file")
         if (self.run is None) == (self.real is None):
-            raise UsageError(
-                "real sequence comes from a run or from a file",
-                fix="give --model RUN, or --real FASTA with --train FASTA",
-            )
+            what = "real sequence comes from a run or from a file"
+            raise UsageError(what, fix="give --model RUN, or --real FASTA with --train FASTA")
         if self.run is not None and self.train is not None:
             raise UsageError("--train is for --real", fix="leave it out: the run has a train split")
         if self.fasta is not None and self.run is None and not is_run(self.train):

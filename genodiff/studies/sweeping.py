@@ -66,10 +66,8 @@ def audit(asked: AuditRequest) -> dict[str, Any]:
     if Path(dataset).exists() or suite not in list_suite_names():
         return _audit(asked)
     if not task:
-        raise UsageError(
-            f"{dataset} is a suite: which of its tasks?",
-            fix=f"give {dataset}/TASK; see `genodiff finetune list {dataset}`",
-        )
+        fix = f"give {dataset}/TASK; see `genodiff finetune list {dataset}`"
+        raise UsageError(f"{dataset} is a suite: which of its tasks?", fix=fix)
     if task != "all":
         return _audit(asked, suite, task)
     return {"tasks": (_audit(asked, suite, name) for name in list_task_names(suite))}
@@ -93,10 +91,8 @@ def _audit(asked: AuditRequest, suite: str = "", task: str = "") -> dict[str, An
     found = audit_parts(parts)
     if asked.model:
         if not parts.test.sequences:
-            raise DataError(
-                "the test part has coordinates but no sequences, which --model needs",
-                fix="give the genome with --reference NAME=FASTA",
-            )
+            what = "the test part has coordinates but no sequences, which --model needs"
+            raise DataError(what, fix="give the genome with --reference NAME=FASTA")
         found["pretraining"] = {
             one.run.resolve().name: measure_contamination(one, parts.test.sequences).to_json()
             for one in map(load_model, asked.model)
