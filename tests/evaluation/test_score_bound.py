@@ -19,7 +19,7 @@ from torch import Tensor
 from worlds import LongChain, dna_like
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.dna_windows import SequenceWindows
 from genodiff.data.loader import EvalBatches
 from genodiff.diffusion.likelihood import count_terms, nelbo_exact
 from genodiff.diffusion.masked import MaskedDiffusion
@@ -30,32 +30,15 @@ from genodiff.evaluation.bound import Bound, measure_bound
 from genodiff.evaluation.contigs import measure_contig_bound
 from genodiff.evaluation.lines import MarkovLines
 from genodiff.evaluation.summary import summarise
+from genodiff.io.sequences import read_records
 
 N = DNA.tokens.index("N")
 
 
-class FakeWindows:
-    """Rows of stored bytes in a window's clothes; `lengths` cut them short."""
-
-    def __init__(self, rows: NDArray[np.uint8], lengths: NDArray[np.int64] | None = None) -> None:
-        self.rows, self.seq_len = rows, rows.shape[1]
-        self.length = np.full(len(rows), rows.shape[1]) if lengths is None else lengths
-        self.flat_start = np.arange(len(rows))
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def spread(self, most: int) -> "FakeWindows":
-        return FakeWindows(self.rows[:most], self.length[:most])
-
-    pad_id, tokens, widths = DnaWindows.pad_id, DnaWindows.tokens, DnaWindows.widths
-
-    def gather(
-        self, flat_start: NDArray[np.int64], length: NDArray[np.int64], pad: int
-    ) -> NDArray[np.uint8]:
-        return np.where(
-            np.arange(self.seq_len) < length[:, None], self.rows[flat_start], np.uint8(pad)
-        )
+def spell(row: NDArray[np.uint8]) -> str:
+    """The letters of stored bytes, soft-masked ones in lower case."""
+    letters = np.frombuffer(DNA.decode(row & (SOFT - 1)).encode(), np.uint8)
+    return (letters + np.uint8(32) * (row >= SOFT)).tobytes().decode()
 
 
 def scored(
@@ -70,7 +53,9 @@ def scored(
     denoiser: Any = None,
 ) -> Bound:
     diffusion = MaskedDiffusion(schedule or Linear(), DNA.mask_id, DNA.targets)
-    windows: Any = FakeWindows(rows, lengths)
+    ends = [rows.shape[1]] * len(rows) if lengths is None else lengths
+    texts = [spell(row[:end]) for row, end in zip(rows, ends, strict=True)]
+    windows = SequenceWindows(read_records(texts), rows.shape[1])
     chosen = denoiser or (world.denoiser if world is not None else flat_denoiser)
     return measure_bound(Mdlm(diffusion), chosen, EvalBatches(windows, batch_size, seed, repeats))
 
@@ -291,13 +276,6 @@ def make_denoiser(group: int, x0: Tensor) -> Any:
     return denoise
 
 
-class FakeSplit(SimpleNamespace):
-    """What `measure_contig_bound` asks of a split's windows."""
-
-    def __len__(self) -> int:
-        return len(self.flat_start)
-
-
 def draw_rows(seed: int, rows: int, length: int) -> np.ndarray:
     return np.random.default_rng(seed).choice(DNA.targets, (rows, length)).astype(np.uint8)
 
@@ -310,16 +288,9 @@ def evaluate_windows(group: int, repeats: int, seed: int) -> dict[str, Any]:
 
 def evaluate_contig(group: int, repeats: int, seed: int, block: int | None) -> dict[str, Any]:
     flat = draw_rows(1, 1, BASES)[0]
-    starts = np.arange(0, BASES, WINDOW)
-    windows: Any = FakeSplit(
-        seq_len=WINDOW,
-        flat_start=starts,
-        length=np.full(len(starts), WINDOW),
-        store=SimpleNamespace(flat=flat, offsets=np.zeros(1, np.int64)),
-        intervals=SimpleNamespace(
-            contig=np.zeros(1, np.int64), start=np.zeros(1, np.int64), end=np.full(1, BASES)
-        ),
-    )
+    windows: Any = SequenceWindows(read_records([spell(flat)]), WINDOW)
+    start, end = np.array([[0], [BASES]])
+    windows.intervals = SimpleNamespace(contig=start, start=start, end=end)
     size = block or BASES
     at = iter([x for x in range(0, BASES, size) for _ in range(repeats)])
 

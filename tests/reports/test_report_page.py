@@ -4,6 +4,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,43 +142,35 @@ def test_the_fullest_evaluation_of_the_own_test_is_the_headline(tmp_path):
     assert "20 of 391" in table
 
 
-def test_an_exact_figure_is_not_called_a_bound(tmp_path):
-    text = read(tmp_path / "run", eval_json=scores(test=evaluation() | {"figure": "exact"}))
-    assert "at most" not in text.split("Training", 2)[1]
-    assert "perplexity 2.588" in text
+BARE, RECALLED = (evaluation(bits, source=None) for bits in (1.6, 1.2))
+GAP = {"bits": -0.5, "ci95": [-0.7, -0.3]}
+"""Of a line of 1.1 bits minus a model of 1.6."""
+RECALLED |= {"memory": {"fingerprint": "f"}, "windows": 64}
+RECALLED["without_memory"] = {"bits": 1.6, "minus_model_bits": {"bits": 0.4, "ci95": [0.3, 0.5]}}
+SOFT = {"trained_weight": 0.1, "scored_weight": 1}
+SENTENCES: list[tuple[dict[str, dict[str, Any]], str, str]] = [
+    ({"test": evaluation() | {"figure": "exact"}}, "perplexity 2.588", "at most"),
+    ({"test": BARE},
+     "0.018 bits below Markov 7 (1.618 bits): k-mer counts of the train split, both strands",
+     "gap closed"),
+    ({"test": BARE | {"adaptive_mixture": {"bits": 1.1, "minus_model_bits": GAP}}},
+     "It is 0.500 bits above the adaptive mixture (1.100 bits; paired 95 % interval 0.300 to "
+     "0.700): contexts and copies of the train split, and of the split that is scored",
+     "k-mer counts of the train split"),
+    ({"test": BARE, "test with memory": RECALLED},
+     "With retrieval from its training genome it has at most 1.200 bits, alone 1.600 on the same "
+     "masks (64 windows): retrieval gains 0.400, 95 % interval 0.300 to 0.500.", "gap closed"),
+    ({"test": evaluation() | {"soft_mask": SOFT | {"bases": 512}}},
+     "weigh 0.1 in training and 1 in this", "Only"),
+    ({"test": evaluation() | {"soft_mask": SOFT | {"bases": 0}}}, "No soft-masked", "Only"),
+]  # fmt: skip
 
 
-def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path):
-    text = read(tmp_path / "run", eval_json=scores(test=evaluation(1.6, source=None)))
-    said = "0.018 bits below Markov 7 (1.618 bits): k-mer counts of the train split, both strands"
+@pytest.mark.parametrize(("scored", "said", "not_at_the_top"), SENTENCES, ids=range(len(SENTENCES)))
+def test_figures_are_called_what_they_are(tmp_path, scored, said, not_at_the_top):
+    text = read(tmp_path / "run", eval_json=json.dumps(scored))
     assert said in text
-    assert "gap closed" not in text
-
-
-def test_each_counted_line_is_called_what_it_is_and_the_interval_has_the_sign_of_its_figure(
-    tmp_path,
-):
-    """The model has 1.6 bits and the line 1.1: 0.5 above it; the gap is of line minus model."""
-    gap = {"bits": -0.5, "ci95": [-0.7, -0.3]}
-    ahead = {"adaptive_mixture": {"bits": 1.1, "minus_model_bits": gap}}
-    text = read(tmp_path / "run", eval_json=scores(test=evaluation(1.6, source=None) | ahead))
-    assert (
-        "It is 0.500 bits above the adaptive mixture (1.100 bits; paired 95 % interval 0.300 to "
-        "0.700): contexts and copies of the train split, and of the split that is scored"
-    ) in text
-    assert "k-mer counts of the train split" not in text
-
-
-def test_the_headline_names_the_figure_with_a_memory(tmp_path):
-    alone = evaluation(1.6, source=None)
-    gap = {"bits": 0.4, "ci95": [0.3, 0.5]}
-    recalled = evaluation(1.2, source=None) | {"memory": {"fingerprint": "f"}, "windows": 64}
-    recalled |= {"without_memory": {"bits": 1.6, "minus_model_bits": gap}}
-    text = read(tmp_path / "run", eval_json=scores(test=alone, test_with_memory=recalled))
-    assert (
-        "With retrieval from its training genome it has at most 1.200 bits, alone 1.600 on the "
-        "same masks (64 windows): retrieval gains 0.400, 95 % interval 0.300 to 0.500."
-    ) in text.split("Training", 2)[1]
+    assert not_at_the_top not in text.split("Training", 2)[1]
 
 
 def test_every_figure_has_a_caption_and_words_for_a_screen_reader(whole):
@@ -299,10 +292,3 @@ def test_the_digest_that_parts_were_made_from_is_compared(tmp_path, plain):
     assert text.count("was made from other weights") == 2
     assert "other weights" not in plain
     assert DIGEST in json.dumps(evaluation())
-
-
-def test_the_weights_of_soft_masked_bases_stand_in_the_page(tmp_path):
-    found = evaluation()
-    for bases, said in ((512, "weigh 0.1 in training and 1 in this"), (0, "No soft-masked")):
-        found["soft_mask"] = {"trained_weight": 0.1, "scored_weight": 1, "bases": bases}
-        assert said in read(tmp_path / str(bases), eval_json=scores(test=found))
