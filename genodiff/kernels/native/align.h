@@ -262,11 +262,6 @@ static int64_t align_place(const align_args *s, const align_space *a, const int6
     return 2 * (a->o.diagonals[counts[0] + best - first] + s->L - 1 - i) + 1;
 }
 
-/* The odds that nothing is a copy, which times what a place's own base adds are those without it. */
-static double align_none(double copies, double likelihood) {
-    return copies == 1 ? 0 : (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood);
-}
-
 static void align_sum(const align_args *s, align_space *a, int64_t b, const int64_t *counts,
                       int64_t D, double *over, double *all_, double *alike, int64_t *places, double *told) {
     int64_t C = stretch_places(s->L, D);
@@ -290,7 +285,8 @@ static void align_sum(const align_args *s, align_space *a, int64_t b, const int6
     }
     *told = likelihood += log(product);
     if (!over && !all_ && !places) return;
-    double none = align_none(s->chances[4], likelihood);
+    /* Times what a place's own base adds, they are those without it. */
+    double none = odds_of_none(s->chances[4], likelihood);
     ve counted = {0};
     for (int e = 0; s->alike && e < s->classes; e++) counted[e] = s->alike[e] != 0;
     for (int64_t m = 0; m < D; m++) a->now[m] = (ve){0} + 1;

@@ -49,11 +49,6 @@ static int counts_make(counts *c) {
     return 0;
 }
 
-static void counts_clear(counts *c) {
-    for (int m = 0; m < ORDERS; m++)
-        memset(c->of[m], 0, ((size_t)4 << (2 * order_of[m])) * sizeof(uint16_t));
-}
-
 static void counts_free(counts *c) {
     for (int m = 0; m < ORDERS; m++) free(c->of[m]);
 }
@@ -103,11 +98,6 @@ static void seed_add(mixing *s, int64_t end) {
     if (number < 0) return;
     s->next[end] = s->head[number];
     s->head[number] = (uint32_t)end;
-}
-
-static void seed_remove(mixing *s, int64_t end) {
-    int64_t number = seed_number(s, end, 0);
-    if (number >= 0) s->head[number] = s->next[end];
 }
 
 /* Which of the last `known` bases before `end` the place would have missed. */
@@ -310,8 +300,10 @@ static void mixing_learn(mixing *s, const uint8_t *train, int64_t n) {
 
 /* Forget what was remembered after the train sequence. */
 static void mixing_forget(mixing *s, int64_t n) {
-    if (s->n > n) counts_clear(&s->own);
-    for (; s->n > n; s->n--) seed_remove(s, s->n);
+    for (int m = 0; s->n > n && m < ORDERS; m++)
+        memset(s->own.of[m], 0, ((size_t)4 << (2 * order_of[m])) * sizeof(uint16_t));
+    for (int64_t number; s->n > n; s->n--)
+        if ((number = seed_number(s, s->n, 0)) >= 0) s->head[number] = s->next[s->n];
 }
 
 /* It has neither a backward pass nor threads: what each base costs depends on all before it. */

@@ -76,11 +76,9 @@ static vd backward_row(const recall_space *o, const copy_model *c, int64_t i, co
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* The chance that a window copies at all, from the logarithm of its likelihood. */
-static double chance_of_any(const recall_args *s, double likelihood) {
-    double copies = s->chances[4];
-    if (copies == 1) return 1;
-    return 1 / (1 + (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood));
+/* The odds that nothing is a copy, from the chance of copies and the logarithm of the likelihood. */
+static double odds_of_none(double copies, double likelihood) {
+    return copies == 1 ? 0 : (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood);
 }
 
 static void recall_copies(const recall_args *s, recall_space *o, int64_t loci, int64_t D,
@@ -98,7 +96,7 @@ static void recall_copies(const recall_args *s, recall_space *o, int64_t loci, i
         before = f;
         if (i % C == C - 1 && i + 1 < s->L) memcpy(o->marks + (i / C + 1) * D, f, D * sizeof(vd));
     }
-    double any = chance_of_any(s, likelihood);
+    double any = 1 / (1 + odds_of_none(s->chances[4], likelihood));
     for (int64_t m = 0; m < D; m++) o->now[m] = (vd){0} + 1;
     for (int64_t i = s->L - 1; i >= 0; i--) {
         if (i % C == C - 1 && i + 1 < s->L) { /* a stretch whose rows were written over */

@@ -23,22 +23,16 @@ static int64_t diagonal_score(const recall_args *s, const strand *w, const int64
     const uint8_t *high = s->planes + (at >> 3), *low = high + s->plane_bytes,
                   *base = low + s->plane_bytes;
     const uint64_t *x_high = w->high[shift], *x_low = w->low[shift], *seen = w->seen[shift];
-    if (without[0] < without[1] && d + s->L > without[0] && d < without[1]) {
-        for (int64_t i = 0; i < words; i++) {
-            uint64_t absent = 0;
+    for (int64_t i = 0; i < words; i++)
+        counts[i] = ((((const word_u *)high)[i] ^ x_high[i]) |
+                     (((const word_u *)low)[i] ^ x_low[i]) | ~((const word_u *)base)[i]) & seen[i];
+    if (without[0] < without[1] && d + s->L > without[0] && d < without[1])
+        for (int64_t i = 0; i < words; i++)
             for (int bit = 0; bit < 64; bit++) {
                 int64_t place = d - shift + 64 * i + bit;
-                absent |= (uint64_t)(place >= without[0] && place < without[1]) << bit;
+                if (place >= without[0] && place < without[1])
+                    counts[i] |= seen[i] & (uint64_t)1 << bit;
             }
-            counts[i] = ((((const word_u *)high)[i] ^ x_high[i]) |
-                         (((const word_u *)low)[i] ^ x_low[i]) | ~((const word_u *)base)[i] |
-                         absent) & seen[i];
-        }
-    } else
-        for (int64_t i = 0; i < words; i++)
-            counts[i] = ((((const word_u *)high)[i] ^ x_high[i]) |
-                         (((const word_u *)low)[i] ^ x_low[i]) | ~((const word_u *)base)[i]) &
-                        seen[i];
     for (int64_t i = 0; i < words; i++) { /* the bits of each 16 */
         uint64_t v = counts[i];
         v -= (v >> 1) & 0x5555555555555555u;

@@ -62,19 +62,14 @@ static inline int64_t find_piece(const sampled_args *s, uint32_t word) {
     return word >> (2 * s->k - s->piece_bits);
 }
 
-/* The words of each piece are counted into totals[piece + 1]. */
-static void sampled_count(const sampled_args *s) {
-    for (int64_t place = 0; place < s->size; place += SAMPLE_STEP) {
-        uint32_t word = read_word(s, place);
-        if (word != OUTSIDE) s->totals[find_piece(s, word) + 1]++;
-    }
-}
-
+/* The words of each piece are counted into totals[piece + 1] or, where `next` says where each piece
+   goes on, dealt to it. */
 static void sampled_deal(const sampled_args *s, int64_t *next) {
-    memcpy(next, s->totals, sizeof(int64_t) << s->piece_bits);
     for (int64_t place = 0; place < s->size; place += SAMPLE_STEP) {
         uint32_t word = read_word(s, place);
-        if (word != OUTSIDE) s->at[next[find_piece(s, word)]++] = (uint32_t)(place / SAMPLE_STEP);
+        if (word == OUTSIDE) continue;
+        if (next) s->at[next[find_piece(s, word)]++] = (uint32_t)(place / SAMPLE_STEP);
+        else s->totals[find_piece(s, word) + 1]++;
     }
 }
 
@@ -100,14 +95,12 @@ static void sampled_task(const void *args, int64_t piece, void *own, int backwar
 /* With `fill` the table is filled; before, the words of each piece are counted. */
 int genodiff_sampled(const sampled_args *s, int fill, int threads) {
     int64_t pieces = (int64_t)1 << s->piece_bits, most = 0;
-    if (!fill) {
-        sampled_count(s);
-        return 0;
-    }
-    int64_t *next = malloc(pieces * sizeof *next);
-    if (!next) return 1;
+    int64_t *next = fill ? malloc(pieces * sizeof *next) : 0;
+    if (fill && !next) return 1;
+    if (fill) memcpy(next, s->totals, pieces * sizeof *next);
     sampled_deal(s, next);
     free(next);
+    if (!fill) return 0;
     for (int64_t i = 0; i < pieces; i++)
         if (s->totals[i + 1] - s->totals[i] > most) most = s->totals[i + 1] - s->totals[i];
     size_t bytes = (((size_t)1 << (2 * s->k - s->piece_bits)) + 2 * most) * sizeof(uint32_t);
