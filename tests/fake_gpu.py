@@ -16,8 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from genodiff.kernels import dispatch, library
-from genodiff.kernels.triton import launch, mixer, norm, scan, weights
+from genodiff.kernels import dispatch, library, norm
+from genodiff.kernels.triton import launch, mixer, scan, weights
 
 
 class Kernels:

@@ -219,7 +219,7 @@ def test_the_package_imports_with_nothing_optional():
         "metadata.distribution = distribution\n"  # libraries of others ask here
         "for name in ABSENT: sys.modules[name] = None\n"
         "import genodiff\n"
-        "NEEDED = [f'.triton.{x}' for x in ('scan_jit', 'tiles', 'staging', 'mixer_jit', "
+        "NEEDED = [f'.triton.{x}' for x in ('scan_jit', 'tiles', 'mixer_jit', "
         "'weights_jit', 'norm_jit')] + ['genodiff.hf']\n"
         "for m in pkgutil.walk_packages(genodiff.__path__, 'genodiff.'):\n"
         "    if not any(s in m.name for s in ('__main__', '_native_', *NEEDED)): "

@@ -16,8 +16,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from genodiff.backbones.backbone import PRESETS
-from genodiff.kernels import dispatch, library
-from genodiff.kernels.triton import launch, mixer, norm, scan, weights
+from genodiff.kernels import dispatch, library, norm
+from genodiff.kernels.triton import launch, mixer, scan, weights
 
 POINTERS = {torch.float32: "*fp32", torch.bfloat16: "*bf16"}
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]  # a kernel, its arguments, its constants

@@ -31,13 +31,12 @@ from machine import DEVICE, describe_error, read_arguments, save
 from torch import Tensor
 
 from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.direction import join_weights, split_weights
+from genodiff.kernels.direction import ScanInputs, join_weights, split_weights
 from genodiff.kernels.mixer import mixer_by_parts
-from genodiff.kernels.norm import rms_norm
+from genodiff.kernels.norm import AddNorm, rms_norm
 from genodiff.kernels.torch_scan import chunked_scan
 from genodiff.kernels.triton.launch import CHOICES
-from genodiff.kernels.triton.mixer import triton_conv, triton_mixer
-from genodiff.kernels.triton.norm import triton_rms_norm
+from genodiff.kernels.triton.mixer import TritonConv, triton_mixer
 from genodiff.kernels.triton.scan import plan_segments, triton_scan
 
 TINIEST = 1e-30  # JSON has no number for 0/0
@@ -126,7 +125,8 @@ def solve_scan(case: Case, seed: int, row: dict[str, Any]) -> None:
 
     def run(**x: Tensor) -> Any:
         scan = chunked_scan if x["u"].dtype == torch.float64 else triton_scan
-        return scan(**x, delta_softplus=True, reverse=reverse)
+        names = ("u", "delta", "A", "B", "C", "D", "delta_bias")
+        return scan(ScanInputs(*(x[name] for name in names)), True, reverse)
 
     truth = solve(run, inputs, gy)
     compare(row, truth, lambda low: solve(run, cast(inputs, low, timed), gy))
@@ -157,8 +157,8 @@ def solve_conv(case: Case, seed: int, row: dict[str, Any]) -> None:
     inputs |= {"weight": draw(case.channels, 4), "bias": draw(case.channels)}
 
     def run(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        known = causal_conv1d if x.dtype == torch.float64 else triton_conv
-        return known(x, weight, bias, case.reverse)
+        known = causal_conv1d if x.dtype == torch.float64 else TritonConv.apply
+        return known(x, weight, bias, case.reverse, "silu")
 
     gy = draw(case.batch, case.length, case.channels)
     compare(row, solve(run, inputs, gy), lambda low: solve(run, cast(inputs, low, ("x",)), gy))
@@ -169,8 +169,10 @@ def solve_norm(case: Case, seed: int, row: dict[str, Any]) -> None:
     inputs = {"x": draw(case.batch, case.length, case.channels), "weight": draw(case.channels)}
 
     def run(x: Tensor, weight: Tensor) -> Tensor:
-        known = rms_norm if x.dtype == torch.float64 else triton_rms_norm
-        return known(x, weight, 1e-5)
+        if x.dtype == torch.float64:
+            return rms_norm(x, weight, 1e-5)
+        y: Tensor = AddNorm.apply(x, None, weight, 1e-5)
+        return y
 
     gy = draw(case.batch, case.length, case.channels)
     compare(row, solve(run, inputs, gy), lambda low: solve(run, cast(inputs, low, ("x",)), gy))

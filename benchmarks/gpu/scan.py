@@ -13,7 +13,6 @@ backward pass, between a profiler's start and stop. What fails is recorded with 
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -21,8 +20,9 @@ from machine import DEVICE, describe_error, interleaved, read_arguments, require
 from peers import selective_scan_peer
 from torch import Tensor
 
+from genodiff.kernels.direction import ScanInputs
 from genodiff.kernels.dispatch import PROVIDERS
-from genodiff.kernels.scan import selective_scan
+from genodiff.kernels.torch_scan import chunked_scan
 from genodiff.kernels.triton.launch import CHOICES
 from genodiff.kernels.triton.scan import plan_segments, triton_scan
 
@@ -51,8 +51,8 @@ def ours(
 
     def run() -> Tensor:
         # Without a GPU, in a dry run, it is the control flow that is tried, with any scan.
-        scan = triton_scan if DEVICE == "cuda" else partial(selective_scan, return_state=True)
-        return scan(x["u"], x["delta"], A, x["B"], x["C"], D, None, bias, True)[0]
+        scan = triton_scan if DEVICE == "cuda" else chunked_scan
+        return scan(ScanInputs(x["u"], x["delta"], A, x["B"], x["C"], D, bias), True, False)[0]
 
     def forward() -> None:
         with torch.no_grad():

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genodiff.backbones.mamba import Direction, Mamba
-from genodiff.kernels.direction import native_scan
+from genodiff.kernels.direction import ScanInputs, native_scan
 from genodiff.kernels.torch_scan import chunked_scan
 
 Scan = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -22,14 +22,14 @@ def native(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor
 ) -> Tensor:
     """The C scan."""
-    return native_scan(u, delta, A, B, C, D, None, bias, True)[0]
+    return native_scan(ScanInputs(u, delta, A, B, C, D, bias), True, False)[0]
 
 
 def chunked(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor
 ) -> Tensor:
     """The scan in torch that runs where nothing was compiled."""
-    return chunked_scan(u, delta, A, B, C, D, None, bias, True)[0]
+    return chunked_scan(ScanInputs(u, delta, A, B, C, D, bias), True, False)[0]
 
 
 def mambapy() -> Scan:

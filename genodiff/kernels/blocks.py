@@ -4,7 +4,7 @@
     y of x^b  as of the whole clean stream
     y of z^b  as of x¹ … x^(b−1), z^b
 
-A row has both, z¹ x¹ z² x² … (`block_pairs.py`). A block needs of its past the last inputs of the
+A row has both, z¹ x¹ z² x² … (`mixer.join`). A block needs of its past the last inputs of the
 convolution and the state of the scan. In C one scan reads a row: z^b from the state before it, then
 x^b from the same state. Elsewhere the states before all blocks come from one call on all clean
 blocks, each begun at zero, and a recurrence over them:
@@ -24,7 +24,6 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.block_pairs import read_before, separate
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.direction import (
     DirectionState,
@@ -33,14 +32,16 @@ from genodiff.kernels.direction import (
     join_weights,
     split_weights,
 )
-from genodiff.kernels.dispatch import Implementation, Operation, accept_all
+from genodiff.kernels.dispatch import Implementation, Operation
 from genodiff.kernels.gemm import linear
 from genodiff.kernels.mixer import (
     native_accepts,
     native_mixer,
+    read_before,
     scan_direction,
     scan_piece,
     scan_projected,
+    separate,
 )
 
 
@@ -76,7 +77,7 @@ def _mix_by_parts(*given: Any) -> Tensor:
 
 BLOCK_MIXER = Operation(
     Implementation("native", native_mixer, native_accepts),
-    Implementation("torch", _mix_by_parts, accept_all),
+    Implementation("torch", _mix_by_parts),
     recorded=_mix_by_parts,
 )
 

@@ -20,13 +20,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import library
-from genodiff.kernels.dispatch import Implementation, Operation, accept_all
-from genodiff.kernels.graph import graph_conv
+from genodiff.kernels.dispatch import Implementation, Operation
 from genodiff.kernels.library import call
 from genodiff.kernels.mamba_ssm import fits_published_conv, published_conv
 from genodiff.kernels.parallel import map_parts
 from genodiff.kernels.triton import launch
-from genodiff.kernels.triton.mixer import MOST_TAPS, triton_conv
+from genodiff.kernels.triton.mixer import MOST_TAPS, TritonConv
 
 
 def conv_forward(
@@ -37,16 +36,16 @@ def conv_forward(
     reverse: bool,
     silu: bool,
     v: Float[Tensor, "P E"] | None = None,
-    p: Float[Tensor, "B L P"] | None = None,
     block: int | None = None,
-) -> Float[Tensor, "B L E"]:
-    """The outputs y; where there is `v`, their projection is written to `p`.
+) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B L P"] | None]:
+    """The outputs y and, where there is `v`, their projection, made while they are in the cache.
 
     With `block`, a divisor of L, each block is a sequence of its own.
     """
     y, flags = x.new_empty(x.shape), dict(reverse=reverse, silu=silu, backward=False)
+    p = None if v is None else x.new_empty(*x.shape[:2], len(v))
     _run_conv(dict(x=x, bias=bias, y=y, p=p), weight, None if v is None else v.t(), block, **flags)
-    return y
+    return y, p
 
 
 class ConvGradients(NamedTuple):
@@ -112,7 +111,7 @@ class _NativeConv(torch.autograd.Function):
         bias = None if bias is None else bias.contiguous()
         ctx.save_for_backward(x, weight, bias)
         ctx.way = dict(reverse=reverse, silu=activation == "silu")
-        return conv_forward(x, weight, bias, **ctx.way)
+        return conv_forward(x, weight, bias, **ctx.way)[0]
 
     @staticmethod
     @once_differentiable
@@ -168,11 +167,8 @@ def _taps(
         offset = width - 1 - k if reverse else k - width + 1
         low, high = max(block.start, -offset), min(block.stop, length - offset)
         if low < high:
-            yield (
-                k,
-                slice(low - block.start, high - block.start),
-                slice(low + offset, high + offset),
-            )
+            here = slice(low - block.start, high - block.start)
+            yield k, here, slice(low + offset, high + offset)
 
 
 def _before_activation(
@@ -232,6 +228,19 @@ class _Conv(torch.autograd.Function):
         return dx.to(x.dtype), sums[:-1].t(), None if bias is None else sums[-1], None, None
 
 
+def graph_conv(
+    x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, activation: str | None
+) -> Tensor:
+    """As `causal_conv1d`, in operations of torch that can be recorded."""
+    width, taps = weight.shape[1], weight.to(x.dtype)
+    ahead = (0, width - 1) if reverse else (width - 1, 0)
+    wide = F.pad(x.transpose(1, 2), ahead)
+    kernel = (taps.flip(1) if reverse else taps)[:, None]
+    shift = None if bias is None else bias.to(x.dtype)
+    y = F.conv1d(wide, kernel, shift, groups=x.shape[2]).transpose(1, 2)
+    return F.silu(y) if activation == "silu" else y
+
+
 def _triton_accepts(
     x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, activation: str | None
 ) -> bool:
@@ -240,9 +249,9 @@ def _triton_accepts(
 
 
 CONV = Operation(
-    Implementation("triton", triton_conv, _triton_accepts),
+    Implementation("triton", TritonConv.apply, _triton_accepts),
     Implementation("mamba_ssm", published_conv, lambda *given: fits_published_conv(*given[:3])),
     Implementation("native", _NativeConv.apply, lambda *given: library.fits(*given[:3])),
-    Implementation("torch", _Conv.apply, accept_all),
+    Implementation("torch", _Conv.apply),
     recorded=graph_conv,
 )

@@ -191,11 +191,10 @@ def _name(x: ScanInputs) -> dict[str, Tensor | None]:
     return {name: of for name, of in x._asdict().items() if name != "delta"} | steps
 
 
-def allocate_states(
-    u: Float[Tensor, "B L E"], n: int, blocks: Blocks | None = None
-) -> Float[Tensor, "B chunks N E"]:
-    """Room for the state before each chunk, with `n` states for each channel."""
-    return u.new_empty(u.shape[0], _count_chunks(u.shape[1], blocks), n, u.shape[2])
+def allocate_states(x: ScanInputs, blocks: Blocks | None = None) -> Float[Tensor, "B chunks N E"]:
+    """Room for the state before each chunk."""
+    batch, length, _ = x.u.shape
+    return x.u.new_empty(batch, _count_chunks(length, blocks), *x.A.shape)
 
 
 def scan_forward(
@@ -267,7 +266,7 @@ class _Scan(torch.autograd.Function):
         rest = [None if of is None else of.contiguous() for of in rest]
         x = ScanInputs(u, delta, A.t().contiguous(), B, C, *rest)
         y, last = u.new_empty(u.shape), u.new_empty(u.shape[0], *A.shape)
-        states = allocate_states(u, A.shape[1]) if keep else None
+        states = allocate_states(x) if keep else None
         ctx.flags = dict(softplus=softplus, reverse=reverse)
         scan_forward(y, x, **ctx.flags, states=states, last=last)
         ctx.save_for_backward(*x, states)
@@ -286,18 +285,13 @@ class _Scan(torch.autograd.Function):
         return None, None, None, *grads
 
 
-def native_scan(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None = None,
-    z: Tensor | None = None, delta_bias: Tensor | None = None, delta_softplus: bool = False,
-    reverse: bool = False, h0: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def native_scan(x: ScanInputs, softplus: bool, reverse: bool) -> tuple[Tensor, Tensor]:
     """As `naive_scan`, for tensors that the library can take, and none of them empty.
 
     Where no gradient is asked for, nothing is saved.
     """
-    inputs = (u, delta, A, B, C, D, delta_bias, h0)
-    y, last = _Scan.apply(delta_softplus, reverse, want_gradient(*inputs, z), *inputs)
-    return y if z is None else _Gate.apply(y, z), last
+    found: tuple[Tensor, Tensor] = _Scan.apply(softplus, reverse, want_gradient(*x), *x)
+    return found
 
 
 # The gate of a mixer, y ⊙ silu(z), and the projection W of what is gated. Tensors have one row for
@@ -305,50 +299,29 @@ def native_scan(
 
 
 def gate_forward(
-    y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], weight: Float[Tensor, "D E"] | None = None
-) -> Float[Tensor, "T D_or_E"]:
-    """y ⊙ silu(z), projected where there is a weight."""
-    out = torch.empty_like(y) if weight is None else y.new_empty(len(y), len(weight))
-    tensors = dict(y=y, z=z, out=out, w=None if weight is None else weight.t().contiguous())
-    call("gate", tensors, backward=False, **_gate_sizes(y, weight), piece=library.PIECE)
+    y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], weight: Float[Tensor, "D E"]
+) -> Float[Tensor, "T D"]:
+    """W (y ⊙ silu(z))."""
+    out, sizes = y.new_empty(len(y), len(weight)), _gate_sizes(y, weight)
+    tensors = dict(y=y, z=z, out=out, w=weight.t().contiguous())
+    call("gate", tensors, backward=False, **sizes, piece=library.PIECE)
     return out
 
 
 def gate_backward(
-    g: Float[Tensor, "T D_or_E"],
+    g: Float[Tensor, "T D"],
     y: Float[Tensor, "T E"],
     z: Float[Tensor, "T E"],
     dz: Float[Tensor, "T E"],
-    weight: Float[Tensor, "D E"] | None = None,
-) -> tuple[Float[Tensor, "T E"], Float[Tensor, "D E"] | None]:
+    weight: Float[Tensor, "D E"],
+) -> tuple[Float[Tensor, "T E"], Float[Tensor, "D E"]]:
     """The gradients of y and of the weight; that of z is written to `dz`."""
-    gy, piece = torch.empty_like(y), library.PIECE
-    part: Tensor | None = None
-    if weight is not None:
-        weight, piece = weight.contiguous(), library.rows_per_task(library.SUM_PIECE, len(y))
-        part = y.new_empty(-(-len(y) // piece), *weight.shape)
-    tensors = dict(y=y, z=z, g=g, gy=gy, dz=dz, w=weight, part=part)
+    gy, piece = torch.empty_like(y), library.rows_per_task(library.SUM_PIECE, len(y))
+    part = y.new_empty(-(-len(y) // piece), *weight.shape)
+    tensors = dict(y=y, z=z, g=g, gy=gy, dz=dz, w=weight.contiguous(), part=part)
     call("gate", tensors, backward=True, **_gate_sizes(y, weight), piece=piece)
-    return gy, None if part is None else part.sum(0)
+    return gy, part.sum(0)
 
 
-def _gate_sizes(y: Tensor, weight: Tensor | None) -> dict[str, int]:
-    return {"rows": len(y), "E": y.shape[1], "D": 0 if weight is None else len(weight)}
-
-
-class _Gate(torch.autograd.Function):
-    """y ⊙ silu(z) of (B, L, E)."""
-
-    @staticmethod
-    def forward(ctx: Any, y: Tensor, z: Tensor) -> Tensor:
-        z = library.pack_channels(z)
-        ctx.save_for_backward(y, z)
-        return gate_forward(y.flatten(0, 1), z.flatten(0, 1)).view(y.shape)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-        y, z = (x.flatten(0, 1) for x in ctx.saved_tensors)
-        dz = torch.empty_like(y)
-        gy, _ = gate_backward(g.flatten(0, 1).contiguous(), y, z, dz)
-        return gy.view(g.shape), dz.view(g.shape)
+def _gate_sizes(y: Tensor, weight: Tensor) -> dict[str, int]:
+    return {"rows": len(y), "E": y.shape[1], "D": len(weight)}

@@ -150,7 +150,7 @@ class Implementation(NamedTuple):
 
     provider: str
     run: Callable[..., Any]
-    accepts: Callable[..., bool]  # of the arguments of `run`
+    accepts: Callable[..., bool] = lambda *_: True  # whether it takes these arguments
 
 
 class Operation:
@@ -161,7 +161,7 @@ class Operation:
 
     def __init__(self, *implementations: Implementation, recorded: Callable[..., Any]) -> None:
         self.implementations = implementations
-        self._recorded = Implementation("torch", recorded, accept_all)
+        self._recorded = Implementation("torch", recorded)
         order = list(PROVIDERS)
         self._candidates = {
             name: [i for i in implementations if order.index(i.provider) >= order.index(name)]
@@ -178,8 +178,3 @@ class Operation:
 
     def __call__(self, *arguments: Any) -> Any:
         return self.choose(*arguments).run(*arguments)
-
-
-def accept_all(*arguments: Any) -> bool:
-    """`accepts` of an implementation that takes anything."""
-    return True

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import gemm, library
-from genodiff.kernels.dispatch import Implementation, Operation, accept_all
+from genodiff.kernels.dispatch import Implementation, Operation
 from genodiff.kernels.library import call
 
 
@@ -72,7 +72,7 @@ def _native_accepts(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 LINEAR = Operation(
     Implementation("native", _Linear.apply, _native_accepts),
-    Implementation("torch", gemm.linear, accept_all),
+    Implementation("torch", gemm.linear),
     recorded=F.linear,
 )
 

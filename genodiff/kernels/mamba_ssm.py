@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from genodiff.errors import UsageError
+from genodiff.kernels.direction import ScanInputs
 
 _WIDTHS = (2, 3, 4)  # widths K of the filters that causal-conv1d takes
 _VECTOR, _BYTES = 8, 16  # its channels, and distances of rows and times, are multiples; its loads
@@ -71,25 +72,19 @@ def find_missing() -> str | None:
     return fault if scan is None else None
 
 
-def _channels_first(x: Tensor | None, reverse: bool) -> Tensor | None:
-    if x is None:
-        return None
+def _channels_first(x: Tensor, reverse: bool) -> Tensor:
     return (x.flip(1) if reverse else x).transpose(1, 2)
 
 
-def mamba_ssm_scan(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None = None,
-    z: Tensor | None = None, delta_bias: Tensor | None = None, delta_softplus: bool = False,
-    reverse: bool = False, h0: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def mamba_ssm_scan(x: ScanInputs, softplus: bool, reverse: bool) -> tuple[Tensor, Tensor]:
     """As `naive_scan`, for float32 on a CUDA device and no `h0`."""
     scan, _ = _published()
     assert scan is not None
-    assert h0 is None
+    assert x.h0 is None
     # Both packages take channels before time.
-    u, delta, B, C, z = (_channels_first(x, reverse) for x in (u, delta, B, C, z))  # type: ignore[assignment]
-    bias = None if delta_bias is None else delta_bias.contiguous()
-    y, state = scan(u, delta, A, B, C, D, z, bias, delta_softplus, return_last_state=True)
+    u, delta, B, C = (_channels_first(of, reverse) for of in (x.u, x.delta, x.B, x.C))
+    bias = None if x.bias is None else x.bias.contiguous()
+    y, state = scan(u, delta, x.A, B, C, x.D, None, bias, softplus, return_last_state=True)
     if state.requires_grad:
         state.register_hook(_refuse_gradient)
     y = y.transpose(1, 2)
@@ -105,7 +100,7 @@ def _refuse_gradient(gradient: Tensor | None) -> None:
 
 
 def fits_published_scan(*tensors: Tensor | None) -> bool:
-    """Whether `mamba_ssm_scan` takes u, delta, A, B, C, D, z, delta_bias and h0, once float32.
+    """Whether `mamba_ssm_scan` takes u, delta, A, B, C, D, bias and h0, once float32.
 
     They are on a GPU, none is empty, and they may have any strides.
     """

@@ -15,16 +15,16 @@ convolution has. No product is torch's: the bits do not depend on the number of 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import library
-from genodiff.kernels.block_pairs import join, read_before, separate
 from genodiff.kernels.conv import ConvGradients, causal_conv1d, conv_backward, conv_forward
 from genodiff.kernels.direction import (
     Blocks,
@@ -42,7 +42,7 @@ from genodiff.kernels.direction import (
     split_weights,
     want_gradient,
 )
-from genodiff.kernels.dispatch import Implementation, Operation, accept_all
+from genodiff.kernels.dispatch import Implementation, Operation
 from genodiff.kernels.gemm import linear
 from genodiff.kernels.linear import linear_backward, linear_forward
 from genodiff.kernels.scan import selective_scan
@@ -64,6 +64,36 @@ def _contiguous(weights: Sequence[Tensor | None]) -> list[DirectionWeights]:
     return split_weights([None if x is None else x.contiguous() for x in weights])
 
 
+def join(
+    noised: Shaped[Tensor, "B L *rest"], clean: Shaped[Tensor, "B L *rest"], size: int
+) -> Shaped[Tensor, "B two_L *rest"]:
+    """A row of two streams of blocks: z¹ x¹ z² x² …, each noised block before its clean one.
+
+    The states of a scan or convolution before a noised block are then directly before it. L is a
+    multiple of `size`.
+    """
+    both = [x.unflatten(1, (-1, size)) for x in (noised, clean)]
+    return torch.stack(both, 2).flatten(1, 3)
+
+
+def separate(
+    x: Shaped[Tensor, "B two_L *rest"], size: int
+) -> tuple[Shaped[Tensor, "B L *rest"], Shaped[Tensor, "B L *rest"]]:
+    """(noised, clean)."""
+    noised, clean = x.unflatten(1, (-1, 2, size)).unbind(2)
+    return noised.flatten(1, 2), clean.flatten(1, 2)
+
+
+def read_before(
+    clean: Shaped[Tensor, "B L E"], size: int, known: int
+) -> Shaped[Tensor, "B n known E"]:
+    """The `known` inputs before each block, zeros before the first."""
+    at = torch.arange(0, clean.shape[1], size, device=clean.device)[:, None]
+    at = at + torch.arange(known, device=clean.device)
+    before: Tensor = F.pad(clean, (0, 0, known, 0))[:, at]
+    return before
+
+
 class _Reading:
     """A direction's way through x, (B, L, E): each row as one sequence, or in blocks of `size`.
 
@@ -79,40 +109,38 @@ class _Reading:
 
     def convolve(self, x: Tensor, project: bool) -> tuple[Tensor, Tensor | None]:
         """c and, where it is asked for, its projection."""
+        w = self.weights
+        convolve = partial(
+            conv_forward, weight=w.conv_weight, bias=w.conv_bias, v=w.x_weight if project else None,
+            reverse=self.reverse, silu=True,
+        )  # fmt: skip
         if self.size is None or self.reverse:
-            return self._convolve(x, project, self.size)
+            return convolve(x, block=self.size)
         noised, clean = separate(x, self.size)
-        c, p = self._convolve(clean, project, None)
-        c2, p2 = self._convolve(self._put_before(clean, noised), project, self.known + self.size)
+        c, p = convolve(clean)
+        c2, p2 = convolve(self._put_before(clean, noised), block=self.known + self.size)
         both = join(self._own(c2), c, self.size)
         return both, None if p is None or p2 is None else join(self._own(p2), p, self.size)
-
-    def _convolve(
-        self, x: Tensor, project: bool, block: int | None
-    ) -> tuple[Tensor, Tensor | None]:
-        w = self.weights
-        # Written in one pass with the convolution, while its outputs are in the cache.
-        p = x.new_empty(*x.shape[:2], len(w.x_weight)) if project else None
-        c = conv_forward(
-            x, w.conv_weight, w.conv_bias, reverse=self.reverse, silu=True, block=block,
-            v=w.x_weight if project else None, p=p,
-        )  # fmt: skip
-        return c, p
 
     def convolve_back(
         self, gc: Tensor, gp: Tensor, x: Tensor, dx: Tensor, accumulate: bool
     ) -> ConvGradients:
         """The gradients of the weights; that of x is written to `dx`, or added."""
+        w = self.weights
+        convolve_back = partial(
+            conv_backward, weight=w.conv_weight, bias=w.conv_bias, v=w.x_weight,
+            reverse=self.reverse, silu=True,
+        )  # fmt: skip
         if self.size is None or self.reverse:
-            return self._convolve_back(gc, gp, x, dx, self.size, accumulate)
+            return convolve_back(gc, x, gp=gp, dx=dx, accumulate=accumulate, block=self.size)
         (noised, clean), (gc_noised, gc), (gp_noised, gp) = (
             separate(of, self.size) for of in (x, gc, gp)
         )
         wide, g_clean = self._put_before(clean, noised), torch.empty_like(clean)
-        first = self._convolve_back(gc, gp, clean, g_clean, None)
+        first = convolve_back(gc, clean, gp=gp, dx=g_clean)
         g_wide = torch.empty_like(wide)
         gc, gp = (self._put_before(None, of) for of in (gc_noised, gp_noised))
-        second = self._convolve_back(gc, gp, wide, g_wide, self.known + self.size)
+        second = convolve_back(gc, wide, gp=gp, dx=g_wide, block=self.known + self.size)
         for k in range(self.known):
             # Before block b stand the inputs at b size − known + k; those before the first are 0.
             at = torch.arange(0, clean.shape[1], self.size) + (k - self.known)
@@ -121,15 +149,6 @@ class _Reading:
         both = join(self._own(g_wide), g_clean, self.size)
         dx.add_(both) if accumulate else dx.copy_(both)
         return ConvGradients(*(a + b for a, b in zip(first, second, strict=True)))
-
-    def _convolve_back(
-        self, gc: Tensor, gp: Tensor, x: Tensor, dx: Tensor, block: int | None, add: bool = False
-    ) -> ConvGradients:
-        w = self.weights
-        return conv_backward(
-            gc, x, w.conv_weight, w.conv_bias, reverse=self.reverse, silu=True, dx=dx,
-            accumulate=add, v=w.x_weight, gp=gp, block=block,
-        )  # fmt: skip
 
     def _put_before(self, clean: Tensor | None, x: Tensor) -> Tensor:
         """Blocks of x, each after what is clean before it, or zeros: (B, n (known + size), E)."""
@@ -147,29 +166,22 @@ class _Reading:
         return self._split(wide)[:, :, self.known :].flatten(1, 2)
 
 
-class _Projected:
-    """A direction's convolution and projections of x, in both passes: the inputs of its scan.
-
-    `projected` is [r, B, C], (B, L, R + 2N), where the forward pass has kept it.
-    """
-
-    def __init__(
-        self, reading: _Reading, x: Tensor, mask: Tensor | None, projected: Tensor | None = None
-    ) -> None:
-        weights = reading.weights
-        rank, self.n = weights.dt_weight.shape[1], weights.A.shape[1]
-        c, found = reading.convolve(x, projected is None)
-        if mask is not None:
-            c.mul_(mask)
-            if found is not None:
-                found.mul_(mask)
-        projected = found if projected is None else projected
-        assert projected is not None
-        self.projected = projected
-        r, B, C = projected.split([rank, self.n, self.n], -1)
-        delta = LowRank(r, weights.dt_weight.t().contiguous())
-        A = weights.A.t().contiguous()
-        self.inputs = ScanInputs(c, delta, A, B, C, weights.D, weights.dt_bias)
+def _prepare_scan(
+    way: _Reading, x: Tensor, mask: Tensor | None, projected: Tensor | None = None
+) -> tuple[Tensor, ScanInputs]:
+    """[r, B, C], (B, L, R + 2N), which a forward pass may have kept, and the inputs of the scan."""
+    weights = way.weights
+    rank, n = weights.dt_weight.shape[1], weights.A.shape[1]
+    c, found = way.convolve(x, projected is None)
+    if mask is not None:
+        c.mul_(mask)
+        if found is not None:
+            found.mul_(mask)
+    projected = found if projected is None else projected
+    assert projected is not None
+    r, B, C = projected.split([rank, n, n], -1)
+    delta, A = LowRank(r, weights.dt_weight.t().contiguous()), weights.A.t().contiguous()
+    return projected, ScanInputs(c, delta, A, B, C, weights.D, weights.dt_bias)
 
 
 class _Mixer(torch.autograd.Function):
@@ -188,14 +200,14 @@ class _Mixer(torch.autograd.Function):
         y, kept = h.new_empty(batch, length, channels), []
         for i, (direction, back) in enumerate(zip(_contiguous(weights), reverse, strict=True)):
             way = _Reading(direction, back, size)
-            s = _Projected(way, x, mask)
-            states = allocate_states(x, s.n, way.blocks) if keep else None
+            projected, inputs = _prepare_scan(way, x, mask)
+            states = allocate_states(inputs, way.blocks) if keep else None
             # The first direction writes y, the second adds to it.
             scan_forward(
-                y, s.inputs, softplus=True, reverse=back, states=states, accumulate=i > 0,
+                y, inputs, softplus=True, reverse=back, states=states, accumulate=i > 0,
                 blocks=way.blocks,
             )  # fmt: skip
-            kept += [s.projected, states]
+            kept += [projected, states]
         out = gate_forward(y.view(batch * length, channels), z, out_weight)
         ctx.save_for_backward(h, in_weight, in_bias, out_weight, mask, xz, y, *kept, *weights)
         ctx.reverse, ctx.size = reverse, size
@@ -218,8 +230,8 @@ class _Mixer(torch.autograd.Function):
         for i, (direction, back) in enumerate(zip(_contiguous(weights), ctx.reverse, strict=True)):
             projected, states = kept[2 * i : 2 * i + 2]
             way = _Reading(direction, back, ctx.size)
-            s = _Projected(way, x, mask, projected)
-            g = scan_backward(gy, s.inputs, states, softplus=True, reverse=back, blocks=way.blocks)
+            _, inputs = _prepare_scan(way, x, mask, projected)
+            g = scan_backward(gy, inputs, states, softplus=True, reverse=back, blocks=way.blocks)
             assert isinstance(g.delta, LowRank)
             d_projected = torch.cat([g.delta.r, g.B, g.C], -1)
             if mask is not None:
@@ -344,6 +356,6 @@ def native_accepts(*given: Any) -> bool:
 MIXER = Operation(
     Implementation("triton", triton_mixer, _triton_accepts),
     Implementation("native", native_mixer, native_accepts),
-    Implementation("torch", _run_by_parts, accept_all),
+    Implementation("torch", _run_by_parts),
     recorded=_run_by_parts,
 )

@@ -1,6 +1,9 @@
 """RMSNorm over the last axis: y = w ⊙ x / √(mean(x²) + ε).
 
-For the backward pass the input and one number per row are kept. In C it is float32, row by row.
+For the backward pass the input and one number per row are kept. In C it is float32, row by row. On
+a GPU the sum that a block makes of the residual stream goes along: x + added and its norm are one
+launch forward and one backward. Under autocast the output is of autocast's dtype at once, without a
+float32 copy in between.
 """
 
 from typing import Any
@@ -11,13 +14,15 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import library
-from genodiff.kernels.dispatch import Implementation, Operation, accept_all
-from genodiff.kernels.graph import graph_norm
+from genodiff.kernels.dispatch import Implementation, Operation
 from genodiff.kernels.library import call
 from genodiff.kernels.triton import launch
-from genodiff.kernels.triton.norm import WIDEST, triton_add_norm, triton_rms_norm
+from genodiff.kernels.triton.launch import kernels, next_power_of_2, use_device
+from genodiff.kernels.triton.mixer import compute_dtype
 
 _PIECE = 256  # rows of a task, NORM_PIECE of native.c
+_WIDEST = 4096  # most channels: a row is in the registers of one program
+_PROGRAMS = 1024  # most shares of the weight's gradient
 
 
 class _NativeNorm(torch.autograd.Function):
@@ -44,8 +49,72 @@ class _NativeNorm(torch.autograd.Function):
         return dx, part.sum(0), None
 
 
+def _tiles(tokens: int, width: int) -> tuple[int, int, int]:
+    """Rows of a program's tile, the width it is padded to, and how many tiles there are."""
+    BD = next_power_of_2(width)
+    BT = max(1, 2048 // BD)
+    return BT, BD, -(-tokens // BT)
+
+
+class AddNorm(torch.autograd.Function):
+    """x + added (*shape, D) and its norm, in the dtype of x or of autocast.
+
+    Where `added` is None, the norm of x alone.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, added: Tensor | None, weight: Tensor, eps: float
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        ctx.dtypes = tuple(t.dtype for t in (x, added) if t is not None)
+        y = torch.empty(x.shape, device=x.device, dtype=compute_dtype(x))
+        x, weight, width = x.contiguous(), weight.contiguous(), x.shape[-1]
+        total = x
+        tokens = x.numel() // width
+        scale = torch.empty(tokens, device=x.device, dtype=torch.float32)
+        if added is not None:
+            kind = torch.promote_types(x.dtype, added.dtype)
+            added, total = added.contiguous(), torch.empty(x.shape, device=x.device, dtype=kind)
+        BT, BD, tiles = _tiles(tokens, width)
+        with use_device(x):
+            kernels().norm_forward[(tiles,)](
+                x, x if added is None else added, weight, total, y, scale, tokens, eps,
+                ADD=added is not None, D=width, BT=BT, BD=BD,
+            )  # fmt: skip
+        ctx.save_for_backward(total, weight, scale)
+        # The last sum of a network has no gradient of its own: zeros for it would cost a launch.
+        ctx.set_materialize_grads(False)
+        return y if added is None else (total, y)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        total, weight, scale = ctx.saved_tensors
+        *g_total, gy = grads
+        gy = torch.zeros_like(total) if gy is None else gy.contiguous()  # only the sum was used
+        width, tokens = total.shape[-1], scale.numel()
+        different = list(dict.fromkeys(ctx.dtypes))
+        found = {
+            dtype: torch.empty(total.shape, device=total.device, dtype=dtype) for dtype in different
+        }
+        dx, d_added = found[different[0]], found[different[-1]]
+        skip = g_total[0].contiguous() if g_total and g_total[0] is not None else None
+        BT, BD, tiles = _tiles(tokens, width)
+        each = -(-tiles // _PROGRAMS)
+        programs = -(-tiles // each)
+        dw = torch.empty(programs, width, device=total.device, dtype=torch.float32)
+        with use_device(total):
+            kernels().norm_backward[(programs,)](
+                gy, gy if skip is None else skip, total, weight, scale, dx, d_added, dw, tokens,
+                each, SKIP=skip is not None, TWICE=len(different) > 1, D=width, BT=BT, BD=BD,
+            )  # fmt: skip
+        of_x, *of_added = (found[dtype] for dtype in ctx.dtypes)
+        d_weight = dw.sum(0).to(weight.dtype)
+        return of_x, of_added[0] if of_added else None, d_weight, None
+
+
 def _triton_accepts(x: Tensor, weight: Tensor, eps: float) -> bool:
-    return x.shape[-1] <= WIDEST and launch.fits(x, weight)
+    return x.shape[-1] <= _WIDEST and launch.fits(x, weight)
 
 
 def rms_norm(
@@ -102,15 +171,20 @@ class _RMSNorm(torch.autograd.Function):
         return dx, normed.mul_(gy).flatten(0, -2).sum(0), None
 
 
+def graph_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """As `rms_norm`, in operations of torch that can be recorded."""
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+
+
 NORM = Operation(
-    Implementation("triton", triton_rms_norm, _triton_accepts),
+    Implementation("triton", lambda x, *of: AddNorm.apply(x, None, *of), _triton_accepts),
     Implementation("native", _NativeNorm.apply, lambda *given: library.fits(*given[:2])),
-    Implementation("torch", _RMSNorm.apply, accept_all),
+    Implementation("torch", _RMSNorm.apply),
     recorded=graph_norm,
 )
 
 ADD_NORM = Operation(
-    Implementation("triton", triton_add_norm, _triton_adds),
-    Implementation("torch", _add_by_parts, accept_all),
+    Implementation("triton", AddNorm.apply, _triton_adds),
+    Implementation("torch", _add_by_parts),
     recorded=_add_by_parts,
 )

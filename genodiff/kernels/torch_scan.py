@@ -71,12 +71,8 @@ class _Blocks:
 
     def __init__(self, like: Tensor, n: int, reverse: bool, backward: bool) -> None:
         batch, length, channels = like.shape
-        self.like, self.shape, self.reverse, self.backward = (
-            like,
-            torch.Size((n, channels)),
-            reverse,
-            backward,
-        )
+        self.like, self.shape = like, torch.Size((n, channels))
+        self.reverse, self.backward = reverse, backward
         state = max(n * channels, 1)
         steps = max(_STEPS, min(2 * _STEPS, _NUMBERS // state), _NUMBERS // (max(batch, 1) * state))
         steps = max(min(steps, length), 1)
@@ -155,7 +151,7 @@ def _over_channels(x: Tensor, y: Tensor) -> Tensor:
 
 @plain_matmul()
 def _forward(
-    inputs: ScanInputs, z: Tensor | None, softplus: bool, reverse: bool, keep: bool
+    inputs: ScanInputs, softplus: bool, reverse: bool, keep: bool
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
     """Outputs and the last state (B, N, E).
 
@@ -186,8 +182,6 @@ def _forward(
             out = _over_states(_time_first(C, block), buffers.h)
             if D is not None:
                 out.addcmul_(u_, D)
-            if z is not None:
-                out.mul_(F.silu(_time_first(z, block)))
             _time_first(y, block).copy_(out)
             h = buffers.last
         state[rows] = h
@@ -198,12 +192,10 @@ def _forward(
 
 class _Scan(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, softplus: bool, reverse: bool, z: Tensor | None, *inputs: Any
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, softplus: bool, reverse: bool, *inputs: Any) -> tuple[Tensor, Tensor]:
         x = ScanInputs(*inputs)
-        y, state, dts, saved = _forward(x, z, softplus, reverse, keep=True)
-        ctx.save_for_backward(x.u, dts, x.A, x.B, x.C, x.D, z, saved)
+        y, state, dts, saved = _forward(x, softplus, reverse, keep=True)
+        ctx.save_for_backward(x.u, dts, x.A, x.B, x.C, x.D, saved)
         ctx.softplus, ctx.reverse = softplus, reverse
         ctx.has_bias, ctx.has_h0 = x.bias is not None, x.h0 is not None
         return y, state.transpose(1, 2).contiguous()
@@ -212,17 +204,15 @@ class _Scan(torch.autograd.Function):
     @once_differentiable
     @plain_matmul()
     def backward(ctx: Any, gy: Tensor, g_state: Tensor) -> tuple[Tensor | None, ...]:
-        u, dts, A, B, C, D, z, saved = ctx.saved_tensors
+        u, dts, A, B, C, D, saved = ctx.saved_tensors
         plan = _Blocks(u, A.shape[1], ctx.reverse, backward=True)
         At = A.t().contiguous()
         A2 = At * log2(e)
         du, ddt, dB, dC = (
             torch.empty_like(x, memory_format=torch.contiguous_format) for x in (u, dts, B, C)
         )
-        dz = None if z is None else torch.empty_like(z, memory_format=torch.contiguous_format)
-        carry = g_state.transpose(1, 2).clone(
-            memory_format=torch.contiguous_format
-        )  # a_{t+1} g_{t+1} of the block after
+        # a_{t+1} g_{t+1} of the block after.
+        carry = g_state.transpose(1, 2).clone(memory_format=torch.contiguous_format)
 
         def work(rows: slice) -> tuple[Tensor, Tensor]:
             dA, dD, cut = torch.zeros_like(At), At.new_zeros(At.shape[1]), plan.cutter()
@@ -233,14 +223,6 @@ class _Scan(torch.autograd.Function):
                 x = dt * u_
                 buffers.first.copy_(saved[rows, block.number])
                 _run(buffers, x, dt, B_, A2)
-                if z is not None and dz is not None:
-                    z_ = _time_first(z, block)
-                    gate = torch.sigmoid(z_)
-                    out = _over_states(C_, buffers.h)
-                    if D is not None:
-                        out.addcmul_(u_, D)
-                    _time_first(dz, block).copy_(out.mul_(gy_).mul_(gate * (1 + z_ * (1 - gate))))
-                    gy_ = gy_ * gate.mul_(z_)
                 torch.mul(gy_.unsqueeze(2), C_.unsqueeze(3), out=g)
                 buffers.g_last.add_(carry[rows])
                 _recur(*buffers.adjoint)
@@ -269,17 +251,12 @@ class _Scan(torch.autograd.Function):
         dD = None if D is None else sum((part[1] for part in parts), torch.zeros_like(D))
         dbias = ddt.sum((0, 1)) if ctx.has_bias else None
         dh0 = carry.transpose(1, 2) if ctx.has_h0 else None
-        return None, None, dz, du, ddt, dA.t(), dB, dC, dD, dbias, dh0
+        return None, None, du, ddt, dA.t(), dB, dC, dD, dbias, dh0
 
 
-def chunked_scan(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None = None,
-    z: Tensor | None = None, delta_bias: Tensor | None = None, delta_softplus: bool = False,
-    reverse: bool = False, h0: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def chunked_scan(x: ScanInputs, softplus: bool, reverse: bool) -> tuple[Tensor, Tensor]:
     """As `naive_scan`; where no gradient is asked for, nothing is saved."""
-    inputs = ScanInputs(u, delta, A, B, C, D, delta_bias, h0)
-    if want_gradient(*inputs, z):
-        return _Scan.apply(delta_softplus, reverse, z, *inputs)
-    y, state, *_ = _forward(inputs, z, delta_softplus, reverse, keep=False)
+    if want_gradient(*x):
+        return _Scan.apply(softplus, reverse, *x)
+    y, state, *_ = _forward(x, softplus, reverse, keep=False)
     return y, state.transpose(1, 2)

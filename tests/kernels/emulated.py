@@ -20,10 +20,11 @@ from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from genodiff.kernels.direction import DirectionWeights, join_weights
+from genodiff.kernels import norm
+from genodiff.kernels.direction import DirectionWeights, ScanInputs, join_weights
 from genodiff.kernels.mixer import mixer_by_parts
-from genodiff.kernels.naive import naive_scan
-from genodiff.kernels.triton import mixer, norm, scan, weights
+from genodiff.kernels.naive import run_naively
+from genodiff.kernels.triton import mixer, scan, weights
 from genodiff.kernels.triton.launch import kernels
 
 POINTERS = {torch.float32: "*fp32", torch.bfloat16: "*bf16"}
@@ -111,7 +112,7 @@ def solve(
     scan_: Any, x: dict[str, Tensor], reverse: bool, gy: Tensor, g_state: Tensor
 ) -> dict[str, Tensor]:
     x = {name: value.clone().requires_grad_() for name, value in x.items()}
-    y, state = scan_(**x, delta_softplus=True, reverse=reverse)
+    y, state = scan_(ScanInputs(*x.values()), True, reverse)
     grads = torch.autograd.grad(
         (y.double() * gy).sum() + (state.double() * g_state).sum(), list(x.values())
     )
@@ -130,7 +131,7 @@ def compare_scan(p: dict[str, Any], normal: Any) -> dict[str, float]:
     x |= {k: x[k].to(low) for k in ("u", "delta", "B", "C")}
     flow = normal(b, t, e).double(), normal(b, e, n).double()
     reverse = p.get("reverse", False)
-    truth = solve(naive_scan, {k: v.double() for k, v in x.items()}, reverse, *flow)
+    truth = solve(run_naively, {k: v.double() for k, v in x.items()}, reverse, *flow)
     found = solve(scan.triton_scan, x, reverse, *flow)
     return {k: float((found[k] - truth[k]).norm() / truth[k].norm()) for k in truth}
 
@@ -159,9 +160,9 @@ def solve_block(
     given = (x["w_in"], None, x["w_out"])
     with torch.autocast("cpu", torch.bfloat16, enabled=low):
         if triton_:
-            total, y = norm.triton_add_norm(x["residual"], x["added"], x["norm"], 1e-5)
+            total, y = norm.AddNorm.apply(x["residual"], x["added"], x["norm"], 1e-5)
             y = mixer.triton_mixer(y, *given, None, (False, True), join_weights(ways), recompute)
-            y = y.float() + norm.triton_rms_norm(total, x["norm"], 1e-5).float()
+            y = y.float() + norm.AddNorm.apply(total, None, x["norm"], 1e-5).float()
         else:
             total, d = x["residual"] + x["added"], x["norm"].shape
             y = F.rms_norm(total, d, x["norm"], 1e-5)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 MISSING = ""
@@ -42,3 +43,8 @@ if not MISSING and not torch.cuda.is_available():
         return torch.from_numpy(values).bfloat16().view(torch.int16).numpy().view(np.uint16)
 
     interpreter._convert_float = _round
+
+on_cpu = pytest.mark.skipif(
+    bool(MISSING) or torch.cuda.is_available(),
+    reason=MISSING or "the interpreter is for machines without a GPU",
+)

@@ -5,13 +5,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from genodiff.kernels import dispatch
-from genodiff.kernels.naive import naive_scan
+from genodiff.kernels import dispatch, library
+from genodiff.kernels.direction import ScanInputs
+from genodiff.kernels.naive import ScanFunction, naive_scan
 from genodiff.kernels.scan import selective_scan
 
+MISSING = library.find_missing()
+needs_library = pytest.mark.skipif(MISSING is not None, reason=f"no C library here: {MISSING}")
 PROVIDERS = [p.name for p in dispatch.PROVIDERS.values() if p.available and p.name != "naive"]
 
 
@@ -31,6 +36,27 @@ def differentiate(
     given = [x.detach().to(dtype or x.dtype, copy=True).requires_grad_() for x in inputs]
     y = function(*given)
     return [y.detach(), *torch.autograd.grad((y if gy is None else y * gy.to(y)).sum(), given)]
+
+
+def call_scan(run: ScanFunction, **x: Any) -> tuple[Tensor, Tensor]:
+    """An implementation, called as `naive_scan` is, by names."""
+    how = (x.pop("delta_softplus", False), x.pop("reverse", False))
+    z, x["bias"] = x.pop("z", None), x.pop("delta_bias", None)
+    y, state = run(ScanInputs(**{"D": None} | x), *how)
+    return (y if z is None else y * F.silu(z)), state
+
+
+def count_saved(run: Callable[[], Any]) -> int:
+    """Bytes of all distinct tensors that wait for the backward pass of what `run` computes."""
+    seen: dict[int, int] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        seen[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        run()
+    return sum(seen.values())
 
 
 @dataclass

@@ -19,13 +19,12 @@ from torch import Tensor
 
 from genodiff.errors import UsageError
 from genodiff.kernels import dispatch, mamba_ssm, naive
-from genodiff.kernels.conv import CONV, causal_conv1d
-from genodiff.kernels.direction import split_weights
+from genodiff.kernels.conv import CONV, causal_conv1d, graph_conv
+from genodiff.kernels.direction import ScanInputs, split_weights
 from genodiff.kernels.dispatch import PROVIDERS, Implementation, Operation
-from genodiff.kernels.graph import graph_conv
 from genodiff.kernels.linear import LINEAR
 from genodiff.kernels.mixer import MIXER, mixer_by_parts
-from genodiff.kernels.naive import naive_scan
+from genodiff.kernels.naive import ScanFunction, run_naively
 from genodiff.kernels.norm import NORM
 from genodiff.kernels.scan import SCAN
 from genodiff.kernels.triton import launch
@@ -73,6 +72,8 @@ def _convolutions() -> Problem:
         "no times": (single[0][:, :0], *single[1:], *way),
         "one time": (single[0][:, :1], *single[1:], False, None),
         "filters of 5": (single[0], draw(8, 5).float(), single[2], *way),
+        "filters of 1": (draw(2, 17, 5).float(), draw(5, 1).float(), draw(5).float(), *way),
+        "many times": (draw(2, 20, 9).float(), draw(9, 3).float(), None, False, "silu"),
         "7 channels": (single[0][..., :7], single[1][:7], None, *way),
         "time last": (single[0].transpose(1, 2).contiguous().transpose(1, 2), *single[1:], *way),
         "a slice": (wide[..., 1:9], *single[1:], *way),
@@ -85,9 +86,15 @@ def _convolutions() -> Problem:
     full = set(cases) - {"float64", "no rows", "no times"}
     native = full - LOW - {"low inputs", "low bias", "a low slice"}
     triton = full - {"one time", "no silu", "filters of 5"}
-    peer = full - {"low inputs", "low bias", "filters of 5", "7 channels"}
+    peer = full - {"low inputs", "low bias", "filters of 5", "filters of 1", "7 channels",
+                   "many times"}  # fmt: skip
     takes = {"triton": triton, "mamba_ssm": peer, "native": native}
     return Problem(CONV, cases, graph_conv, takes)
+
+
+def _flat(run: ScanFunction) -> Callable[..., Any]:
+    """A scan that is given its inputs one by one."""
+    return lambda *given: run(ScanInputs(*given[:8]), *given[8:])
 
 
 def _scans() -> Problem:
@@ -95,28 +102,28 @@ def _scans() -> Problem:
         timed = [draw(batch, 5, 6), draw(batch, 5, 6, seed=1)]
         A = -torch.exp(draw(6, states))
         more = [draw(batch, 5, states, seed=2), draw(batch, 5, states, seed=3)]
-        return [*timed, A, *more, draw(6), None, draw(6, seed=4)]
+        return [*timed, A, *more, draw(6), draw(6, seed=4)]
 
-    how: tuple[Any, ...] = (True, False, None)
-    single = [None if x is None else x.float() for x in inputs()]
+    how: tuple[Any, ...] = (None, True, False)
+    single = [x.float() for x in inputs()]
     spread = single[:3] + [x.transpose(1, 2).contiguous().transpose(1, 2) for x in single[3:5]]
     cases = {
-        name: (*(None if x is None else x.to(dtype) for x in inputs()), *how)
+        name: (*(x.to(dtype) for x in inputs()), *how)
         for name, dtype in DTYPES.items()
     } | {
         "low inputs": (*(x.bfloat16() for x in single[:2]), *single[2:], *how),
         "a wide rate": (*single[:2], single[2].double(), *single[3:], *how),
         "no rows": (*(x[:0] for x in single[:2]), single[2], *(x[:0] for x in single[3:5]),
                     *single[5:], *how),
-        "17 states": (*(None if x is None else x.float() for x in inputs(17, 1)), *how),
-        "300 states": (*(None if x is None else x.float() for x in inputs(300, 1)), *how),
-        "a first state": (*single, True, False, draw(2, 6, 3).float()),
+        "17 states": (*(x.float() for x in inputs(17, 1)), *how),
+        "300 states": (*(x.float() for x in inputs(300, 1)), *how),
+        "a first state": (*single, draw(2, 6, 3).float(), True, False),
         "time last": (*spread, *single[5:], *how),
-        "a spread bias": (*single[:7], torch.stack([single[7]] * 2, 1)[:, 0], *how),
+        "a spread bias": (*single[:6], torch.stack([single[6]] * 2, 1)[:, 0], *how),
     }  # fmt: skip
     full = set(cases) - {"float64", "a wide rate", "no rows"}
     takes = {"triton": full, "native": full, "mamba_ssm": full - {"300 states", "a first state"}}
-    return Problem(SCAN, cases, naive_scan, takes)
+    return Problem(SCAN, cases, _flat(run_naively), takes)
 
 
 def _norms() -> Problem:
@@ -136,6 +143,7 @@ def _products() -> Problem:
     cases = _every_dtype(x, w, b) | {
         "no rows": (x[:0].float(), w.float(), b.float()),
         "time last": (x.float().transpose(0, 2).contiguous().transpose(0, 2), w.float(), None),
+        "spread": (x.float(), draw(8, 5).float().t(), draw(5, 2).float()[:, 0]),
     }
     full = set(cases) - {"float64", "no rows"}
     return Problem(LINEAR, cases, F.linear, {"native": full - LOW})
@@ -201,8 +209,8 @@ def _as_called(operation: Operation, implementation: Implementation, arguments: 
 
 
 def _tensors_of(operation: Operation, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What `accepts` is asked with: of a scan its tensors, h0 last."""
-    return (*arguments[:8], arguments[10]) if operation is SCAN else arguments
+    """What `accepts` is asked with: of a scan its inputs."""
+    return arguments[:8] if operation is SCAN else arguments
 
 
 LONG = {("triton", "300 states")}
@@ -228,7 +236,8 @@ def test_what_an_implementation_accepts_it_computes_with_its_gradients(name, lon
             if ((provider, case) in LONG) != long:
                 continue
             called = _as_called(problem.operation, implementation, given)
-            found = _solve(implementation.run, called, wide=False)
+            run = implementation.run
+            found = _solve(_flat(run) if name == "scan" else run, called, wide=False)
             if not arguments[0].numel():
                 assert not found[0].numel(), (provider, case)
                 continue
@@ -275,13 +284,13 @@ def test_where_the_same_bits_are_asked_for_sums_by_atomics_are_not_taken():
 
 
 def test_mamba_ssm_is_tested_without_the_gradient_that_it_lacks_and_never_gives_it():
-    def scan(*given: Any) -> Any:
-        return mamba_ssm.mamba_ssm_scan(*map(on_gpu, given))
+    def scan(x: ScanInputs, *how: bool) -> Any:
+        return mamba_ssm.mamba_ssm_scan(ScanInputs(*map(on_gpu, x)), *how)
 
     assert naive.find_error(scan, "cpu", (torch.float32,), of_state=False) is None
     assert PROVIDERS["mamba_ssm"].of_state is False
-    x = [on_gpu(t) for t in _scans().cases["float32"][:6]]
-    y, state = mamba_ssm.mamba_ssm_scan(*(t.requires_grad_() for t in x))
+    x = (t.requires_grad_() for t in _scans().cases["float32"][:7])
+    y, state = scan(ScanInputs(*x), True, False)
     y.sum().backward(retain_graph=True)
     with pytest.raises(UsageError, match="no gradient of the last state"):
         state.sum().backward()

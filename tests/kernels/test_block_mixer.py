@@ -2,25 +2,21 @@
 
 import pytest
 import torch
+from scans import draw, needs_library
 from torch import Tensor
 
 from genodiff.backbones.backbone import InitialValues
 from genodiff.backbones.kinds.caduceus import CaduceusSettings
 from genodiff.backbones.mamba import Mamba
-from genodiff.kernels import library
-from genodiff.kernels.block_pairs import join, separate
 from genodiff.kernels.blocks import BLOCK_MIXER, mix_blocks
+from genodiff.kernels.mixer import join, separate
 
-pytestmark = pytest.mark.skipif(library.find_missing() is not None, reason="no C library")
+pytestmark = needs_library
 
 # length, size, d_model, d_state, d_conv; chunks of the scan have 64 steps, its vectors 16 lanes
 SHAPES = [(1, 1, 8, 4, 4), (40, 1, 24, 16, 4), (40, 2, 9, 5, 4), (45, 3, 24, 16, 3),
           (96, 16, 24, 16, 4), (96, 32, 8, 3, 1), (132, 33, 24, 9, 4), (200, 100, 40, 16, 4),
           (130, 130, 24, 8, 2)]  # fmt: skip
-
-
-def draw(shape: tuple[int, ...], seed: int = 0) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 def problem(
@@ -32,8 +28,8 @@ def problem(
     )
     mixer = Mamba(d_model, settings, InitialValues(length))
     with torch.no_grad():  # decays from nearly 1 to underflow
-        mixer.ahead.A_log += draw(tuple(mixer.ahead.A_log.shape), 2) * 3
-    return mixer, draw((batch, 2 * length, d_model), 3)
+        mixer.ahead.A_log += draw(*mixer.ahead.A_log.shape, seed=2) * 3
+    return mixer, draw(batch, 2 * length, d_model).float()
 
 
 def gradients(
@@ -49,7 +45,7 @@ def gradients(
         assert runs_in_c(arguments)
     out = mix_blocks(*arguments)
     out = out if mask is None else out * mask  # what is said of padding is not read
-    (out * draw(tuple(out.shape), 1).to(out.dtype)).sum().backward()
+    (out * draw(*out.shape, seed=1).to(out.dtype)).sum().backward()
     assert h.grad is not None
     found = {"out": out.detach(), "h": h.grad}
     return found | {name: p.grad for name, p in mixer.named_parameters() if p.grad is not None}
@@ -92,7 +88,7 @@ def test_the_output_and_all_gradients_are_those_of_the_definition(
 @pytest.mark.parametrize("size", [1, 4, 100])
 def test_the_bits_do_not_depend_on_threads_or_on_the_batch(size, threads):
     mixer = Mamba(24, CaduceusSettings(kind="caduceus", d_model=24, n_layer=1), InitialValues(0))
-    h, found = draw((3, 400, 24)), []
+    h, found = draw(3, 400, 24).float(), []
     for n in threads:
         torch.set_num_threads(n)
         found.append(gradients(mixer, h, size, None, "native"))
@@ -105,7 +101,7 @@ def test_the_bits_do_not_depend_on_threads_or_on_the_batch(size, threads):
 
 @pytest.mark.parametrize(("length", "size"), [(1, 1), (6, 1), (6, 2), (6, 6)])
 def test_streams_that_were_joined_come_apart_again(length, size):
-    noised, clean = draw((2, length, 3)), draw((2, length, 3), 1)
+    noised, clean = draw(2, length, 3), draw(2, length, 3, seed=1)
     both = join(noised, clean, size)
     assert torch.equal(both[:, :size], noised[:, :size])
     assert torch.equal(both[:, size : 2 * size], clean[:, :size])

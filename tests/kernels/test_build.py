@@ -11,16 +11,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from scans import needs_library
 from test_mixer import problem, run
 
 from genodiff.kernels import library
 from genodiff.kernels.norm import rms_norm
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads the tables of ELF files")
-pytestmark = pytest.mark.skipif(
-    library.find_missing() is not None,
-    reason=f"there is no C library here: {library.find_missing()}",
-)
+pytestmark = needs_library
 FILE = Path(library.__file__).with_name(f"_native_{library.instruction_set() or 'base'}.so")
 
 

@@ -2,25 +2,13 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scans import PROVIDERS, differentiate
+from scans import PROVIDERS, differentiate, needs_library
 from torch import Tensor
 
-from genodiff.kernels import conv, library
-from genodiff.kernels.conv import causal_conv1d
-
-
-def plain(x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool) -> Tensor:
-    """By torch's convolution, channels first, with time flipped for `reverse`."""
-    y = x.flip(1) if reverse else x
-    y = F.conv1d(
-        y.transpose(1, 2), weight[:, None], bias, padding=weight.shape[1] - 1, groups=len(weight)
-    )[..., : x.shape[1]]
-    y = y.transpose(1, 2)
-    y = y.flip(1) if reverse else y
-    return F.silu(y) if silu else y
+from genodiff.kernels import conv
+from genodiff.kernels.conv import causal_conv1d, graph_conv
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -39,7 +27,7 @@ def test_outputs_and_gradients_are_those_of_torchs_convolution(
         return causal_conv1d(x, weight, bias, reverse, "silu" if silu else None)
 
     def truth(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return plain(x, weight, bias, reverse, silu)
+        return graph_conv(x, weight, bias, reverse, "silu" if silu else None)
 
     wanted = differentiate(truth, inputs, gy)
     with pytest.MonkeyPatch.context() as patch:
@@ -49,7 +37,7 @@ def test_outputs_and_gradients_are_those_of_torchs_convolution(
                 torch.testing.assert_close(a.double(), b, rtol=tolerance, atol=10 * tolerance)
 
 
-@pytest.mark.skipif(library.find_missing() is not None, reason="there is no C library here")
+@needs_library
 @settings(max_examples=30)
 @given(
     st.integers(1, 2), st.sampled_from([1, 2, 3, 6, 7, 31, 32, 33, 36, 67, 256, 257, 300]),
@@ -64,20 +52,19 @@ def test_the_projection_beside_the_convolution(
     shapes = ((batch, length, channels), (channels, width), (channels,), (outputs, channels))
     x, weight, bias, v = (torch.randn(s, generator=g).double().requires_grad_() for s in shapes)
     gy, before = (torch.randn(x.shape, generator=g).double() for _ in range(2))
-    y = plain(x, weight, bias, reverse, silu)
+    y = graph_conv(x, weight, bias, reverse, "silu" if silu else None)
     p = y @ v.t()
     gp = torch.randn(p.shape, generator=g).double()
     wanted_x, *wanted = torch.autograd.grad((y, p), (x, weight, bias, v), (gy, gp))
     x_, weight_, bias_, v_, gy_, gp_, dx = (
         t.detach().float() for t in (x, weight, bias, v, gy, gp, before)
     )
-    found_p = torch.empty(batch, length, outputs)
     way = {"reverse": reverse, "silu": silu, "v": v_}
-    found_y = conv.conv_forward(x_, weight_, bias_, **way, p=found_p)
+    both = conv.conv_forward(x_, weight_, bias_, **way)
     way |= {"dx": dx, "accumulate": accumulate, "gp": gp_}
     found = conv.conv_backward(gy_, x_, weight_, bias_, **way)
     pairs = zip(
-        (found_y, found_p, dx, *found),
+        (*both, dx, *found),
         (y, p, wanted_x + before if accumulate else wanted_x, *wanted),
         strict=True,
     )

@@ -12,7 +12,7 @@ import torch
 from compiling import MARCH
 from far_homologs import check_far
 from recalls import EFFORTS, align_both, make_columns, make_memory, make_windows
-from scans import Problem, differences, differentiate
+from scans import Problem, differences, differentiate, needs_library
 from test_mixer import assert_agrees, problem
 
 from genodiff.conservation.elements import find_segments, find_segments_slowly
@@ -24,10 +24,7 @@ from genodiff.memory.columns import combine, combine_slowly
 from genodiff.memory.memory import Memory
 from genodiff.memory.tables import build_sampled_table_slowly
 
-pytestmark = pytest.mark.skipif(
-    library.find_missing() is not None,
-    reason=f"there is no C library here: {library.find_missing()}",
-)
+pytestmark = needs_library
 ORDER = list(MARCH)
 NARROWER = ORDER[: max(ORDER.index(library.instruction_set() or "base"), 1)]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from scans import needs_library
 
 from genodiff.kernels import library
 from genodiff.kernels.library import find_missing
@@ -22,7 +23,7 @@ class Other:
         self.genodiff_interface = lambda i: (*lines, None)[i]
 
 
-@pytest.mark.skipif(find_missing() is not None, reason=f"no library here: {find_missing()}")
+@needs_library
 def test_another_version_or_other_structures_are_refused():
     own = library._library()[0]
     number, *kernels = library._read_interface(own)
@@ -37,13 +38,13 @@ def test_another_version_or_other_structures_are_refused():
     assert library._version(object()) != library.INTERFACE
 
 
-@pytest.mark.skipif(find_missing() is not None, reason=f"no library here: {find_missing()}")
+@needs_library
 def test_a_field_that_a_kernel_does_not_have_is_an_error():
     with pytest.raises(AttributeError):
         library.call("segments", {"scores": None, "scales": None}, backward=False)
 
 
-@pytest.mark.skipif(find_missing() is not None, reason=f"no library here: {find_missing()}")
+@needs_library
 def test_a_stale_a_broken_and_a_missing_library_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
     assert "was not built" in library._open("base")[1]
@@ -75,10 +76,8 @@ y.backward(g)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    find_missing() is not None or sys.platform != "linux",
-    reason="needs the library, and Linux's limits",
-)
+@needs_library
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limits")
 def test_no_memory_for_scratch_space_is_an_error():
     env = os.environ | {"GENODIFF_SCAN": "native"}
     command = [sys.executable, "-c", STARVED]

@@ -8,18 +8,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scans import count_saved, needs_library
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from genodiff.kernels import library
 from genodiff.kernels import mixer as native_mixer
 from genodiff.kernels.direction import DirectionWeights, compute_rates
-from genodiff.kernels.library import find_missing
 from genodiff.kernels.mixer import mixer, mixer_by_parts
 
-pytestmark = pytest.mark.skipif(
-    find_missing() is not None, reason=f"nothing is fused here: {find_missing()}"
-)
+pytestmark = needs_library
 Inputs = dict[str, Tensor | None]
 NAMES = [field.name for field in fields(DirectionWeights)]
 
@@ -175,18 +173,14 @@ def test_autocast_and_float64_go_part_by_part_and_mean_the_same():
 
 def test_at_most_five_kilobytes_per_token_are_saved_at_width_128():
     def saved(length: int) -> int:
-        inputs, seen = problem(2, length, 256, 16, d_model=128, rank=8), dict[int, int]()
+        sizes = []
 
-        def pack(t: Tensor) -> Tensor:
-            seen[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
-            return t
+        def counted(*given: Any) -> Tensor:
+            sizes.append(count_saved(lambda: mixer(*given)))
+            return mixer(*given)
 
-        def packed(*given: Any) -> Tensor:
-            with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-                return mixer(*given)
-
-        run(inputs, torch.float32, packed)
-        return sum(seen.values())
+        run(problem(2, length, 256, 16, d_model=128, rank=8), torch.float32, counted)
+        return sizes[0]
 
     # h, x, z and the sum of the directions: 2,560; [r, B, C] of both: 320; chunk states of both:
     # 2,048.

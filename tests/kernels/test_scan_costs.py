@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from scans import PROVIDERS, Problem
+from scans import PROVIDERS, Problem, count_saved
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -14,18 +14,9 @@ from genodiff.kernels.scan import selective_scan
 
 
 def saved_bytes(provider: str, length: int) -> int:
-    """Bytes of all distinct tensors that wait for the backward pass."""
-    p = Problem(8, length, 256, 16)
-    seen: dict[int, int] = {}
-
-    def pack(x: Tensor) -> Tensor:
-        seen[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-        x = {name: value.float().requires_grad_() for name, value in p.inputs.items()}
-        selective_scan(**x, delta_softplus=True, provider=provider)
-    return sum(seen.values())
+    inputs = Problem(8, length, 256, 16).inputs
+    x = {name: value.float().requires_grad_() for name, value in inputs.items()}
+    return count_saved(lambda: selective_scan(**x, delta_softplus=True, provider=provider))
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -90,11 +90,8 @@ def test_the_published_scan_says_what_it_misses_and_gives_way_on_a_cpu():
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device")
     assert "CUDA" in (mamba_ssm.find_missing() or "")
-    p = Problem(2, 30, 5, 3)
-    x = {name: value.detach().float() for name, value in p.inputs.items()}
-    inputs = [x.get(name) for name in ("u", "delta", "A", "B", "C", "D", "z", "delta_bias", "h0")]
     (published,) = (i for i in SCAN.implementations if i.provider == "mamba_ssm")
-    assert not published.accepts(*inputs)
+    assert not published.accepts(*(torch.ones(1, 2, 3) for _ in range(5)), None)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,17 @@ from typing import Any
 import interpreted
 import pytest
 import torch
-from scans import Problem, differences
+from interpreted import on_cpu
+from scans import Problem, call_scan, differences
 
 import genodiff.kernels.triton.scan as triton_scan
 from genodiff.kernels.naive import naive_scan
-from genodiff.kernels.scan import SCAN
 from genodiff.kernels.triton import launch
 
+TRITON = partial(call_scan, triton_scan.triton_scan)
 GPU = torch.cuda.is_available()
 pytestmark = pytest.mark.triton
 needs_triton = pytest.mark.skipif(bool(interpreted.MISSING), reason=interpreted.MISSING)
-on_cpu = pytest.mark.skipif(
-    bool(interpreted.MISSING) or GPU,
-    reason=interpreted.MISSING or "the interpreter is for machines without a GPU",
-)
 
 
 def compiling() -> dict[str, str]:
@@ -40,7 +38,7 @@ def rounded(problem: Problem, dtype: torch.dtype) -> Problem:
 
 def assert_right(problem: Problem, tolerance: float = 1e-6, **how: Any) -> None:
     truth = problem.solve("naive")
-    found = differences(problem.solve(triton_scan.triton_scan, torch.float32, **how), truth)
+    found = differences(problem.solve(TRITON, torch.float32, **how), truth)
     assert max(found.values()) < tolerance, found
 
 
@@ -75,7 +73,7 @@ def test_cut_into_segments_it_gives_the_same(reverse, monkeypatch):
     assert_right(p)
     with torch.no_grad():  # nothing is kept for a backward pass
         inputs = {k: v.float() for k, v in p.inputs.items()}
-        found = triton_scan.triton_scan(**inputs, delta_softplus=True, reverse=reverse)
+        found = TRITON(**inputs, delta_softplus=True, reverse=reverse)
     truth = p.solve("naive")
     for got, wanted in zip(found, (truth["y"], truth["state"]), strict=True):
         assert (got - wanted).norm() < 1e-6 * wanted.norm()
@@ -89,7 +87,7 @@ def test_low_precision_inputs_cost_their_own_rounding_and_no_more():
         k: v.detach().to(torch.bfloat16 if k in ("u", "delta", "B", "C") else torch.float32)
         for k, v in p.inputs.items()
     }
-    y, state = triton_scan.triton_scan(**x, delta_softplus=True)
+    y, state = TRITON(**x, delta_softplus=True)
     assert (y.dtype, state.dtype) == (torch.bfloat16, torch.float32)
     truth = p.solve("naive")
     assert float((state.double() - truth["state"]).norm() / truth["state"].norm()) < 1e-6
@@ -101,10 +99,7 @@ def test_steps_that_are_tiny_or_make_decays_underflow_keep_their_precision():
     assert_right(Problem(1, 9, 3, 2, dt_shift=30.0, decay=40.0), 2e-6)
 
 
-def test_the_kernels_refuse_float64_and_say_what_they_miss_here():
-    (triton,) = (i for i in SCAN.implementations if i.provider == "triton")
-    inputs = [Problem(1, 5, 3, 2).inputs[k] for k in ("u", "delta", "A", "B", "C")]
-    assert not triton.accepts(*inputs)
+def test_the_kernels_say_what_they_miss_here_and_are_found():
     assert GPU or launch.find_missing() in ("no CUDA device", "triton is not installed")
     for name in launch.JITTED:  # found without Triton, which importing them would need
         assert find_spec(f"genodiff.kernels.triton.{name}") is not None, name
@@ -149,9 +144,9 @@ def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(batch, length, channe
     # off by about 2^-9 in norm: it had 1.8e-3. The states that the gradients of A and C are made
     # of are rounded too, since then: two errors of one size are √2 of it.
     for low, tolerance in ((None, 3e-6), (torch.bfloat16, 1.5 * 2**-9)):
-        got = p.solve(triton_scan.triton_scan, torch.float32, low, "cuda")
+        got = p.solve(TRITON, torch.float32, low, "cuda")
         assert max(differences(got, truth).values()) < tolerance, differences(got, truth)
-        again = p.solve(triton_scan.triton_scan, torch.float32, low, "cuda")
+        again = p.solve(TRITON, torch.float32, low, "cuda")
         assert all(torch.equal(got[k], again[k]) for k in got)
 
 
@@ -161,9 +156,7 @@ def test_on_a_gpu_decays_near_one_do_not_drift():
     with torch.no_grad():
         x = {k: v.cuda() for k, v in p.inputs.items()}
         wanted, _ = naive_scan(**x, delta_softplus=True)
-        got, _ = triton_scan.triton_scan(
-            **{k: v.float() for k, v in x.items()}, delta_softplus=True
-        )
+        got, _ = TRITON(**{k: v.float() for k, v in x.items()}, delta_softplus=True)
     assert float((got.double() - wanted).norm() / wanted.norm()) < 1e-6
 
 

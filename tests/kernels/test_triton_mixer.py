@@ -5,60 +5,40 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-import interpreted
 import pytest
 import torch
 import torch.nn.functional as F
+from interpreted import on_cpu
 from scans import differences, differentiate, draw
 from test_mixer import Inputs, problem, run
 from torch import Tensor
 
 import genodiff.kernels.triton.mixer as triton_mixer
-import genodiff.kernels.triton.norm as triton_norm
 import genodiff.kernels.triton.weights as triton_weights
-from genodiff.kernels.conv import causal_conv1d
+from genodiff.kernels import norm
 from genodiff.kernels.direction import join_weights
 from genodiff.kernels.mixer import mixer, mixer_by_parts
-from genodiff.kernels.norm import _add_by_parts
 from genodiff.kernels.triton import launch
 
-GPU = torch.cuda.is_available()
 pytestmark = pytest.mark.triton
-on_cpu = pytest.mark.skipif(
-    bool(interpreted.MISSING) or GPU,
-    reason=interpreted.MISSING or "the interpreter is for machines without a GPU",
-)
-
-
-@on_cpu
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(
-    ("length", "channels", "width"), [(1, 3, 4), (9, 9, 4), (17, 5, 1), (20, 8, 3)]
-)
-def test_the_convolution_and_its_gradients_are_those_of_the_torch_version(
-    length, channels, width, reverse
-):
-    x, gy = draw(2, length, channels), draw(2, length, channels, seed=2)
-    inputs = (x, draw(channels, width), draw(channels, seed=1))
-    truth = differentiate(partial(causal_conv1d, reverse=reverse), inputs, gy)
-    conv = partial(triton_mixer.triton_conv, reverse=reverse)
-    y, *gradients = (v.double() for v in differentiate(conv, inputs, gy, torch.float32))
-    torch.testing.assert_close(y, truth[0], rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(gradients, truth[1:], rtol=1e-4, atol=1e-5)
 
 
 @on_cpu
 @pytest.mark.parametrize(("tokens", "width"), [(1, 1), (7, 5), (300, 12)])
 def test_the_norm_and_its_gradients_are_those_of_the_torch_version(tokens, width, monkeypatch):
-    monkeypatch.setattr(triton_norm, "_PROGRAMS", 2)
+    monkeypatch.setattr(norm, "_PROGRAMS", 2)
     inputs, gy = (draw(tokens, width), draw(width, seed=1)), draw(tokens, width, seed=2)
     truth = differentiate(lambda x, w: F.rms_norm(x, (width,), w, 1e-5), inputs, gy)
-    norm = partial(triton_norm.triton_rms_norm, eps=1e-5)
-    y, *gradients = (v.double() for v in differentiate(norm, inputs, gy, torch.float32))
+
+    def compute(x: Tensor, w: Tensor) -> Tensor:
+        y: Tensor = norm.AddNorm.apply(x, None, w, 1e-5)
+        return y
+
+    y, *gradients = (v.double() for v in differentiate(compute, inputs, gy, torch.float32))
     torch.testing.assert_close(y, truth[0], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(gradients, truth[1:], rtol=1e-4, atol=1e-5)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert norm(*(v.float() for v in inputs)).dtype == torch.bfloat16
+        assert compute(*(v.float() for v in inputs)).dtype == torch.bfloat16
 
 
 @on_cpu
@@ -76,8 +56,8 @@ def test_the_residual_sum_and_its_norm_are_those_of_the_torch_version(used):
         zeros = (torch.zeros_like(g) if d is None else d for g, d in zip(given, grads, strict=True))
         return (*(t.detach() for t in found), *zeros)
 
-    truth = solve(_add_by_parts, x, low.double(), w)
-    found = solve(triton_norm.triton_add_norm, x.float(), low, w.float())
+    truth = solve(norm._add_by_parts, x, low.double(), w)
+    found = solve(norm.AddNorm.apply, x.float(), low, w.float())
     kinds = [t.dtype for t in found]
     assert kinds == [torch.float32, torch.float32, torch.float32, torch.bfloat16, torch.float32]
     for got, wanted, kind in zip(found, truth, kinds, strict=True):
@@ -208,7 +188,7 @@ def test_nothing_is_read_before_it_is_written(low, recompute, padding):
     given = problem(2, 11, 9, 2, d_model=5, rank=2, in_bias=True, padding=padding)
 
     def mix(h: Tensor, *others: Any) -> Tensor:
-        normed = triton_norm.triton_rms_norm(h, torch.ones(5), 1e-5)
+        normed = norm.AddNorm.apply(h, None, torch.ones(5), 1e-5)
         return by_triton(normed.float(), *others, recompute=recompute)
 
     found = []

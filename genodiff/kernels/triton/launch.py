@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 CHOICES: dict[str, Any] = json.loads(Path(__file__).with_name("choices.json").read_text())
-JITTED = ("scan_jit", "staging", "mixer_jit", "norm_jit", "weights_jit")  # they import triton
+JITTED = ("scan_jit", "mixer_jit", "norm_jit", "weights_jit")  # they import triton
 # How their kernels' names begin.
 _KERNELS = ("scan_", "conv_", "gate_", "norm_", "pack_", "sum_weights", "stage", "unstage")
 _MOST_ROWS = 65_535  # CUDA's limit for the second and third axis of a grid

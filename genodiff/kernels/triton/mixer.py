@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.direction import MixerInputs, ScanInputs, split_weights, want_gradient
 from genodiff.kernels.triton.launch import kernels, use_device
-from genodiff.kernels.triton.scan import compute_states, pack_channels, scan_backward, scan_forward
+from genodiff.kernels.triton.scan import pack_channels, scan_backward, scan_forward
 from genodiff.kernels.triton.weights import (
     PackedWeights,
     WeightGradients,
@@ -37,19 +37,13 @@ _TILES, _PIECES = 8, 256
 
 def compute_dtype(h: Tensor) -> torch.dtype:
     """The dtype of products and of what is kept."""
-    return (
-        torch.get_autocast_dtype(h.device.type)
-        if torch.is_autocast_enabled(h.device.type)
-        else h.dtype
-    )
+    kind = h.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else h.dtype
 
 
 def _blocks(length: int, channels: int) -> tuple[int, int, tuple[int, int]]:
     """Times and channels of a program of the elementwise kernels, and the number of programs."""
-    if kernels().interpreted:
-        BT, BE = 8, 8
-    else:
-        BT, BE = 32, 64
+    BT, BE = (8, 8) if kernels().interpreted else (32, 64)
     return BT, BE, (-(-length // BT), -(-channels // BE))
 
 
@@ -112,9 +106,18 @@ def triton_mixer(*given: Any) -> Tensor:
     return out
 
 
-class _Conv(torch.autograd.Function):
+class TritonConv(torch.autograd.Function):
+    """As `causal_conv1d` with a silu, for tensors that the kernels can take."""
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool) -> Tensor:
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        reverse: bool,
+        activation: str | None,
+    ) -> Tensor:
         x = pack_channels(x)
         own = [
             weight.contiguous()[None],
@@ -134,16 +137,7 @@ class _Conv(torch.autograd.Function):
             shares = conv_backward(gy.contiguous(), x, weight, bias, ctx.reverse, False, dx)
         sums = shares.sum((0, 1))
         dw, db = sums[:-1].t().to(weight.dtype), sums[-1].to(bias.dtype)
-        return dx, dw, db if ctx.bias else None, None
-
-
-def triton_conv(
-    x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, activation: str | None = "silu"
-) -> Tensor:
-    """As `causal_conv1d` with a silu, for tensors that the kernels can take; differentiable."""
-    assert activation == "silu"
-    y: Tensor = _Conv.apply(x, weight, bias, reverse)
-    return y
+        return dx, dw, db if ctx.bias else None, None, None
 
 
 class _Projected:
@@ -257,7 +251,8 @@ class _Mixer(torch.autograd.Function):
             s = _Projected(w, x, ctx.reverse, m, projected)
             d_projected = torch.empty_like(projected)
             if kept is None:
-                kept = compute_states(s.inputs, softplus=True, reverse=False)
+                flags = dict(softplus=True, reverse=False, keep=True)
+                kept = scan_forward(s.inputs, **flags, output=False)[2]
             found = scan_backward(
                 gy, s.inputs, kept, softplus=True, reverse=False,
                 to=s.split_states(d_projected), over=True,

@@ -1,4 +1,5 @@
-"""Triton kernels of a mixer other than its scans: the short convolution with silu, and the gate.
+"""Triton kernels of a mixer beside its scans: the short convolution with silu, the gate, and those
+that put B and C into the order of a scan (`stage`), and their gradients back (`unstage`).
 
     y_t = silu(p_t) with p_t = b + Σ_k w_k x_{t−K+1+k}        out = (Σ_d y_d) ⊙ silu(z)
 
@@ -227,3 +228,71 @@ def gate_backward(
         (g_ * y_ * s * (1.0 + z_ * (1.0 - s))).to(gz.dtype.element_ty),
         mask=mask,
     )
+
+
+@triton.jit
+@no_type_check
+def _locate(before, which, position, n, N: tl.constexpr, T: tl.constexpr):
+    """Where B (`which` 0) or C of these positions and states is in (rows, tiles, 2N, T).
+
+    `before` are the positions of the rows before, in 64 bits.
+    """
+    tile = before * (2 * N) + position // T * (2 * N * T)
+    return (tile + position % T)[:, None] + ((which * N + n) * T)[None, :]
+
+
+@triton.jit
+@no_type_check
+def stage(
+    B, C, bc, L, padded, B_b, B_l, B_n, C_b, C_l, C_n, N: tl.constexpr, REVERSE: tl.constexpr,
+    T: tl.constexpr, BN: tl.constexpr, BT: tl.constexpr,
+):  # fmt: skip
+    """Write bc (rows, tiles, 2N, T) in its dtype: B, then C, and zero past the end.
+
+    Time runs in the order of the scan.
+    """
+    position, n = tl.program_id(0) * BT + tl.arange(0, BT), tl.arange(0, BN)
+    row, which = tl.program_id(1).to(tl.int64), tl.program_id(2)
+    # 64 bits: times a stride, a position may exceed 32.
+    t = (L - 1 - position if REVERSE else position).to(tl.int64)
+    live = (position < L)[:, None] & (n < N)[None, :]
+    if which == 0:
+        x = tl.load(B + row * B_b + t[:, None] * B_l + n[None, :] * B_n, mask=live, other=0.0).to(
+            bc.dtype.element_ty
+        )
+    else:
+        x = tl.load(C + row * C_b + t[:, None] * C_l + n[None, :] * C_n, mask=live, other=0.0).to(
+            bc.dtype.element_ty
+        )
+    at = bc + _locate(row * padded, which, position, n, N, T)
+    tl.store(at, x, mask=(position < padded)[:, None] & (n < N)[None, :])
+
+
+@triton.jit
+@no_type_check
+def unstage(
+    dbc, dB, dC, L, padded, slabs, slab, dB_b, dB_l, dB_n, dC_b, dC_l, dC_n,
+    N: tl.constexpr, REVERSE: tl.constexpr, T: tl.constexpr, BN: tl.constexpr, BT: tl.constexpr,
+):  # fmt: skip
+    """Write dB and dC (rows, L, N): the sum of the slabs (rows, tiles, 2N, T), in their order."""
+    position, n = tl.program_id(0) * BT + tl.arange(0, BT), tl.arange(0, BN)
+    row, which = tl.program_id(1).to(tl.int64), tl.program_id(2)
+    live = (position < L)[:, None] & (n < N)[None, :]
+    at = dbc + _locate(row * padded, which, position, n, N, T)
+    total = tl.zeros([BT, BN], tl.float32)
+    for _ in range(slabs):
+        total += tl.load(at, mask=live, other=0.0)
+        at += slab
+    t = (L - 1 - position if REVERSE else position).to(tl.int64)
+    if which == 0:
+        tl.store(
+            dB + row * dB_b + t[:, None] * dB_l + n[None, :] * dB_n,
+            total.to(dB.dtype.element_ty),
+            mask=live,
+        )
+    else:
+        tl.store(
+            dC + row * dC_b + t[:, None] * dC_l + n[None, :] * dC_n,
+            total.to(dC.dtype.element_ty),
+            mask=live,
+        )

@@ -11,7 +11,6 @@ from math import e, log2
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -19,7 +18,7 @@ from genodiff.kernels.direction import ScanInputs, want_gradient
 from genodiff.kernels.triton.launch import CHOICES, kernels, next_power_of_2, use_device
 
 _OF_CHAIN = ("E", "EXACT", "ASM", "T", "BE", "num_warps")
-_STAGED = 64  # times that a program of the staging kernels moves
+_STAGED = 64  # times that a program of `stage` or `unstage` moves
 
 
 def plan_segments(rows: int, length: int, channels: int) -> tuple[int, int]:
@@ -75,17 +74,6 @@ class _ScanLaunch:
         )  # fmt: skip
         return bc
 
-    def unstaged(self, dbc: Tensor, to: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """The gradients of B and C, from a slab (rows, tiles, 2N, T) for each block of channels."""
-        dB, dC = to
-        self.k.unstage[self.staging](
-            dbc, dB, dC, self.length, self.padded, self.blocks,
-            self.rows * 2 * self.N * self.padded,
-            *dB.stride(), *dC.stride(), N=self.N, REVERSE=self.reverse, T=self.k.T,
-            BN=next_power_of_2(self.N), BT=_STAGED,
-        )  # fmt: skip
-        return dB, dC
-
     def chain(self, local: Tensor, spans: Tensor, A2: Tensor, out: Tensor, back: bool) -> None:
         """Write the state before each segment into `out` (rows, segments, N, E).
 
@@ -100,31 +88,18 @@ class _ScanLaunch:
 
 
 def scan_forward(
-    x: ScanInputs, *, softplus: bool, reverse: bool, keep: bool
-) -> tuple[Tensor, Tensor, Tensor | None]:
+    x: ScanInputs, *, softplus: bool, reverse: bool, keep: bool, output: bool = True
+) -> tuple[Any, Tensor, Tensor | None]:
     """y, the last state (B, N, E), and with `keep` what `scan_backward` needs of the states.
 
     A is from `scale_rates`, D and bias are (groups, E): the rows of u are as many groups, one
-    after the other.
+    after the other. Without `output` there is no y.
     """
-    y = torch.empty(x.u.shape, device=x.u.device, dtype=x.u.dtype)
-    return y, *_run_forward(_ScanLaunch(x.u, x.A, softplus, reverse), x, y, keep)
-
-
-def compute_states(x: ScanInputs, *, softplus: bool, reverse: bool) -> Tensor:
-    """What `scan_backward` needs of the states alone."""
-    _, kept = _run_forward(_ScanLaunch(x.u, x.A, softplus, reverse), x, None, True)
-    assert kept is not None
-    return kept
-
-
-def _run_forward(
-    go: _ScanLaunch, x: ScanInputs, to: Tensor | None, keep: bool
-) -> tuple[Tensor, Tensor | None]:
-    """The states of `scan_forward`; y is written `to`, where it is wanted."""
     u, delta, A2, B, C, D, bias, h0 = x
-    b = _floats(bias, A2)
-    d, y = (b, u) if to is None else (_floats(D, A2), to)
+    go, b = _ScanLaunch(u, A2, softplus, reverse), _floats(bias, A2)
+    d, y = b, u  # stand-ins, where there is no output
+    if output:
+        d, y = _floats(D, A2), torch.empty(u.shape, device=u.device, dtype=u.dtype)
     bc = go.staged(B, C)
     states = A2.new_empty(go.rows, go.segments, go.N, go.channels)
     states[:, 0] = 0 if h0 is None else h0.transpose(1, 2)
@@ -133,7 +108,7 @@ def _run_forward(
     if keep:
         kept = A2.new_empty(go.rows, go.n_tiles, go.N, go.channels, dtype=dtype)
     spans = states
-    if go.segments > 1 or to is None:
+    if go.segments > 1 or not output:
         spans = A2.new_empty(go.rows, go.segments, go.channels)
     options = go.options("scan_forward") | dict(
         u_l=u.stride(1), delta_l=delta.stride(1), y_l=y.stride(1)
@@ -149,9 +124,9 @@ def _run_forward(
             go.chain(local, spans, A2, states, back=False)
         go.k.scan_forward[go.grid](
             u, delta, A2, bc, d, b, y, states, states if kept is None else kept, spans, go.length,
-            go.tiles, go.group, *strides, OUTPUT=to is not None, KEEP=keep, **options,
+            go.tiles, go.group, *strides, OUTPUT=output, KEEP=keep, **options,
         )  # fmt: skip
-    return states[:, -1], kept
+    return y if output else None, states[:, -1], kept
 
 
 def scan_backward(
@@ -178,7 +153,8 @@ def scan_backward(
     du, ddelta = gy, delta
     if not over:
         du, ddelta = (torch.empty(t.shape, device=t.device, dtype=t.dtype) for t in (u, delta))
-    dbc = A2.new_empty(go.blocks, go.rows, 2 * go.N, go.padded)
+    dB, dC = to or (torch.empty_like(B), torch.empty_like(C))
+    dbc = A2.new_empty(go.blocks, go.rows, 2 * go.N, go.padded)  # a slab for a block of channels
     dD, dbias = (A2.new_empty(go.rows, go.segments, go.channels) for _ in range(2))
     with use_device(u):
         if go.segments > 1:
@@ -195,7 +171,10 @@ def scan_backward(
             u_l=u.stride(1), delta_l=delta.stride(1), dy_l=gy.stride(1),
             SUMS="plain" if go.k.interpreted else go.kind["SUMS"], **go.options("scan_backward"),
         )  # fmt: skip
-        dB, dC = go.unstaged(dbc, to or (torch.empty_like(B), torch.empty_like(C)))
+        go.k.unstage[go.staging](
+            dbc, dB, dC, go.length, go.padded, go.blocks, dbc[0].numel(), *dB.stride(),
+            *dC.stride(), N=go.N, REVERSE=reverse, T=go.k.T, BN=next_power_of_2(go.N), BT=_STAGED,
+        )  # fmt: skip
     return ScanInputs(du, ddelta, dA, dB, dC, dD, dbias, carry[:, 0])
 
 
@@ -245,15 +224,10 @@ class _Scan(torch.autograd.Function):
         )  # fmt: skip
 
 
-def triton_scan(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None = None,
-    z: Tensor | None = None, delta_bias: Tensor | None = None, delta_softplus: bool = False,
-    reverse: bool = False, h0: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def triton_scan(x: ScanInputs, softplus: bool, reverse: bool) -> tuple[Tensor, Tensor]:
     """As `naive_scan`, for tensors that the kernels can take, and none of them empty.
 
     y is in the dtype of u, the state after the last step in float32.
     """
-    timed = (u, delta, A, B, C, D, delta_bias)
-    y, last = _Scan.apply(delta_softplus, reverse, want_gradient(*timed, h0), *timed, h0)
-    return y if z is None else y * F.silu(z), last
+    found: tuple[Tensor, Tensor] = _Scan.apply(softplus, reverse, want_gradient(*x), *x)
+    return found

@@ -64,12 +64,8 @@ def pack_weights(
 ) -> PackedWeights:
     """The weights of one direction or two, for products of this dtype."""
     n, first = len(directions), directions[0]
-    (channels, K), (P, _), rank = (
-        first.conv_weight.shape,
-        first.x_weight.shape,
-        first.dt_weight.shape,
-    )
-    N, R, width = first.A.shape[1], rank[1], len(w_out)
+    (channels, K), (P, _) = first.conv_weight.shape, first.x_weight.shape
+    N, R, width = first.A.shape[1], first.dt_weight.shape[1], len(w_out)
     wide = pad_channels(channels, dtype.itemsize)
     w_in, w_out = w_in.contiguous(), w_out.contiguous()
     given = [
