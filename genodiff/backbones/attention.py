@@ -104,10 +104,6 @@ class KeyValueCache:
         self.values[layer][:, :, self.length : until] = v
         return self.keys[layer][:, :, :until], self.values[layer][:, :, :until]
 
-    def rewind(self, length: int) -> None:
-        """Forget all but the first `length` positions."""
-        self.length = min(self.length, length)
-
 
 def near(n_head: int, width: int, causal: bool) -> Float[Tensor, "2 H 1 h"]:
     """Biases of queries and keys that make heads attend to near positions first.
@@ -172,9 +168,7 @@ class Attention(nn.Module):
             before = cache.length
             k, v = cache.extend(layer, k, v)
             if before and length > 1:
-                seen = torch.ones(length, before + length, dtype=torch.bool, device=x.device).tril(
-                    before
-                )
-                causal = False
+                seen = torch.ones(length, before + length, dtype=torch.bool, device=x.device)
+                seen, causal = seen.tril(before), False
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=causal)
         return self.out(y.transpose(1, 2).reshape(batch, length, width))

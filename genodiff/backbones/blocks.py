@@ -30,11 +30,10 @@ from torch import Tensor, nn
 from genodiff.backbones.backbone import mask_padding, recompute
 from genodiff.backbones.mamba import Mamba, Reader
 from genodiff.errors import UsageError
-from genodiff.kernels.block_pairs import join, separate
 from genodiff.kernels.blocks import read_back, scan_blocks
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
 from genodiff.kernels.linear import linear
-from genodiff.kernels.mixer import scan_direction, scan_piece
+from genodiff.kernels.mixer import join, scan_direction, scan_piece, separate
 
 if TYPE_CHECKING:
     from genodiff.backbones.caduceus import Block, Caduceus
@@ -91,10 +90,7 @@ def read_streams(
         return read_back(x, weights, size, mask)
 
     def mix(_: int, mixer: Mamba, hidden: Tensor) -> Tensor:
-        if mixer.adds:
-            mixed: Tensor = mixer(hidden, mask, size=size)
-        else:
-            mixed = mixer(hidden, mask, False, read)
+        mixed: Tensor = mixer(hidden, mask, False, None if mixer.adds else read, size)
         return mixed
 
     found = _pass(network, network.embed(join(noised, given, size), labels), mix)
@@ -111,7 +107,7 @@ class BlockPast:
         """Raises `UsageError` for a network that cannot read blocks."""
         check_network(network)
         self.network, self.length = network, 0
-        weights = [block.mixer.ahead.weights() for block in list_blocks(network)]
+        weights = [block.mixer.ahead.weights() for block in network.blocks]
         self._edges = [zero_state(one, batch) for one in weights]
 
     def read(
@@ -169,11 +165,6 @@ def check_network(network: nn.Module) -> "Caduceus":
     return network  # type: ignore[return-value]
 
 
-def list_blocks(network: "Caduceus") -> "list[Block]":
-    """The network's blocks, typed."""
-    return list(network.blocks)  # type: ignore[arg-type]
-
-
 Mix = Callable[[int, Mamba, Tensor], Tensor]
 """What block i adds to the residual stream: (i, its mixer, what its norm gives) -> added."""
 
@@ -186,7 +177,7 @@ def _by_readers(of_layer: Callable[[int], Reader], mask: Tensor | None = None) -
 def _pass(network: "Caduceus", residual: Tensor, mix: Mix) -> Tensor:
     """The residual stream after all blocks."""
     again = network.settings.checkpointing and torch.is_grad_enabled()
-    for i, block in enumerate(list_blocks(network)):
+    for i, block in enumerate(network.blocks):
 
         def add(residual: Tensor, i: int = i, block: "Block" = block) -> Tensor:
             return mix(i, block.mixer, block.norm(residual))

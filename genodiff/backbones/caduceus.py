@@ -11,11 +11,11 @@ The whole of it, for ids x (L,), without what makes it fast:
 Without "paired" there is one row and no vote. Source: Schiff et al., 2024, arXiv 2403.03234.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from math import ceil, sqrt
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -82,14 +82,6 @@ def _recomputed(block: nn.Module, residual: Tensor, mask: Tensor | None, mirrore
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-@dataclass
-class StateCache:
-    """What each block of a one-way network has carried over from `length` positions."""
-
-    length: int = 0
-    edges: list[DirectionState] = field(default_factory=list)
-
-
 @NETWORKS.register("caduceus")
 class Caduceus(Backbone):
     """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`.
@@ -98,6 +90,7 @@ class Caduceus(Backbone):
 
     settings: CaduceusSettings
     complement: Tensor | None
+    blocks: Sequence[Block]
     selects_rows = True
 
     def __init__(
@@ -118,7 +111,8 @@ class Caduceus(Backbone):
         self.register_buffer("complement", map_, persistent=False)
         draws = InitialValues(seed)
         self.embedding = draws.table(vocab_size, settings.d_model)
-        self.blocks = nn.ModuleList(Block(settings, draws) for _ in range(settings.n_layer))
+        blocks: Any = nn.ModuleList(Block(settings, draws) for _ in range(settings.n_layer))
+        self.blocks = blocks
         self.final_norm = Norm(settings.norm, settings.d_model, settings.norm_eps)
         self.head = None if settings.tied_head else draws.table(vocab_size, settings.d_model)
         # Zeros at first: until it has learnt a class, the network is the one without classes, and
@@ -170,7 +164,6 @@ class Caduceus(Backbone):
         The last block is computed only as far as it reaches that position.
         """
         last = self.blocks[-1]
-        assert isinstance(last, Block)
         if not last.mixer.adds or self.settings.alternate_strands or self.residual_dtype:
             return self(xt)[:, at]
         residual = self.embed(xt)
@@ -281,7 +274,6 @@ class Caduceus(Backbone):
         """
         hidden: Tensor | None = None
         for i, block in enumerate(self.blocks):
-            assert isinstance(block, Block)
             mirrored = self.settings.alternate_strands and i % 2 == 0
             if hidden is None:
                 normed = block.norm(residual, mirrored)
@@ -313,27 +305,25 @@ class Caduceus(Backbone):
             residual = residual.to(self.residual_dtype)
         return residual + hidden, hidden
 
-    def cache(self, capacity: int) -> StateCache:
-        """An empty cache for `decode`; it has the same size whatever the `capacity`."""
+    def cache(self, capacity: int) -> list[DirectionState]:
+        """An empty cache for `decode`: what each block carries over, whatever the `capacity`."""
         if not self.settings.causal:
             what = "only a causal network can continue from a cached state"
             raise UsageError(what, fix="train a one-way network")
-        return StateCache()
+        return []
 
     def decode(
-        self, x: Int[Tensor, "B n"], cache: StateCache, sigma: Tensor | None = None
+        self, x: Int[Tensor, "B n"], cache: list[DirectionState], sigma: Tensor | None = None
     ) -> Float[Tensor, "B n {self.vocab_size}"]:
         """Logits of the n positions that follow those in the cache, which then holds them too."""
         residual = self.embed(x)
         for i, block in enumerate(self.blocks):
-            assert isinstance(block, Block)
-            if i == len(cache.edges):
-                cache.edges.append(zero_state(block.mixer.ahead.weights(), len(x)))
+            if i == len(cache):
+                cache.append(zero_state(block.mixer.ahead.weights(), len(x)))
 
             def read(x: Tensor, weights: DirectionWeights, reverse: bool, i: int = i) -> Tensor:
-                y, cache.edges[i] = scan_piece(x, weights, reverse, cache.edges[i])
+                y, cache[i] = scan_piece(x, weights, reverse, cache[i])
                 return y
 
             residual = residual + block.mixer(block.norm(residual), None, False, read)
-        cache.length += x.shape[1]
         return F.linear(self.final_norm(residual), self.head_weight)

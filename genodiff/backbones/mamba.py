@@ -12,6 +12,7 @@ al., 2024, arXiv 2403.03234.
 """
 
 from collections.abc import Callable
+from functools import partial
 from math import log, sqrt
 
 import torch
@@ -126,28 +127,18 @@ class Mamba(nn.Module):
                 return out
             # Each direction adds the bias once.
             return out + len(readings) * (b_out.flip(0) if mirrored else b_out)
-        x, z = self._project_in(self.in_proj, h, mask, mirrored)
-        if reader is None:
-
-            def reader(x: Tensor, weights: DirectionWeights, way: bool) -> Tensor:
-                return scan_direction(x, weights, way, mask)
-
-        if not self.bidirectional:
-            return self._project_out(
-                self.out_proj, reader(x, readings[0], mirrored) * F.silu(z), mirrored
-            )
-        x_back, z_back = (
-            (x, z) if self.tied else self._project_in(self.in_proj_back, h, mask, mirrored)
+        read = partial(scan_direction, mask=mask) if reader is None else reader
+        sides = [(*self._project_in(self.in_proj, h, mask, mirrored), self.out_proj)] * len(ways)
+        if not self.tied:
+            back = self._project_in(self.in_proj_back, h, mask, mirrored)
+            sides[1] = (*back, self.out_proj_back)
+        out, *others = (
+            self._project_out(onto, read(x, weights, way) * F.silu(z), mirrored)
+            for (x, z, onto), weights, way in zip(sides, readings, ways, strict=True)
         )
-        y, y_back = (
-            reader(x, reading, way)
-            for x, reading, way in zip((x, x_back), readings, ways, strict=True)
-        )
-        out = self._project_out(self.out_proj, y * F.silu(z), mirrored)
-        other = self._project_out(
-            self.out_proj if self.tied else self.out_proj_back, y_back * F.silu(z_back), mirrored
-        )
-        return out + other if self.strategy == "add" else out * other
+        for other in others:
+            out = out + other if self.strategy == "add" else out * other
+        return out
 
     @property
     def adds(self) -> bool:
@@ -172,7 +163,7 @@ class Mamba(nn.Module):
 
     def _project_in(
         self, proj: Projection | nn.Linear, h: Tensor, mask: Tensor | None, mirrored: bool
-    ) -> tuple[Tensor, ...]:
+    ) -> tuple[Tensor, Tensor]:
         x, z = F.linear(h, proj.weight.flip(1) if mirrored else proj.weight, proj.bias).chunk(2, -1)
         return (x if mask is None else x * mask), z
 

@@ -14,7 +14,6 @@ taken piece by piece.
 """
 
 from collections.abc import Iterator
-from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -131,4 +130,4 @@ class _Strand:
     def _block(self, layer: int) -> tuple[Block, bool]:
         """A block, and whether it reads the strand mirrored."""
         mirrored = self._network.settings.alternate_strands and layer % 2 == 0
-        return cast(Block, self._network.blocks[layer]), mirrored
+        return self._network.blocks[layer], mirrored

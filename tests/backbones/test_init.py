@@ -77,11 +77,13 @@ def test_the_initial_steps_lie_between_a_thousandth_and_a_tenth():
 
 
 def test_draws_depend_on_seed_and_number_alone():
+    state = torch.get_rng_state()
     a, b = InitialValues(3), InitialValues(3)
     first, second = a.uniform(4), a.normal(5, std=2.0)
     assert torch.equal(b.uniform(4), first)
     assert torch.equal(b.normal(5, std=2.0), second)
     assert not torch.equal(InitialValues(4).uniform(4), first)
+    assert torch.equal(torch.get_rng_state(), state)
     many = InitialValues(0).normal(100_000, std=0.02)
     assert float(many.mean()) == pytest.approx(0, abs=3e-4)
     assert float(many.std()) == pytest.approx(0.02, rel=0.02)
