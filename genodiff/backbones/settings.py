@@ -113,21 +113,16 @@ MambaShape = Union[
 """The settings of a network of Mamba blocks."""
 
 
-def count_norm_weights(shape: MambaShape, width: int) -> int:
-    """The weights of a norm of this width."""
-    return width * (1 if shape.norm == "rms" else 2)
-
-
 def count_mamba_weights(shape: MambaShape, width: int) -> int:
-    """The weights of a block: a norm and a mixer of one or two directions."""
-    inner = shape.expand * width
+    """The weights of all blocks, a norm and a mixer of one or two directions, and a last norm."""
+    inner, norm = shape.expand * width, width * (1 if shape.norm == "rms" else 2)
     convolution = inner * (shape.d_conv + shape.conv_bias)
     steps = inner * (shape.rank + 1)
     scan = inner * (shape.rank + 2 * shape.d_state) + inner * shape.d_state + inner
     projections = 3 * width * inner + (2 * inner + width) * shape.proj_bias
     pairs = 2 if shape.bidirectional and not shape.tie_directions else 1
     directions = (2 if shape.bidirectional else 1) * (convolution + steps + scan)
-    return count_norm_weights(shape, width) + pairs * projections + directions
+    return shape.n_layer * (norm + pairs * projections + directions) + norm
 
 
 def count_condition_weights(d_cond: int, n_classes: int) -> int:

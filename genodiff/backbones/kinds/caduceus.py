@@ -12,7 +12,6 @@ from genodiff.backbones.settings import (
     BackboneSettings,
     StepBytes,
     count_mamba_weights,
-    count_norm_weights,
 )
 
 RECALLED = 4
@@ -112,8 +111,7 @@ class CaduceusSettings(BackboneSettings):
         """The number of weights, without building them."""
         d = self.d_model
         rows = vocab_size * (1 if self.tied_head else 2) + self.n_classes + RECALLED * self.recalls
-        tables = rows * d
-        return tables + self.n_layer * count_mamba_weights(self, d) + count_norm_weights(self, d)
+        return rows * d + count_mamba_weights(self, d)
 
     def count_step_bytes(self, length: int, word: int) -> StepBytes | None:
         """As of the Triton kernels (`kernels/triton/mixer.py` says what they keep).

@@ -12,7 +12,6 @@ from genodiff.backbones.settings import (
     count_condition_weights,
     count_mamba_weights,
     count_modulation_weights,
-    count_norm_weights,
 )
 
 
@@ -113,12 +112,10 @@ class DiMambaSettings(BackboneSettings):
         total = (
             (vocab_size + self.spare_rows) * self.d_model
             + (0 if self.tie_head else vocab_size * d)
-            + self.n_layer * count_mamba_weights(self, d)
-            + count_norm_weights(self, d)
+            + count_mamba_weights(self, d)
         )
         if self.conditioning == "adaln":
-            total += self.n_layer * count_modulation_weights(self.d_cond, d, 3)
-            total += count_modulation_weights(self.d_cond, d, 2)
+            total += count_modulation_weights(self.d_cond, d, 3 * self.n_layer + 2)
         if self.conditioning != "none":
             total += count_condition_weights(self.width_cond, self.n_classes)
         return total

@@ -94,8 +94,7 @@ class DiTSettings(BackboneSettings):
         total = vocab_size * d + self.n_layer * block + norm + head
         if not self.adaln:
             return total
-        modulations = self.n_layer * count_modulation_weights(self.d_cond, d, 6)
-        modulations += count_modulation_weights(self.d_cond, d, 2)
+        modulations = count_modulation_weights(self.d_cond, d, 6 * self.n_layer + 2)
         return total + modulations + count_condition_weights(self.d_cond, self.n_classes)
 
 
