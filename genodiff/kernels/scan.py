@@ -107,7 +107,7 @@ def selective_scan(
     scan = SCAN.choose(*x, provider=provider)
     if scan.provider != "triton":
         dtype = torch.float64 if _is_wide(*x, z) else torch.float32
-        x = ScanInputs(*(None if of is None else of.to(dtype) for of in x))
+        x = ScanInputs._make(None if of is None else of.to(dtype) for of in x)
     with torch.autocast(u.device.type, enabled=False):
         y, state = scan.run(x, delta_softplus, reverse)
         y = y if z is None else y * F.silu(z.to(y.dtype))

@@ -45,7 +45,7 @@ def gradients(
         assert runs_in_c(arguments)
     out = mix_blocks(*arguments)
     out = out if mask is None else out * mask  # what is said of padding is not read
-    (out * draw(*out.shape, seed=1).to(out.dtype)).sum().backward()
+    (out * draw(*out.shape[1:], seed=1).to(out.dtype)).sum().backward()
     assert h.grad is not None
     found = {"out": out.detach(), "h": h.grad}
     return found | {name: p.grad for name, p in mixer.named_parameters() if p.grad is not None}
