@@ -27,12 +27,14 @@ static int64_t diagonal_score(const recall_args *s, const strand *w, const int64
         counts[i] = ((((const word_u *)high)[i] ^ x_high[i]) |
                      (((const word_u *)low)[i] ^ x_low[i]) | ~((const word_u *)base)[i]) & seen[i];
     if (without[0] < without[1] && d + s->L > without[0] && d < without[1])
-        for (int64_t i = 0; i < words; i++)
+        for (int64_t i = 0; i < words; i++) {
+            uint64_t absent = 0;
             for (int bit = 0; bit < 64; bit++) {
                 int64_t place = d - shift + 64 * i + bit;
-                if (place >= without[0] && place < without[1])
-                    counts[i] |= seen[i] & (uint64_t)1 << bit;
+                absent |= (uint64_t)(place >= without[0] && place < without[1]) << bit;
             }
+            counts[i] |= absent & seen[i];
+        }
     for (int64_t i = 0; i < words; i++) { /* the bits of each 16 */
         uint64_t v = counts[i];
         v -= (v >> 1) & 0x5555555555555555u;
