@@ -46,9 +46,7 @@ SHARED_CLASS_NAMES = {
     ),
     "Block": ({"backbones"}, "the repeated layer of each network"),
     "_Scan": ({"kernels"}, "one operation, an autograd function for each implementation"),
-    "_Conv": ({"kernels"}, "one operation, an autograd function for each implementation"),
     "_Linear": ({"kernels"}, "one operation, an autograd function for each implementation"),
-    "_Projected": ({"kernels"}, "what a mixer computes before its scans, in C and in Triton"),
     "_Mixer": ({"kernels"}, "one operation, an autograd function for each implementation"),
 }
 # What the command line may import: the door, and the ground floor but the kernels.
