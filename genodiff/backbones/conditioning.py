@@ -88,8 +88,7 @@ class Condition(nn.Module):
 
         Sigma is 0 for a network without time conditioning, and where `sigma` is None.
         """
-        weight = self.level.first.weight
-        zero = weight.new_zeros(n)
+        zero = self.level.first.weight.new_zeros(n)
         c: Tensor = self.level(sigma if self.time and sigma is not None else zero)
         return c if self.label is None or labels is None else c + self.label(labels)
 

@@ -89,9 +89,8 @@ class DiMamba(ConditionedBackbone):
     ) -> Iterator[Tensor]:
         c = self._find_condition(xt, sigma, labels)
         keys = self.dropout_keys if self.training else None
-        yield from self._read(
-            self._embed(xt, c), c, mask_padding(xt, lengths, self.embedding), keys
-        )
+        mask = mask_padding(xt, lengths, self.embedding)
+        yield from self._read(self._embed(xt, c), c, mask, keys)
 
     def _embed(self, xt: Tensor, c: Tensor | None) -> Float[Tensor, "B L D"]:
         one_hot, table = xt.is_floating_point(), self.embedding

@@ -11,7 +11,7 @@ stand in `conv.h`. Its tensors are float32 on a CPU, with the last axis contiguo
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -48,14 +48,6 @@ def conv_forward(
     return y, p
 
 
-class ConvGradients(NamedTuple):
-    """The gradients of the convolution's weight and bias, and of the projection."""
-
-    weight: Float[Tensor, "E K"]
-    bias: Float[Tensor, " E"]
-    v: Float[Tensor, "P E"]
-
-
 def conv_backward(
     gy: Float[Tensor, "B L E"],
     x: Float[Tensor, "B L E"],
@@ -69,8 +61,11 @@ def conv_backward(
     v: Float[Tensor, "P E"] | None = None,
     gp: Float[Tensor, "B L P"] | None = None,
     block: int | None = None,
-) -> ConvGradients:
-    """Write the gradient of x to `dx`, or add it; `gp` is the gradient of the projection."""
+) -> list[Tensor]:
+    """The gradients of the weight, of the bias and, (P, E), of the projection `v`.
+
+    That of x is written to `dx`, or added; `gp` is that of what was projected.
+    """
     pieces, width = x.shape[0] * -(-x.shape[1] // _steps_per_task(x)), weight.shape[1]
     # One share for each task: dw (K rows), dbias (one), dv (P).
     part = x.new_empty(pieces, width + 1 + (0 if v is None else len(v)), x.shape[2])
@@ -78,7 +73,7 @@ def conv_backward(
     flags = dict(reverse=reverse, silu=silu, accumulate=accumulate)
     _run_conv(tensors, weight, v, block, backward=True, **flags)
     sums = part.sum(0)
-    return ConvGradients(sums[:width].t(), sums[width], sums[width + 1 :])
+    return [sums[:width].t(), sums[width], sums[width + 1 :]]
 
 
 def _run_conv(
@@ -118,8 +113,8 @@ class _NativeConv(torch.autograd.Function):
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias = ctx.saved_tensors
         gy, dx = library.pack_channels(gy), x.new_empty(x.shape)
-        found = conv_backward(gy, x, weight, bias, **ctx.way, dx=dx)
-        return dx, found.weight.contiguous(), None if bias is None else found.bias, None, None
+        dw, db, _ = conv_backward(gy, x, weight, bias, **ctx.way, dx=dx)
+        return dx, dw.contiguous(), None if bias is None else db, None, None
 
 
 _NUMBERS = 2**17  # numbers in a block, about

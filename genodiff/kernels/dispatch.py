@@ -116,10 +116,8 @@ def select_provider(name: str = "auto", device: str = "cpu") -> Provider:
 
     Raises `UsageError` for one that is unknown or not available.
     """
-    if name == "auto":
-        name = _preferred
-    if name == "auto":
-        name = os.environ.get("GENODIFF_SCAN") or "auto"
+    asked = (name, _preferred, os.environ.get("GENODIFF_SCAN") or "auto")
+    name = next((one for one in asked if one != "auto"), "auto")
     if name == "auto":
         return _first_available(device)
     if name not in PROVIDERS:

@@ -68,8 +68,7 @@ def _published_conv() -> Callable[..., Any] | None:
 
 def find_missing() -> str | None:
     """What keeps mamba-ssm's scan from running here, in words; None if nothing."""
-    scan, fault = _published()
-    return fault if scan is None else None
+    return _published()[1] or None
 
 
 def _channels_first(x: Tensor, reverse: bool) -> Tensor:

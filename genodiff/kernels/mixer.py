@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import library
-from genodiff.kernels.conv import ConvGradients, causal_conv1d, conv_backward, conv_forward
+from genodiff.kernels.conv import causal_conv1d, conv_backward, conv_forward
 from genodiff.kernels.direction import (
     Blocks,
     DirectionState,
@@ -124,7 +124,7 @@ class _Reading:
 
     def convolve_back(
         self, gc: Tensor, gp: Tensor, x: Tensor, dx: Tensor, accumulate: bool
-    ) -> ConvGradients:
+    ) -> list[Tensor]:
         """The gradients of the weights; that of x is written to `dx`, or added."""
         w = self.weights
         convolve_back = partial(
@@ -148,7 +148,7 @@ class _Reading:
             g_clean.index_add_(1, at[inside], self._split(g_wide)[:, inside, k])
         both = join(self._own(g_wide), g_clean, self.size)
         dx.add_(both) if accumulate else dx.copy_(both)
-        return ConvGradients(*(a + b for a, b in zip(first, second, strict=True)))
+        return [a + b for a, b in zip(first, second, strict=True)]
 
     def _put_before(self, clean: Tensor | None, x: Tensor) -> Tensor:
         """Blocks of x, each after what is clean before it, or zeros: (B, n (known + size), E)."""
@@ -237,9 +237,9 @@ class _Mixer(torch.autograd.Function):
             if mask is not None:
                 g.u.mul_(mask)
                 d_projected.mul_(mask)
-            conv = way.convolve_back(g.u, d_projected, x, dx, i > 0)
-            d_conv_bias = None if direction.conv_bias is None else conv.bias
-            grads += [conv.weight, d_conv_bias, conv.v, g.delta.w.t(), g.bias, g.A.t(), g.D]
+            d_conv, d_bias, d_x = way.convolve_back(g.u, d_projected, x, dx, i > 0)
+            of_bias = None if direction.conv_bias is None else d_bias
+            grads += [d_conv, of_bias, d_x, g.delta.w.t(), g.bias, g.A.t(), g.D]
         if mask is not None:
             dx.mul_(mask)
         dh, d_in_weight, d_in_bias = linear_backward(
