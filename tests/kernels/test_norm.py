@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scans import PROVIDERS, differentiate
 from torch import Tensor
 
-from genodiff.kernels.norm import rms_norm
+from genodiff.kernels.norm import graph_norm, rms_norm
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -26,5 +26,7 @@ def test_outputs_and_gradients_are_those_of_the_formula(provider, rows, width):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENODIFF_SCAN", provider)
         found = differentiate(partial(rms_norm, eps=1e-3), (x, w), gy)
+    recorded = graph_norm(x.double(), w.double(), 1e-3)
+    torch.testing.assert_close(recorded, truth[0], rtol=1e-12, atol=1e-12)
     for a, b in zip(found, truth, strict=True):
         torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-5 * rows**0.5)

@@ -28,8 +28,7 @@ sys.path[:0] = [sys.argv[2], sys.argv[2] + "/.."]
 from scans import Problem
 from test_mixer import problem, run
 import test_block_mixer as blocks
-from recalls import recall_shapes
-from chains import draw_shapes
+from recalls import draw_shapes, recall_shapes
 from genodiff.kernels.norm import rms_norm
 assert library.instruction_set() == sys.argv[3], library.find_missing()
 """

@@ -1,20 +1,21 @@
 """Every scan against the naive scan in float64, and the naive scan against the recurrence."""
 
 import math
+from functools import partial
 from itertools import product
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scans import PROVIDERS, Problem, differences
+from scans import PROVIDERS, Problem, call_scan, differences
 
 from genodiff.errors import UsageError
 from genodiff.kernels import dispatch, torch_scan
-from genodiff.kernels.direction import ScanInputs
+from genodiff.kernels.direction import ScanInputs, is_recorded
 from genodiff.kernels.dispatch import Provider, prefer_provider, select_provider
 from genodiff.kernels.naive import naive_scan, run_naively
-from genodiff.kernels.scan import selective_scan
+from genodiff.kernels.scan import graph_scan, selective_scan
 
 LENGTHS = [1, 2, 3, 63, 64, 65, 127, 1000]
 OPTIONS = st.fixed_dictionaries(
@@ -204,6 +205,29 @@ def test_lists_run_in_order_and_without_them_the_bits_are_the_same(monkeypatch):
     monkeypatch.setattr(torch_scan, "_foreach_is_in_order", lambda: False)
     without = p.solve("torch", torch.float32)
     assert all(torch.equal(with_list[name], without[name]) for name in with_list)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 33])
+def test_what_is_recorded_of_a_scan_is_the_definition(length):
+    for full, reverse in product((False, True), repeat=2):
+        options = dict.fromkeys(("D", "z", "delta_bias", "delta_softplus", "h0"), full)
+        p = Problem(2, length, 3, 4, reverse=reverse, **options)
+        recorded = p.solve(partial(call_scan, graph_scan))
+        assert max(differences(recorded, p.solve("naive")).values()) < 1e-11
+
+
+def test_recording_is_seen():
+    assert not is_recorded()
+    seen = []
+
+    class Asks(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen.append(is_recorded())
+            return x + 1
+
+    torch.export.export(Asks(), (torch.ones(1),))
+    assert seen[-1]
+    assert not is_recorded()
 
 
 def test_an_empty_sequence_or_batch_gives_an_empty_output():
