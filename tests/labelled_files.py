@@ -1,10 +1,12 @@
 """Small labelled data sets in the layouts of benchmarks, from counter-based randomness."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 
 from genodiff.counter import Purpose, generator
+from genodiff.tasks.examples import Examples
 
 
 def random_dna(n: int, length: int, seed: int = 1) -> list[str]:
@@ -33,3 +35,23 @@ def write_folder(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(sequence)
     return root
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    """Write text, compressed for .gz, or bytes as they are; the folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    raw = text.encode() if isinstance(text, str) else text
+    packed = path.suffix == ".gz" and isinstance(text, str)
+    path.write_bytes(gzip.compress(raw) if packed else raw)
+    return path
+
+
+ClassFolders = tuple[Examples, Examples, tuple[str, ...]]
+
+
+def check_equal(one: ClassFolders, other: ClassFolders) -> None:
+    for part in (0, 1):
+        assert one[part].sequences == other[part].sequences
+        assert one[part].names == other[part].names
+        assert np.array_equal(one[part].labels, other[part].labels)
+    assert one[2] == other[2]

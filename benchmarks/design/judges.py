@@ -28,7 +28,7 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import Ridge
 
 from genodiff.alphabet import reverse_complement
-from genodiff.finetuning.kmer_regression import kmer_features
+from genodiff.finetuning.count_regression import kmer_features
 from genodiff.runs.folder import find_git_revision
 
 SETS = ("Random", "Native", "Drift", "SSWM")

@@ -22,9 +22,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from run import SUITES  # noqa: E402
 
 from genodiff.data.kmers import shared_kmer_fractions  # noqa: E402
-from genodiff.finetuning.results import read_results  # noqa: E402
 from genodiff.finetuning.scored_unit import read_predictions  # noqa: E402
-from genodiff.finetuning.unit import TEST, UNITS  # noqa: E402
+from genodiff.finetuning.unit import TEST, UNITS, read_results  # noqa: E402
 from genodiff.tasks.task import load_task  # noqa: E402
 
 GUE = SUITES["gue"]

@@ -21,9 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from commands import nameless
 
-from genodiff.finetuning.results import FILE, read_results
 from genodiff.finetuning.sweep import SESSIONS
-from genodiff.finetuning.unit import TEST, UNITS
+from genodiff.finetuning.unit import FILE, TEST, UNITS, read_results
 from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sweep
 from genodiff.statistics.seeds import JointEstimate
 

@@ -36,9 +36,8 @@ from kept_sweep import (  # noqa: E402
 )
 from run import SUITES  # noqa: E402
 
-from genodiff.finetuning.results import FILE, read_results  # noqa: E402
 from genodiff.finetuning.scored_unit import read_predictions  # noqa: E402
-from genodiff.finetuning.unit import TEST, UNITS  # noqa: E402
+from genodiff.finetuning.unit import FILE, TEST, UNITS, read_results  # noqa: E402
 from genodiff.reports.sweep_results import (  # noqa: E402
     ModelResult,
     TaskResult,

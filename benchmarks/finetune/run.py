@@ -50,7 +50,7 @@ from protocol_search import Flags, as_words, choose, list_protocols  # noqa: E40
 from genodiff.finetuning.pooling import HEADS  # noqa: E402
 from genodiff.finetuning.protocol import FitSettings  # noqa: E402
 from genodiff.reports.sweep_results import TaskResult  # noqa: E402
-from genodiff.tasks.suite import find_task  # noqa: E402
+from genodiff.tasks.suite import load_suite  # noqa: E402
 
 
 class Suite(NamedTuple):
@@ -126,7 +126,7 @@ def measure(asked: argparse.Namespace, name: str, task: str, more: list[str]) ->
 
 def choose_protocol(asked: argparse.Namespace, given: list[object], model: str) -> list[object]:
     """The flags of the protocol that seed 1's validation part chooses for a network on a task."""
-    name, task = str(given[1]), find_task(str(given[1]), str(given[3]))
+    name, task = str(given[1]), load_suite(str(given[1])).find(str(given[3]))
     place = asked.out / "protocols" / re.sub(r"\W", "_", f"{name} {task.name} {model}")
     place.mkdir(parents=True, exist_ok=True)
 

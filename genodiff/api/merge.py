@@ -87,7 +87,7 @@ class MergeRequest(Request[dict[str, Any]]):
 
 def _merge_embeddings(parts: list[ShardFile], target: str) -> dict[str, Any]:
     from genodiff.embedding.embedding_files import join_embeddings
-    from genodiff.embedding.embedding_format import find_embedding_format
+    from genodiff.embedding.request import find_embedding_format
     from genodiff.io import atomic
     from genodiff.jobs.shards import describe_merge
 

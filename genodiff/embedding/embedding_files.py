@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from genodiff.embedding.embed import Array, Reading, Window
-from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
+from genodiff.embedding.request import SEPARATORS, find_embedding_format
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.tables import ParquetTable, write_parquet
@@ -173,15 +173,13 @@ def name_columns(how: Reading) -> list[str]:
 def _part(held: list[Array], windows: list[Kept], source: _Source) -> pl.DataFrame:
     names, width = name_columns(source.how), source.shape[-1]
     table = pl.DataFrame({name: [getattr(w, name) for w in windows] for name in _PLACE})
-    vector = pl.Array(pl.Float32, width)
-    values: Any
+    vector, rows = pl.Array(pl.Float32, width), [row.reshape(-1, len(names), width) for row in held]
     for i, name in enumerate(names):
         if source.unpooled:
-            values = [row.reshape(row.shape[0], len(names), width)[:, i].tolist() for row in held]
-            table = table.with_columns(pl.Series(name, values, dtype=pl.List(vector)))
+            column = pl.Series(name, [row[:, i].tolist() for row in rows], dtype=pl.List(vector))
         else:
-            values = np.stack([row.reshape(len(names), width)[i] for row in held])
-            table = table.with_columns(pl.Series(name, values, dtype=vector))
+            column = pl.Series(name, np.concatenate(rows)[:, i], dtype=vector)
+        table = table.with_columns(column)
     return table
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
-from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
 from genodiff.errors import UsageError, format_count
 from genodiff.jobs.options import (
     OUT,
@@ -21,6 +20,18 @@ from genodiff.jobs.options import (
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb
+
+FORMATS = (".npz", ".parquet", ".csv", ".tsv")
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+"""Of the formats that are tables of text."""
+
+
+def find_embedding_format(path: Path) -> str:
+    """The format that a file's name asks for. Raises `UsageError`."""
+    if path.suffix.lower() not in FORMATS:
+        what = f"'{path.name}' ends in none of {', '.join(FORMATS)}"
+        raise UsageError(what, fix="name the output after its format")
+    return path.suffix.lower()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from genodiff.annotation.base_labels import (
 )
 from genodiff.annotation.gene_grammar import list_introns
 from genodiff.errors import DataError, UsageError
-from genodiff.finetuning.adapters.adapter import adapted_weights
+from genodiff.finetuning.adapters import adapted_weights
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, count_steps, measure_bases
 from genodiff.finetuning.base_request import BasesRequest
@@ -33,7 +33,7 @@ from genodiff.finetuning.model_words import SCRATCH
 from genodiff.finetuning.predictor_files import describe_network
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.related_features import KeptRelatives, RelatedFeatures, keep_relatives
-from genodiff.finetuning.results import null_nonfinite
+from genodiff.finetuning.unit import null_nonfinite
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome

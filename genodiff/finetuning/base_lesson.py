@@ -1,22 +1,26 @@
 """Labels at each base as a lesson of a fit: what a batch of windows costs, how good a network is.
 
-A batch costs the mean over its known bases, however it is split into passes. The measure that
-chooses the epoch is
-
-    genes      f1 of coding bases, of the genes that are decoded
-    classes    AUPRC, the mean over classes but `none`
-    values     Pearson's correlation, the mean over tracks
-
-What training makes small at each base, with unknown bases left out.
+What training makes small at each base, with unknown bases left out; a batch costs the mean over its
+known bases, however it is split into passes.
 
     cross-entropy    Σ w_y (−ln p_y) / Σ w_y over known bases, w a weight of each class
     poisson          the mean of exp(s) − v s over known values v; s is the logarithm of a rate
     mse              the mean of (s − v)² over known values
 
-A batch without a known base costs 0, and has no gradient.
+A batch without a known base costs 0, and has no gradient. How good labels are is measured by
+
+    classes    AUPRC of each class against all others, over known bases; the mean over classes but
+               `none` chooses the epoch
+    values     Pearson's correlation of each track, over its known values; the mean chooses
+    genes      sensitivity TP / (TP + FN) and precision TP / (TP + FP) of coding bases, of exons and
+               of whole genes, as they are decoded; f1 of bases chooses. A base is right on its
+               strand; an exon (its coding part) by its strand and both ends; a gene by its strand
+               and all its exons.
+
+Source of the levels: Burset and Guigó, 1996 (what they call specificity is the precision here).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,12 +31,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.annotation.base_labels import NONE, Kind
-from genodiff.annotation.gene_grammar import N_STATES, UNKNOWN, list_genes
+from genodiff.annotation.gene_grammar import N_STATES, UNKNOWN, CodingGene, list_genes
 from genodiff.finetuning.base_labeller import BaseLabeller
-from genodiff.finetuning.base_metrics import compare_genes, measure_classes, measure_tracks
 from genodiff.finetuning.base_windows import BaseWindows, Scored, join_cores
 from genodiff.finetuning.fit_loop import Index, Lesson
 from genodiff.finetuning.protocol import FitSettings
+from genodiff.tasks.metrics import measure
 
 
 def class_cost(
@@ -49,28 +53,14 @@ def class_cost(
     return total / weights[found].sum().clamp(min=torch.finfo(total.dtype).tiny)
 
 
-def poisson_cost(
-    scores: Float[Tensor, "B L T"], values: Float[Tensor, "B L T"]
+def value_cost(
+    loss: str, scores: Float[Tensor, "B L T"], values: Float[Tensor, "B L T"]
 ) -> Float[Tensor, ""]:
-    """The Poisson likelihood of known values, without its constant."""
+    """The Poisson likelihood (without its constant), or the mean square, of known values."""
     known = values.isfinite()
-    each = scores[known].exp() - values[known] * scores[known]
+    s, v = scores[known], values[known]
+    each = s.exp() - v * s if loss == "poisson" else (s - v).square()
     return each.sum() / known.sum().clamp(min=1)
-
-
-def square_cost(
-    scores: Float[Tensor, "B L T"], values: Float[Tensor, "B L T"]
-) -> Float[Tensor, ""]:
-    """The mean square of known values' gaps."""
-    known = values.isfinite()
-    return (scores[known] - values[known]).square().sum() / known.sum().clamp(min=1)
-
-
-VALUE_COSTS: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
-    "poisson": (poisson_cost, torch.exp),
-    "mse": (square_cost, lambda scores: scores),
-}
-"""Of each: the cost, and the values that scores mean."""
 
 
 def balance_classes(counts: NDArray[np.int64], power: float) -> NDArray[np.float32]:
@@ -101,7 +91,7 @@ class BaseTask(NamedTuple):
     def read(self, scores: Tensor) -> Tensor:
         """What scores mean: logarithms of chances, or values."""
         if self.kind == "values":
-            return VALUE_COSTS[self.loss][1](scores)
+            return scores.exp() if self.loss == "poisson" else scores
         return scores.log_softmax(-1)
 
 
@@ -165,7 +155,7 @@ class BaseLesson(Lesson):
         if chain is not None:
             return chain.cost(scores.to(chain.weight.device), labels.to(chain.weight.device).long())
         if self.task.kind == "values":
-            return VALUE_COSTS[self.task.loss][0](scores, labels)
+            return value_cost(self.task.loss, scores, labels)
         weights = None if self.weights is None else self.weights.to(scores.device)
         return class_cost(scores, labels, weights)
 
@@ -190,7 +180,7 @@ def measure_bases(
     task: BaseTask,
     scored: Iterable[Scored] | None = None,
 ) -> dict[str, float]:
-    """How good a network's scores of all cores are, by name of the measure (see `base_metrics`)."""
+    """How good a network's scores of all cores are, by name of the measure."""
     scored = score_cores(network, windows) if scored is None else scored
     read = [(span, task.read(torch.from_numpy(some)).numpy()) for span, some in scored]
     if task.kind == "genes":
@@ -243,3 +233,108 @@ def count_steps(windows: BaseWindows) -> NDArray[np.int64]:
         pairs = N_STATES * here[:-1].astype(np.int64) + here[1:]
         total += np.bincount(pairs[known], minlength=len(total))
     return total.reshape(N_STATES, N_STATES)
+
+
+Genes = Mapping[str, Sequence[CodingGene]]
+StrandParts = tuple[int, tuple[tuple[int, int], ...]]
+"""The strand of an exon or a gene, and its coding parts."""
+
+
+class Rates(NamedTuple):
+    """How many are true, how many are said, and how many of those are right."""
+
+    true: int
+    said: int
+    right: int
+
+    @property
+    def sensitivity(self) -> float:
+        """The share of the true that is found; NaN where there is none."""
+        return self.right / self.true if self.true else float("nan")
+
+    @property
+    def precision(self) -> float:
+        """The share of the said that is right; NaN where nothing is said."""
+        return self.right / self.said if self.said else float("nan")
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of both; 0 where nothing is right."""
+        both = self.true + self.said
+        return 2 * self.right / both if both else float("nan")
+
+
+class GeneRates(NamedTuple):
+    """The rates at the three levels."""
+
+    bases: Rates
+    exons: Rates
+    genes: Rates
+
+
+def compare_genes(true: Genes, said: Genes, known: Mapping[str, NDArray[np.bool_]]) -> GeneRates:
+    """Genes that are said against the true ones, on the contigs that are `known`.
+
+    An exon, and a gene with its introns, is judged where all its bases are known.
+    """
+    levels = np.zeros((3, 3), np.int64)
+    for contig, judged in known.items():
+        some = [list(of.get(contig, ())) for of in (true, said)]
+        coding = [_mark_bases(genes, judged) for genes in some]
+        parts = [[(gene.strand, (one,)) for gene in genes for one in gene.parts] for genes in some]
+        exons = [_keep_known(of, judged) for of in parts]
+        whole = [_keep_known(((g.strand, g.parts) for g in genes), judged) for genes in some]
+        right = np.count_nonzero(coding[0] & coding[1])
+        levels += np.array(
+            [
+                (*(np.count_nonzero(of) for of in coding), right),
+                (*map(len, exons), len(exons[0] & exons[1])),
+                (*map(len, whole), len(whole[0] & whole[1])),
+            ]
+        )
+    return GeneRates(*(Rates(*map(int, row)) for row in levels))
+
+
+def _keep_known(spans: Iterable[StrandParts], judged: NDArray[np.bool_]) -> set[StrandParts]:
+    """Those of which every base from the first to the last is judged."""
+    return {
+        (strand, parts)
+        for strand, parts in spans
+        if parts[-1][1] <= len(judged) and judged[parts[0][0] : parts[-1][1]].all()
+    }
+
+
+def _mark_bases(genes: Iterable[CodingGene], judged: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which judged bases are coding, on each strand: (2, L)."""
+    marks = np.zeros((2, len(judged)), bool)
+    for gene in genes:
+        for start, end in gene.parts:
+            marks[int(gene.strand < 0), start:end] = True
+    return marks & judged
+
+
+def measure_classes(
+    labels: NDArray[np.integer], scores: NDArray[np.floating], names: Sequence[str]
+) -> dict[str, float]:
+    """AUPRC of each class by (N,) labels and (N, C) scores; NaN of a class that is at no base.
+
+    Scores of one class need to be comparable between bases: chances, not logits.
+    """
+    known = labels != UNKNOWN
+    truth, found = labels[known], scores[known].astype(np.float64)
+    return {
+        name: measure("auprc", "multilabel", truth[:, None] == number, found[:, number, None])
+        for number, name in enumerate(names)
+    }
+
+
+def measure_tracks(
+    values: NDArray[np.floating], predicted: NDArray[np.floating], names: Sequence[str]
+) -> dict[str, float]:
+    """Pearson's correlation of each track by (N, T) values; NaN of one that does not vary."""
+    found = {}
+    for number, name in enumerate(names):
+        known = np.isfinite(values[:, number])
+        pair = (of[known, number].astype(np.float64) for of in (values, predicted))
+        found[name] = measure("pearson", "regression", *pair)
+    return found

@@ -18,10 +18,10 @@ from genodiff.finetuning.cnn import fit_cnn
 from genodiff.finetuning.fit import Predict
 from genodiff.finetuning.model_words import BASELINES, list_baselines
 from genodiff.jobs.request import find_named
+from genodiff.tasks.audit import predict_by_length, predict_by_lookup
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats
 from genodiff.tasks.suite import Task
-from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
 
 
 class BaselineData(NamedTuple):
@@ -32,11 +32,6 @@ class BaselineData(NamedTuple):
     train: Examples
     valid: Examples
     seed: int
-
-    @property
-    def n_out(self) -> int:
-        """How many answers a prediction has."""
-        return max(1, len(self.task.classes))
 
 
 def fit_baseline(name: str, task: Task, train: Examples, valid: Examples, seed: int) -> Predict:
@@ -71,14 +66,14 @@ def fit_majority(given: BaselineData) -> Predict:
 def _one_hot(labels: NDArray[Any], given: BaselineData) -> Floats:
     if given.task.kind in ("regression", "multilabel"):
         return labels.astype(np.float64)
-    return (labels[:, None] == np.arange(given.n_out)).astype(np.float64)
+    return (labels[:, None] == np.arange(given.task.n_out)).astype(np.float64)
 
 
 def fit_length_tree(given: BaselineData) -> Predict:
     """A decision tree on the length alone."""
     if given.task.kind in ("binary", "multiclass"):
         return lambda examples: predict_by_length(
-            given.train.lengths, given.train.labels, examples.lengths, given.n_out
+            given.train.lengths, given.train.labels, examples.lengths, given.task.n_out
         )
     # Equal lengths are put together under a weight: the same tree as on single rows, many times
     # faster.
@@ -88,7 +83,7 @@ def fit_length_tree(given: BaselineData) -> Predict:
     answers = answers[:, None] if answers.ndim == 1 else answers
     mean = np.stack([np.bincount(group, column) for column in answers.T], axis=1) / weight[:, None]
     tree = DecisionTreeRegressor(random_state=0).fit(lengths[:, None], mean, sample_weight=weight)
-    shape = (-1,) if given.task.kind == "regression" else (-1, given.n_out)
+    shape = (-1,) if given.task.kind == "regression" else (-1, given.task.n_out)
     return lambda examples: np.reshape(tree.predict(examples.lengths[:, None]), shape)
 
 
@@ -112,7 +107,7 @@ def fit_network(given: BaselineData) -> Predict:
     """The benchmark's own convolutional network."""
     task, loss = given.task, partial(measure_error, given.task.kind)
     parts = given.train, given.valid
-    return fit_cnn(task.kind, given.n_out, task.max_length, *parts, given.seed, loss=loss)
+    return fit_cnn(task.kind, task.n_out, task.max_length, *parts, given.seed, loss=loss)
 
 
 def fit_lookup(given: BaselineData) -> Predict:
@@ -128,6 +123,6 @@ def fit_lookup(given: BaselineData) -> Predict:
     def predict(examples: Examples) -> Floats:
         if examples.coordinates is None:
             raise DataError(what, fix="leave it out")
-        return predict_by_lookup(given.train, examples.coordinates, given.n_out, exact=exact)
+        return predict_by_lookup(given.train, examples.coordinates, given.task.n_out, exact=exact)
 
     return predict

@@ -22,7 +22,13 @@ from torch import Tensor, nn
 
 from genodiff.alphabet import LETTER_CODES
 from genodiff.counter import Purpose, uniforms
-from genodiff.finetuning.fit import SavedPredictor, measure_scale, probabilities
+from genodiff.finetuning.fit import (
+    SavedPredictor,
+    compute_loss,
+    make_targets,
+    measure_scale,
+    probabilities,
+)
 from genodiff.tasks.examples import Examples
 
 EPOCHS, BATCH, RATE = 10, 64, 1e-3
@@ -157,7 +163,8 @@ def fit_cnn(
     network = Cnn(length, n_out, seed)
     shape = CnnShape(kind, n_out, length, max_length, *measure_scale(kind, train.labels))
     predict = CnnPredictor(network, shape)
-    x, labels = predict.encode(train.sequences), torch.from_numpy(train.labels)
+    x = predict.encode(train.sequences)
+    targets = make_targets(kind, train.labels, (shape.mean, shape.scale))
     optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
     best: tuple[float, dict[str, Tensor]] | None = None
     for epoch in range(EPOCHS):
@@ -168,7 +175,7 @@ def fit_cnn(
             if len(rows) < 2 and train.n > 1:  # too few for batch norm
                 continue
             optimizer.zero_grad()
-            _train_loss(shape, network(x[rows].long()), labels[rows]).backward()
+            compute_loss(kind, network(x[rows].long()), targets[rows], "mean").backward()
             optimizer.step()
         value = loss(valid.labels, predict(valid))
         if best is None or value < best[0]:
@@ -189,12 +196,3 @@ def encode_letters(sequences: list[bytes], length: int) -> Tensor:
         cut = sequence[:length]
         row[: len(cut)] = LETTER_CODES[np.frombuffer(cut, np.uint8)]
     return torch.from_numpy(found)
-
-
-def _train_loss(shape: CnnShape, scores: Tensor, labels: Tensor) -> Tensor:
-    if shape.kind == "regression":
-        target = (labels - shape.mean) / shape.scale
-        return F.mse_loss(scores[:, 0], target.to(scores.dtype))
-    if shape.kind == "multilabel":
-        return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
-    return F.cross_entropy(scores, labels)

@@ -20,17 +20,16 @@ from genodiff.errors import DataError, format_count
 from genodiff.finetuning.batches import encode
 from genodiff.finetuning.choosing import FEW, FINALISTS, count_choosing_seeds, find_shares
 from genodiff.finetuning.cnn import count_weights
-from genodiff.finetuning.fit import count_outputs, sum_loss
+from genodiff.finetuning.count_regression import N_FEATURES
+from genodiff.finetuning.fit import compute_loss
 from genodiff.finetuning.head import Classifier, list_heads
-from genodiff.finetuning.kmer_regression import N_FEATURES
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.sweep import SweepPlan, choose_settings
 from genodiff.io.progress import format_duration
 from genodiff.tasks.data_request import DataRequest
-from genodiff.tasks.reference import find_reference
-from genodiff.tasks.suite import Task, find_task, load_suite
+from genodiff.tasks.suite import Task, find_reference, load_suite
 from genodiff.tasks.task import VALID_SHARE, TaskData
 
 _FORWARD = 0.35  # of a training step's time
@@ -58,7 +57,7 @@ def measure_task(request: DataRequest, name: str) -> TaskSize:
     except DataError:
         if request.table is not None:
             raise
-        task = find_task(request.suite, name)
+        task = load_suite(request.suite).find(name)
         train, dev, test = (sum(task.counts.get(part, ())) for part in ("train", "dev", "test"))
         return TaskSize(task, train + dev, test, task.max_length, task.max_length)
     lengths = data.train.lengths.clip(max=data.task.max_length)
@@ -104,9 +103,8 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                 seen = count_in_tokens(size, model, settings) if in_tokens else size
                 row["length"] = seen.length
                 backbone, alphabet = model.network(1, device)
-                n_out = count_outputs(size.task.kind, size.task.classes)
-                classifier = Classifier(backbone, n_out, settings, alphabet.complement)
-                classifier.to(device)
+                n_out, complement = size.task.n_out, alphabet.complement
+                classifier = Classifier(backbone, n_out, settings, complement).to(device)
                 key, tries = (model.name, method), _tries(plan, settings, seen)
                 if key not in paces and seen.n_train:
                     paces[key] = time_base(classifier, seen.task, seen.length, settings)
@@ -129,7 +127,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
 
 def _disk_bytes(row: dict[str, Any], size: TaskSize, model: ModelSpec, keep: Keep) -> int:
     """Bytes that a unit leaves: its test pass and, unless none are kept, its weights."""
-    n_out = max(1, len(size.task.classes))
+    n_out = size.task.n_out
     test = (16 + 4 * n_out) * size.n_test
     if keep == "none":
         return test
@@ -180,7 +178,8 @@ def _lose(classifier: Classifier, task: Task, rows: int, length: int) -> torch.T
     x0 = torch.arange(rows * length, device=device).view(rows, length) % 7919 % 4 + 7
     scores = classifier(x0, torch.full((rows,), length, device=device))
     shape = (rows, len(task.classes)) if task.kind == "multilabel" else (rows,)
-    return sum_loss(task.kind, scores.float(), torch.zeros(shape, dtype=torch.int64, device=device))
+    targets = torch.zeros(shape, dtype=torch.int64, device=device)
+    return compute_loss(task.kind, scores.float(), targets)
 
 
 def time_base(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> float:

@@ -34,19 +34,21 @@ _SEPARATE_ROWS = ("caduceus", "mamba")
 _NATIVE = "native"
 
 
-def sum_loss(kind: str, scores: Tensor, labels: Tensor) -> Tensor:
-    """The loss summed over examples."""
+def compute_loss(kind: str, scores: Tensor, targets: Tensor, reduction: str = "sum") -> Tensor:
+    """The loss, summed over examples or their mean; `targets` are those of `make_targets`."""
     if kind == "regression":
-        return F.mse_loss(scores[:, 0], labels.float(), reduction="sum")
+        return F.mse_loss(scores[:, 0], targets.float(), reduction=reduction)
     if kind == "multilabel":
-        found = F.binary_cross_entropy_with_logits(scores, labels.float(), reduction="sum")
-        return found / scores.shape[1]
-    return F.cross_entropy(scores, labels, reduction="sum")
+        found = F.binary_cross_entropy_with_logits(scores, targets.float(), reduction=reduction)
+        return found / scores.shape[1] if reduction == "sum" else found
+    return F.cross_entropy(scores, targets, reduction=reduction)
 
 
-def count_outputs(kind: str, classes: tuple[str, ...]) -> int:
-    """Scores that a task's head gives."""
-    return 1 if kind == "regression" else len(classes)
+def make_targets(kind: str, labels: NDArray[Any], scale: tuple[float, float]) -> Tensor:
+    """The labels of examples; values are standardised by `scale`."""
+    if kind == "regression":
+        labels = (labels - scale[0]) / scale[1]
+    return torch.from_numpy(np.ascontiguousarray(labels))
 
 
 def measure_scale(kind: str, labels: NDArray[Any]) -> tuple[float, float]:
@@ -74,26 +76,31 @@ def raw_scores(
     batch_size: int | None = None,
     extra: int = 0,
     bf16: bool = False,
+    by_row: bool = False,
 ) -> Floats:
     """The scores of every example, (n, n_out), in order.
 
     Batches hold examples of similar length. Batches and `extra` padding change scores by float32
-    rounding only.
+    rounding only; with `by_row` features alone are computed in batches, the rest row by row. Raises
+    `GenodiffError` for scores that are not finite.
     """
     device = classifier.device
     order = np.argsort(-part.lengths, kind="stable")
     out = np.empty((part.n, classifier.weight.shape[0]))
+    size = batch_size or max(1, part.n)
     classifier.eval()
-    if batch_size is None:
-        passes = classifier.split(part.lengths) if part.n else []
-    else:
-        passes = [slice(i, i + batch_size) for i in range(0, part.n, batch_size)]
-    for some in passes:
-        rows = order[some]
-        x0, lengths = part.collate(rows, extra)
-        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            scores = classifier.predict(x0.to(device), lengths.to(device))
-        out[rows] = scores.double().cpu().numpy()
+    for first in range(0, part.n, size):
+        batch = order[first : first + size]
+        for some in classifier.split(part.lengths[batch]):
+            rows = batch[some]
+            x0, lengths = (tensor.to(device) for tensor in part.collate(rows, extra))
+            with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+                if by_row:
+                    each = classifier.pooled_rows(x0, lengths)
+                    scores = torch.cat([classifier.scores_of(row) for row in each])
+                else:
+                    scores = classifier.predict(x0, lengths)
+            out[rows] = scores.double().cpu().numpy()
     if not np.isfinite(out).all():
         fix = "lower --lr, or use --precision fp32"
         raise GenodiffError("the network's scores are not finite", fix=fix)
@@ -143,8 +150,8 @@ class SequenceLesson(Lesson):
                 dropped = dropout_draws(self.seed, epoch, here, width).to(device)
             with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
                 scores = classifier(x0, lengths, dropped)
-            targets = _targets(self.kind, train.labels[here], self.scale).to(device)
-            loss = sum_loss(self.kind, scores.float(), targets)
+            targets = make_targets(self.kind, train.labels[here], self.scale).to(device)
+            loss = compute_loss(self.kind, scores.float(), targets)
             (loss / len(rows)).backward()
             total += float(loss.detach())
         return total
@@ -154,14 +161,8 @@ class SequenceLesson(Lesson):
         raw = raw_scores(network, valid, bf16=self.settings.precision == "bf16")
         found = probabilities(self.kind, raw, scale)
         value = measure(self.metric, self.kind, valid.labels, found)
-        targets = _targets(self.kind, valid.labels, scale)
-        return float(sum_loss(self.kind, torch.from_numpy(raw), targets)) / valid.n, value
-
-
-def _targets(kind: str, labels: NDArray[Any], scale: tuple[float, float]) -> Tensor:
-    if kind == "regression":
-        labels = (labels - scale[0]) / scale[1]
-    return torch.from_numpy(np.ascontiguousarray(labels))
+        targets = make_targets(self.kind, valid.labels, scale)
+        return float(compute_loss(self.kind, torch.from_numpy(raw), targets)) / valid.n, value
 
 
 class SavedPredictor(ABC):
@@ -222,7 +223,6 @@ class NetworkPredictor(SavedPredictor):
         part = encode(examples, self.encoder, self.longest)
         return probabilities(self.kind, raw_scores(self.network, part, bf16=self.bf16), self.scale)
 
-    @torch.no_grad()
     def predict(self, sequences: list[bytes], rows: int) -> Floats:
         """See `SavedPredictor`: features are computed in batches, the rest row by row."""
         network, nothing = self.network, np.zeros(len(sequences), np.int64)
@@ -231,18 +231,8 @@ class NetworkPredictor(SavedPredictor):
             network.backbone.settings.kind in _SEPARATE_ROWS  # type: ignore[union-attr, operator]
             and select_provider(device="cpu").name == _NATIVE
         )
-        device = network.device
-        size = rows if device.type != "cpu" or separate else 1
-        order = np.argsort(-part.lengths, kind="stable")
-        scores = np.empty((part.n, network.weight.shape[0]))
-        for first in range(0, part.n, size):
-            batch = order[first : first + size]
-            for some in network.split(part.lengths[batch]):
-                here = batch[some]
-                x0, lengths = (tensor.to(device) for tensor in part.collate(here))
-                with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
-                    given = [network.scores_of(row) for row in network.pooled_rows(x0, lengths)]
-                scores[here] = torch.cat(given).double().cpu().numpy()
+        size = rows if network.device.type != "cpu" or separate else 1
+        scores = raw_scores(network, part, batch_size=size, bf16=self.bf16, by_row=True)
         return probabilities(self.kind, scores, self.scale)
 
     def tensors(self) -> dict[str, Tensor]:

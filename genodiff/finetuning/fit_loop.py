@@ -249,8 +249,21 @@ class FitLoop:
 
     def load(self, path: Path, identity: str) -> None:
         """Go on from what `save` wrote. Raises `CheckpointError` for a foreign or corrupt file."""
+        tensors = read_tensors(path)
+        with safe_open(find_plain_path(path), framework="pt") as file:
+            about = file.metadata() or {}
+        try:
+            counters = json.loads(about["counters"])
+        except (ValueError, KeyError):
+            raise CheckpointError("is no state of a fit", file=path) from None
+        own = {"identity": identity, "sha256": _digest(tensors, counters, identity)}
+        if {name: about.get(name) for name in own} != own:
+            raise CheckpointError("is the state of another fit, or corrupt", file=path)
+        groups: dict[str, dict[str, Tensor]] = defaultdict(dict)
+        for name, tensor in tensors.items():
+            group, _, rest = name.partition(".")
+            groups[group][rest] = tensor
         network = self.lesson.network
-        groups, counters = read_state(path, identity)
         fill_module(network, groups["now"])
         set_moments(self.optimizer, network, groups["adam"])
         self.best = {k: v.to(network.device) for k, v in groups["best"].items()}
@@ -260,25 +273,6 @@ class FitLoop:
             fill_module(self.average.module, groups["average"])
             self.average.updates = self.step
         self.history = [Epoch(*row) for row in counters["history"]]
-
-
-def read_state(path: Path, identity: str) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """The groups and counters of a file. Raises `CheckpointError` for a foreign or corrupt one."""
-    tensors = read_tensors(path)
-    with safe_open(find_plain_path(path), framework="pt") as file:
-        about = file.metadata() or {}
-    try:
-        counters = json.loads(about["counters"])
-    except (ValueError, KeyError):
-        raise CheckpointError("is no state of a fit", file=path) from None
-    own = {"identity": identity, "sha256": _digest(tensors, counters, identity)}
-    if {name: about.get(name) for name in own} != own:
-        raise CheckpointError("is the state of another fit, or corrupt", file=path)
-    groups: dict[str, dict[str, Tensor]] = defaultdict(dict)
-    for name, tensor in tensors.items():
-        group, _, rest = name.partition(".")
-        groups[group][rest] = tensor
-    return groups, counters
 
 
 def _digest(tensors: dict[str, Tensor], counters: dict[str, Any], identity: str) -> str:

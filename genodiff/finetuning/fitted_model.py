@@ -29,9 +29,9 @@ from genodiff.backbones.settings import TO_FILL
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.finetuning.batches import Encoder, SentenceEncoder
 from genodiff.finetuning.cnn import CnnPredictor
-from genodiff.finetuning.fit import NetworkPredictor, SavedPredictor, count_outputs
+from genodiff.finetuning.count_regression import KmerPredictor
+from genodiff.finetuning.fit import NetworkPredictor, SavedPredictor
 from genodiff.finetuning.head import Classifier
-from genodiff.finetuning.kmer_regression import KmerPredictor
 from genodiff.finetuning.predictor_files import PredictorCard, read_predictor, rebuilding
 from genodiff.finetuning.unit import MODEL
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
@@ -47,6 +47,8 @@ CHUNK = 1024
 
 THRESHOLD = 0.5
 """A yes/no answer is yes from this probability."""
+
+_LEAST = 1e-300  # a probability below it counts as this much, in log-odds
 
 
 class FittedModel:
@@ -145,7 +147,7 @@ def read_fitted(folder: Path, *, device: str = "cpu") -> FittedModel:
         alphabet, settings = card.network.read_alphabet(), card.settings
         build = card.network.settings.build
         backbone = build(alphabet.padded_size, alphabet.complement, seed=TO_FILL)
-        n_out, options = count_outputs(card.kind, card.classes), card.about.get("head")
+        n_out, options = max(1, len(card.classes)), card.about.get("head")
         network = Classifier(backbone, n_out, settings, alphabet.complement, options=options)
         fill_module(network, tensors)
         encoder: Encoder = alphabet
@@ -170,10 +172,7 @@ def check_ensemble(models: Sequence[FittedModel]) -> None:
 def score_queries(
     models: Sequence[FittedModel], queries: Iterable[Query], *, batch_size: int = 64
 ) -> Iterator[tuple[list[str], Floats]]:
-    """Names and scores (models, n, classes) of chunks of sequences, in their order; of a regression
-    (models, n).
-    """
-    check_ensemble(models)
+    """Names and scores (models, n, classes) of chunks of sequences; of a regression (models, n)."""
     rest = iter(queries)
     longest = max(model.card.max_length for model in models)
     cut = longest if models[0].card.domain == "dna" else None
@@ -193,41 +192,30 @@ def predict_queries(
 
 def make_frame(names: list[str], scores: Floats, card: PredictorCard) -> pl.DataFrame:
     """The table of `scores`: (models, n, classes), or (models, n) for regression."""
-    mean = scores[0] if len(scores) == 1 else scores.mean(0)
-    columns: dict[str, Any] = {"name": names, "prediction": pl.Series(_answers(mean, card))}
+    several = len(scores) > 1
+    mean = scores.mean(0) if several else scores[0]
+    spread = scores.std(0, ddof=1) if several else mean
+    answers: Any = mean.astype(np.float32)
+    if card.kind == "multilabel":
+        classes, spread = np.array(card.classes), spread.max(1)
+        answers = [classes[row >= THRESHOLD].tolist() for row in mean]
+    elif card.kind != "regression":
+        best = mean.argmax(1)
+        answers, spread = [card.classes[i] for i in best], spread[np.arange(len(mean)), best]
+    columns: dict[str, Any] = {"name": names, "prediction": pl.Series(answers)}
     if card.kind != "regression":
         columns |= {
             column: pl.Series(mean[:, i].astype(np.float32))
             for i, column in enumerate(name_columns(card))
         }
-    if len(scores) > 1:
-        columns["spread"] = pl.Series(_spread(scores, mean, card).astype(np.float32))
+    if several:
+        columns["spread"] = pl.Series(spread.astype(np.float32))
     return pl.DataFrame(columns, schema_overrides={"name": pl.String})
 
 
 def name_columns(card: PredictorCard) -> list[str]:
     """The column of each class's probability."""
     return [f"p_{name}" for name in card.classes]
-
-
-def _answers(mean: Floats, card: PredictorCard) -> Any:
-    if card.kind == "regression":
-        return mean.astype(np.float32)
-    if card.kind == "multilabel":
-        return [
-            [name for name, p in zip(card.classes, row, strict=True) if p >= THRESHOLD]
-            for row in mean
-        ]
-    return [card.classes[i] for i in mean.argmax(1)]
-
-
-def _spread(scores: Floats, mean: Floats, card: PredictorCard) -> Floats:
-    found: Floats = scores.std(0, ddof=1)
-    if card.kind == "regression":
-        return found
-    if card.kind == "multilabel":
-        return found.max(1)
-    return found[np.arange(len(mean)), mean.argmax(1)]
 
 
 def make_rows(frame: pl.DataFrame, card: PredictorCard) -> Iterator[dict[str, Any]]:
@@ -249,3 +237,52 @@ def make_rows(frame: pl.DataFrame, card: PredictorCard) -> Iterator[dict[str, An
 def _short(value: float) -> float:
     """A float32 with as few decimals as tell it apart."""
     return float(str(np.float32(value)))
+
+
+class FittedOracle:
+    """One number for each sequence of DNA: the log-odds of a class, in nats, or the value.
+
+    The log-odds are log p − log(1 − p).
+    """
+
+    def __init__(self, model: FittedModel, label: str | None, *, batch_size: int = 64) -> None:
+        """Raises `UsageError` for a model of text and for a `label` that is no class of it."""
+        if model.card.domain != "dna":
+            raise UsageError("the model is of text, and maps are of DNA", fix="give a model of DNA")
+        self.model, self.batch_size = model, batch_size
+        self._column: int | None = None  # that of the class
+        if model.card.kind != "regression":
+            if label not in model.labels:
+                what = "--label is missing: a map shows one class"
+                if label is not None:
+                    what = f"'{label}' is no class of the model"
+                raise UsageError(what, fix=f"give one of {', '.join(model.labels)}")
+            self._column = model.labels.index(label)
+        elif label is not None:
+            what = "--label is of classes, and this is a regression"
+            raise UsageError(what, fix="leave it out")
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the numbers are values, in the unit of the labels."""
+        return self._column is None
+
+    def check(self, lengths: Sequence[int]) -> None:
+        """Raises `UsageError` where a sequence of one of the `lengths` would be cut."""
+        longest = max(lengths, default=0)
+        if self.model.cuts(b"N" * longest):
+            read = f"{self.model.card.max_length:,}"
+            what = f"a region has {longest:,} bases, and the fit reads {read}"
+            raise UsageError(what, fix=f"give regions of {read} or fewer")
+
+    def __call__(self, sequences: list[bytes]) -> Floats:
+        """(n,) for n sequences in upper case. Raises `GenodiffError` for values not finite."""
+        found = self.model.score(sequences, batch_size=self.batch_size)
+        if self._column is None:
+            return found
+        own = found[:, self._column]
+        # A sum of the others keeps the digits that 1 − p loses where p is near 1.
+        several = self.model.card.kind == "multilabel"
+        others = 1 - own if several else np.delete(found, self._column, 1).sum(1)
+        odds: Floats = np.log(np.maximum(own, _LEAST)) - np.log(np.maximum(others, _LEAST))
+        return odds

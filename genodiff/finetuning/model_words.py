@@ -33,12 +33,12 @@ BASELINES: Registry[Baseline] = Registry("baseline")
 _IN = "genodiff.finetuning.baselines"
 BASELINES.add("majority", Baseline(f"{_IN}:fit_majority", (DNA.name, TEXT.name)))
 BASELINES.add("length-tree", Baseline(f"{_IN}:fit_length_tree", (DNA.name, TEXT.name)))
-BASELINES.add("kmer-lr", Baseline("genodiff.finetuning.kmer_regression:fit_kmers", is_kept=True))
+BASELINES.add("kmer-lr", Baseline("genodiff.finetuning.count_regression:fit_kmers", is_kept=True))
 BASELINES.add("cnn", Baseline(f"{_IN}:fit_network", is_drawn=True, is_kept=True))
 for _name in ("lookup-same", "lookup-overlap"):
     BASELINES.add(_name, Baseline(f"{_IN}:fit_lookup", needs_places=True))
 for _name in ("bow-lr", "char-lr"):
-    BASELINES.add(_name, Baseline("genodiff.finetuning.text_baselines:fit_text", (TEXT.name,)))
+    BASELINES.add(_name, Baseline("genodiff.finetuning.count_regression:fit_text", (TEXT.name,)))
 
 
 def list_baselines(domain: DomainName | None = None, **wanted: bool) -> tuple[str, ...]:

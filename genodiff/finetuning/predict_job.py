@@ -68,7 +68,6 @@ def write_predictions(
     return n
 
 
-_STDIN = "-"
 _log = logging.getLogger("genodiff")
 
 
@@ -92,7 +91,7 @@ class QueryReader:
         if isinstance(self.given, Iterator) and not hasattr(self.given, "read"):
             self.given = list(self.given)  # an iterator cannot be read twice
         self.total = self.n_cut = self.n_turned = 0
-        if str(self.given) == _STDIN:
+        if str(self.given) == STDOUT:
             return
         first: Query | None = None
         for query in self:
@@ -134,7 +133,7 @@ class PredictJob(Job[PredictRequest]):
         self.reader = QueryReader(asked, self.device)
         self.total = self.reader.total
         given = asked.sequences
-        self.keeps = given is None or (is_file(given) and str(given) != _STDIN)
+        self.keeps = given is None or (is_file(given) and str(given) != STDOUT)
 
     def plan(self) -> dict[str, Any]:
         reader = self.reader

@@ -12,25 +12,24 @@ only the chosen ones are scored on the test part.
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from genodiff.errors import GenodiffError
+from genodiff.errors import DataError, GenodiffError
 from genodiff.finetuning.baselines import list_allowed_baselines
 from genodiff.finetuning.head import choose_strands
-from genodiff.finetuning.model_spec import ModelSpec
+from genodiff.finetuning.model_spec import ModelSpec, open_model
 from genodiff.finetuning.predictor_files import can_keep
 from genodiff.finetuning.protocol import FitSettings, Strands, list_protocol_settings
-from genodiff.finetuning.results import add_rows, hash_data, read_results
 from genodiff.finetuning.scored_unit import Keep
-from genodiff.finetuning.seen_tests import measure_seen_tests
 from genodiff.finetuning.selection import choose_head, search_settings
-from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
+from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit, add_rows, hash_data, read_results
 from genodiff.finetuning.workers import SweepProgress, Workers, run_units
 from genodiff.io import atomic
 from genodiff.io.file_kinds import stamp_time
@@ -38,7 +37,13 @@ from genodiff.io.process import count_usable_cores, read_processor
 from genodiff.io.target import read_json_object
 from genodiff.runs import lock
 from genodiff.tasks.audit import audit
-from genodiff.tasks.data_request import DataRequest, load_cached
+from genodiff.tasks.contamination import (
+    Contamination,
+    describe_contamination,
+    describe_left_out,
+    measure_contamination,
+)
+from genodiff.tasks.data_request import DataRequest, Exclusion, load_cached
 from genodiff.tasks.examples import count_classes
 from genodiff.tasks.homology import list_test_clusters
 from genodiff.tasks.split_names import Level
@@ -50,6 +55,52 @@ TASKS, SESSIONS = "tasks.json", "sessions.json"
 _LEAST_MCC = 0.1
 
 _log = logging.getLogger("genodiff")
+
+
+def measure_seen_tests(
+    request: DataRequest, name: str, models: Sequence[ModelSpec], level: Level | None
+) -> tuple[DataRequest, dict[str, dict[str, Any]]]:
+    """The request, which from now on leaves out what pretraining saw of a test part, and what rows
+    and model cards tell of that, by the model's name: `pretraining`, `left_out`.
+
+    Without a `level` nothing is left out. Raises `DataError` where something is to be left out and
+    it is not known what a model was trained on.
+    """
+    sequences = load_cached(request.to_json(), name).test.sequences
+    found: dict[str, Contamination] = {}
+    for model in models:
+        if model.kind != "checkpoint":
+            continue
+        seen = found[model.name] = measure_contamination(open_model(str(model.path)), sequences)
+        _log.info("%s: %s", name, describe_contamination(model.name, seen.to_json()))
+        if level is not None and seen.shares is None:
+            raise DataError(
+                f"--exclude-overlap: what pretraining of {model.name} saw of the test part is "
+                f"not known: {seen.reason}",
+                fix="leave out --exclude-overlap, or this model",
+            )
+    left_out: dict[str, Any] = {}
+    if level is not None:
+        drop = np.zeros(len(sequences), np.bool_)
+        for seen in found.values():
+            drop |= seen.reaches(level)
+        rows = tuple(np.flatnonzero(drop).tolist())
+        excluded = request.excluded | {name: Exclusion(level=level, rows=rows)}
+        request = request.model_copy(update={"excluded": excluded})
+        found = {model: seen.take(~drop) for model, seen in found.items()}
+        left_out = {"left_out": {"level": level, "n": len(rows), "of": len(drop)}}
+    told = {model: {"pretraining": seen.to_json()} for model, seen in found.items()}
+    return request, {model.name: told.get(model.name, {}) | left_out for model in models}
+
+
+def describe_seen_tests(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """What a task's rows tell of pretraining and of examples left out: a sentence each."""
+    lines = [describe_left_out(row["left_out"]) for row in rows if row.get("left_out") is not None]
+    for row in rows:
+        if row["kind"] == "checkpoint":
+            told = row.get("pretraining", {"not_known": "not looked for"})
+            lines.append(describe_contamination(row["model"], told))
+    return list(dict.fromkeys(lines))
 
 
 class SweepPlan(NamedTuple):
@@ -178,7 +229,7 @@ def sweep(
                     continue
                 setting, settings = choose_settings(plan, data.task, model, method, data.train.n)
                 same |= {"model": model, "settings": settings, "setting": setting}
-                unit = Unit(**same, seed=1, seen=seen.tell(model))
+                unit = Unit(**same, seed=1, seen=seen[model.name])
                 if plan.search:
                     unit = search_settings(unit, data.task.metrics[0], plan.search, place)
                 if model.kind != "baseline" and plan.choose_head:

@@ -11,7 +11,7 @@ from genodiff.finetuning.predictor_files import (
     can_keep,
     read_predictor,
 )
-from genodiff.finetuning.results import read_results
+from genodiff.finetuning.unit import read_results
 from genodiff.finetuning.unit_files import PREDICTOR, RESULT, RESUME, UNITS, check_fitted
 
 _OPTIONS = {

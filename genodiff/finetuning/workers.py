@@ -23,8 +23,7 @@ import torch
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError
 from genodiff.finetuning.fit_loop import Tick
-from genodiff.finetuning.fitted_unit import fit_unit
-from genodiff.finetuning.scored_unit import Keep, remove_test, run_unit
+from genodiff.finetuning.scored_unit import Keep, fit_unit, remove_test, run_unit
 from genodiff.finetuning.unit import Unit
 from genodiff.io.process import leave_script_out
 from genodiff.io.progress import ProgressDisplay, format_duration

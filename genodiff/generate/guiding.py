@@ -256,7 +256,7 @@ def open_oracle(settings: GuideSettings, device: str) -> Oracle | None:
     if isinstance(model, TrainedModel):
         what = f"--oracle {given} is a language model, and an oracle is fine-tuned"
         raise UsageError(what, fix="give a fine-tuned unit's folder, or MODULE:FUNCTION")
-    fitted = find_named("genodiff.finetuning.oracle:FittedOracle")(model, settings.label)
+    fitted = find_named("genodiff.finetuning.fitted_model:FittedOracle")(model, settings.label)
 
     def ask(sequences: list[str]) -> Any:
         return fitted([one.encode("ascii") for one in sequences])

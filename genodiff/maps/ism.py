@@ -45,8 +45,7 @@ from genodiff.scoring.methods import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
 
 if TYPE_CHECKING:
-    from genodiff.finetuning.fitted_model import FittedModel
-    from genodiff.finetuning.oracle import FittedOracle
+    from genodiff.finetuning.fitted_model import FittedModel, FittedOracle
 
 
 Row = NDArray[np.float64]
@@ -209,7 +208,7 @@ def _open_oracle(
     if asked.memory == "on":
         what = "a fine-tuned model has no memory of a training genome"
         raise UsageError(what, fix="leave --memory out")
-    fitted = find_named("genodiff.finetuning.oracle:FittedOracle")
+    fitted = find_named("genodiff.finetuning.fitted_model:FittedOracle")
     oracle: FittedOracle = fitted(model, asked.label, batch_size=asked.batch_size)
     oracle.check([len(one.letters) for one in regions])
     return oracle

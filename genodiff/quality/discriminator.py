@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from genodiff.counter import Purpose, generator
 from genodiff.finetuning.cnn import fit_cnn
-from genodiff.finetuning.kmer_regression import kmer_features
+from genodiff.finetuning.count_regression import kmer_features
 from genodiff.tasks.examples import Examples
 
 Floats = NDArray[np.float64]

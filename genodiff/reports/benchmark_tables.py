@@ -12,7 +12,7 @@ import numpy as np
 
 from genodiff.domain import Domain
 from genodiff.finetuning.choosing import describe_choice
-from genodiff.finetuning.results import null_nonfinite
+from genodiff.finetuning.unit import null_nonfinite
 from genodiff.reports.blocks import describe_duration
 from genodiff.reports.sweep_results import ModelResult, TaskResult
 from genodiff.statistics.comparisons import show_p

@@ -25,11 +25,9 @@ import numpy as np
 from genodiff.domain import DNA, DOMAINS, Domain
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.model_words import list_baselines
-from genodiff.finetuning.results import read_results
 from genodiff.finetuning.scored_unit import read_predictions
-from genodiff.finetuning.seen_tests import describe_seen_tests
-from genodiff.finetuning.sweep import SESSIONS, read_tasks
-from genodiff.finetuning.unit import RESULT, UNITS
+from genodiff.finetuning.sweep import SESSIONS, describe_seen_tests, read_tasks
+from genodiff.finetuning.unit import RESULT, UNITS, read_results
 from genodiff.io.target import read_json_object
 from genodiff.runs.sealed_files import read_json
 from genodiff.statistics.comparisons import JudgedDifference, judge_differences, show_p

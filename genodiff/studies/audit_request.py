@@ -131,7 +131,8 @@ class SuiteListRequest(Request[list[dict[str, Any]]]):
         load = find_named("genodiff.tasks.suite:load_suite")
         if self.suite is not None:
             return [task.model_dump(mode="json") for task in load(self.suite).tasks]
-        found = {name: load(name) for name in find_named("genodiff.tasks.suite:list_suite_names")()}
+        names = find_named("genodiff.tasks.suite_files:list_suite_files")()
+        found = {name: load(name) for name in names}
         return [
             {"suite": name, "tasks": len(suite.tasks), "description": suite.description}
             for name, suite in found.items()

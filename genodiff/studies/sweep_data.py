@@ -10,8 +10,7 @@ from genodiff.finetuning.protocol import FitSettings
 from genodiff.jobs.request import list_fields
 from genodiff.studies.sweep_request import OwnData, SweepRequest
 from genodiff.tasks.class_folders import refuse_archive
-from genodiff.tasks.data_request import DataRequest
-from genodiff.tasks.own_data import SUITE
+from genodiff.tasks.data_request import SUITE, DataRequest
 from genodiff.tasks.split_names import check_similarity, choose_split
 from genodiff.tasks.suite import choose_tasks
 

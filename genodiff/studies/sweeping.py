@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import DataError, UsageError
-from genodiff.finetuning.adapters.adapter import parse_adapter
+from genodiff.finetuning.adapters import parse_adapter
 from genodiff.finetuning.estimate import estimate
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import list_baselines
@@ -23,9 +23,10 @@ from genodiff.studies.sweep_request import FILES, SweepRequest, is_sweep
 from genodiff.tasks.audit import audit as audit_parts
 from genodiff.tasks.audit import audit_lines
 from genodiff.tasks.contamination import describe_contamination, measure_contamination
+from genodiff.tasks.data_request import load_own_data
 from genodiff.tasks.labelled_file import TableColumns
-from genodiff.tasks.own_data import load_own_data
-from genodiff.tasks.suite import list_suite_names, list_task_names
+from genodiff.tasks.suite import list_task_names
+from genodiff.tasks.suite_files import list_suite_files
 from genodiff.tasks.task import load_task
 
 
@@ -63,7 +64,7 @@ def audit(asked: AuditRequest) -> dict[str, Any]:
     """What is found of one data set, or of each task of SUITE/all."""
     dataset = str(asked.dataset)
     suite, _, task = dataset.partition("/")
-    if Path(dataset).exists() or suite not in list_suite_names():
+    if Path(dataset).exists() or suite not in list_suite_files():
         return _audit(asked)
     if not task:
         fix = f"give {dataset}/TASK; see `genodiff finetune list {dataset}`"

@@ -10,7 +10,7 @@ Metrics of many resamples at once: each example stands as often as a resample dr
 
     weights[i, r]    how often resample r drew example i, (n, R)
 
-`measure` of the repeated examples is the definition; `tests/tasks/test_paired_bootstrap.py` holds
+`measure` of the repeated examples is the definition; `tests/tasks/test_metrics_of_tasks.py` holds
 both to each other. Here a metric of ranks is sorted once, and every resample is a sum over the
 sorted weights.
 """
@@ -226,13 +226,19 @@ def resample_scores(
         return ResampledScores(values, cov, 0.0, where)
     counted = metric in DECISIONS and kind != "multilabel"
     wanted = draws or (DRAWS if counted else FEWER_DRAWS)
-    asked = _Resampling(metric, kind, truth, stacked, number, wanted, seed)
+    each = []
     if counted:
-        found = _by_counts(asked)
+        table, n = _count_classes(kind, truth, stacked, number), stacked[0].shape[-1]
+        for drawn in _draw_clusters(number, wanted, seed, len(table)):
+            counts = (table.T @ drawn.astype(np.float32)).astype(np.float64)
+            parts = counts.reshape(-1, n, counts.shape[1]).transpose(0, 2, 1)
+            pairs = zip(parts[1::2], parts[2::2], strict=True)
+            each.append([measure_margins(metric, own, parts[0], said) for own, said in pairs])
     else:
-        drawn = (some.astype(np.float64)[number] for some in asked.chunks(len(truth)))
-        each = [[measure_weighted(metric, kind, truth, p, w) for p in stacked] for w in drawn]
-        found = np.concatenate(each, 1)
+        for drawn in _draw_clusters(number, wanted, seed, len(truth)):
+            weights = drawn.astype(np.float64)[number]
+            each.append([measure_weighted(metric, kind, truth, p, weights) for p in stacked])
+    found = np.concatenate(each, 1)
     found = found[:, np.isfinite(found).all(0)]
     if found.shape[1] < wanted / 2:
         return ResampledScores(values, cov, 0.0, where)
@@ -240,39 +246,27 @@ def resample_scores(
     return ResampledScores(values, np.atleast_2d(np.cov(found)) * groups / (groups - 1), df, where)
 
 
-class _Resampling(NamedTuple):
-    """What is measured of resamples of clusters, drawn with replacement."""
+def _draw_clusters(number: Numbers, draws: int, seed: int, width: int) -> Iterator[Numbers]:
+    """How often each cluster was drawn, (clusters, some of the draws) at a time: with replacement.
 
-    metric: str
-    kind: str
-    truth: NDArray[Any]
-    predicted: list[Floats]
-    number: Numbers  # (n,) of each example's cluster
-    draws: int
-    seed: int
-
-    def chunks(self, width: int) -> Iterator[Numbers]:
-        """How often each cluster was drawn, (clusters, some of the draws) at a time."""
-        draw = generator(self.seed, Purpose.BOOTSTRAP, _STREAM)
-        n, step = int(self.number.max()) + 1, max(1, _CELLS // max(width, 1))
-        for first in range(0, self.draws, step):
-            rows = min(step, self.draws - first)
-            drawn = draw.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-            yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).T
+    `number` (n,) is each example's cluster; chunks have `width` numbers a draw.
+    """
+    draw = generator(seed, Purpose.BOOTSTRAP, _STREAM)
+    n, step = int(number.max()) + 1, max(1, _CELLS // max(width, 1))
+    for first in range(0, draws, step):
+        rows = min(step, draws - first)
+        drawn = draw.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).T
 
 
-def _by_counts(asked: _Resampling) -> Floats:
-    """Metrics of decisions, (models and seeds, draws): counts of classes in each cluster decide."""
-    n = asked.predicted[0].shape[-1]
-    true = np.eye(n, dtype=np.float32)[asked.truth.astype(int)]
-    said = [np.eye(n, dtype=np.float32)[decide(asked.kind, p)] for p in asked.predicted]
+def _count_classes(
+    kind: str, truth: NDArray[Any], stacked: list[Floats], number: Numbers
+) -> NDArray[np.float32]:
+    """Counts of classes in each cluster: true, then right and said of each model and seed."""
+    n = stacked[0].shape[-1]
+    true = np.eye(n, dtype=np.float32)[truth.astype(int)]
+    said = [np.eye(n, dtype=np.float32)[decide(kind, p)] for p in stacked]
     of_examples = np.concatenate([true, *(x for s in said for x in (true * s, s))], 1)
-    table = np.zeros((asked.number.max() + 1, of_examples.shape[1]), np.float32)
-    np.add.at(table, asked.number, of_examples)
-    found = []
-    for drawn in asked.chunks(len(table)):
-        counts = (table.T @ drawn.astype(np.float32)).astype(np.float64)
-        parts = counts.reshape(-1, n, counts.shape[1]).transpose(0, 2, 1)
-        each = zip(parts[1::2], parts[2::2], strict=True)
-        found.append([measure_margins(asked.metric, own, parts[0], all_) for own, all_ in each])
-    return np.concatenate(found, 1)
+    table = np.zeros((number.max() + 1, of_examples.shape[1]), np.float32)
+    np.add.at(table, number, of_examples)
+    return table

@@ -24,10 +24,10 @@ from genodiff.tasks.examples import (
     concatenate,
     count_classes,
     find_known,
+    find_overlaps,
     fingerprint_sequences,
 )
 from genodiff.tasks.homology import find_clusters
-from genodiff.tasks.overlap import find_overlaps
 from genodiff.tasks.split_names import THRESHOLD
 
 _HASHED = 8

@@ -7,25 +7,84 @@ listing. How the files of a suite are laid out is the name of a reader. A plug-i
     def read_pairs(files: TaskFiles) -> Parts: ...
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
+from genodiff.alphabet import reverse_complement
+from genodiff.data.fetch import fetch
+from genodiff.data.recipe import Recipe, Source
 from genodiff.domain import DomainName
 from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.io.faidx import Genome
 from genodiff.registry import Registry
 from genodiff.settings import Settings, read_yaml
-from genodiff.tasks.examples import Parts
+from genodiff.tasks.examples import Coordinates, Parts
 from genodiff.tasks.labels import Kind
-from genodiff.tasks.reference import ReferenceGenome, find_reference
 from genodiff.tasks.split_names import HOMOLOGY
 from genodiff.tasks.suite_files import list_suite_files
 
 Metric = Literal[
     "accuracy", "f1", "f1_macro", "mcc", "auroc", "auprc", "pearson", "spearman", "mse", "r2"
 ]
+
+
+class ReferenceGenome(Source):
+    """One FASTA file.
+
+    A region is looked up under its own name, then `rename[name]`, then `prefix + name`. With
+    `versioned`, names in the file end in `.1`, `.2`, ..., which the benchmark leaves out. `holdout`
+    names the contigs that test under `--split chrom-holdout`.
+    """
+
+    prefix: str = ""
+    rename: dict[str, str] = Field(default_factory=dict)
+    versioned: bool = False
+    holdout: tuple[str, ...] = ()
+
+    def contig(self, region: str, known: dict[str, Any]) -> str | None:
+        """The file's name for `region`, or None."""
+        names = (region, self.rename.get(region, region), self.prefix + region)
+        return next((name for name in names if name in known), None)
+
+
+def find_reference(
+    name: str, reference: ReferenceGenome, given: Mapping[str, Path], *, offline: bool
+) -> Path:
+    """The file of a reference: the user's, or the fetched one. Raises `DataError`."""
+    if name in given:
+        return given[name]
+    source = Source.model_validate(reference.model_dump(include=set(Source.model_fields)))
+    try:
+        return fetch(Recipe(name=name, sources=(source,)), offline=offline)[0]
+    except DataError as fault:
+        fix = f"give your own copy with --reference {name}=FILE"
+        raise DataError(fault.what, fix=fix) from None
+
+
+def read_sequences(
+    path: Path, reference: ReferenceGenome, coordinates: Coordinates
+) -> Iterator[bytes]:
+    """The upper-case sequence of each interval, on its strand.
+
+    Raises `DataError` for a contig or an interval that the file does not have.
+    """
+    with Genome(path) as genome:
+        cut = reference.versioned
+        known = {name.rsplit(".", 1)[0] if cut else name: name for name in genome.contigs}
+        names: dict[str, str] = {}
+        places = zip(*(values.tolist() for values in coordinates), strict=True)
+        for wanted, start, end, strand in places:
+            if wanted not in names:
+                found = reference.contig(wanted, known)
+                if found is None:
+                    what = f"has no contig '{wanted}', which the coordinates name"
+                    raise DataError(what, file=path, fix="give the right assembly")
+                names[wanted] = known[found]
+            letters = genome.fetch(names[wanted], start, end).upper()
+            yield bytes(reverse_complement(letters)) if strand == "-" else letters  # type: ignore[arg-type]
 
 
 class Pool(Settings):
@@ -83,6 +142,11 @@ class Task(Settings):
         if len(set(self.classes)) != n:
             raise ValueError("duplicate class")
         return self
+
+    @property
+    def n_out(self) -> int:
+        """Numbers of a prediction: one for each class, or one value."""
+        return max(1, len(self.classes))
 
 
 class Rows(Settings):
@@ -184,11 +248,6 @@ LAYOUTS: Registry[Callable[[TaskFiles], Parts]] = Registry(
 """The reader of each layout."""
 
 
-def list_suite_names() -> list[str]:
-    """The suites that `load_suite` knows, sorted."""
-    return list(list_suite_files())
-
-
 def load_suite(suite: str) -> Suite:
     """The suite of that name. Raises `UsageError` for an unknown one."""
     files = list_suite_files()
@@ -218,11 +277,6 @@ def choose_tasks(suite: str, word: str = "all") -> list[str]:
     if not chosen:
         raise UsageError("--task is empty", fix=f"give one of {', '.join(known)}, or all")
     return chosen
-
-
-def find_task(suite: str, name: str) -> Task:
-    """One task of a suite. Raises `UsageError` for an unknown name."""
-    return load_suite(suite).find(name)
 
 
 def _read_suite(path: Path) -> Suite:

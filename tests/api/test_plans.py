@@ -18,7 +18,7 @@ import pytest
 
 import genodiff
 from genodiff.io import input_file, variant_source
-from genodiff.tasks.own_data import load_own_data
+from genodiff.tasks.data_request import load_own_data
 from tests.commands import exit_code
 from tests.finetuning.motif_task import write_tables
 from tests.jobs.verb_calls import SUITE, find_words, list_planned, write_inputs

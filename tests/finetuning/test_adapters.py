@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.adapters.adapter import adapted_weights, find_weights, parse_adapter
+from genodiff.finetuning.adapters import adapted_weights, find_weights, parse_adapter
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.kernels.dispatch import prefer_provider
 

@@ -14,16 +14,9 @@ from genodiff.annotation.gene_grammar import (
     mirror_states,
 )
 from genodiff.backbones.backbone import InitialValues
-from genodiff.finetuning.base_heads import BASE_HEADS
-from genodiff.finetuning.base_heads.base_head import Convolution
+from genodiff.finetuning.base_heads import BASE_HEADS, Convolution
 from genodiff.finetuning.base_labeller import BaseLabeller
-from genodiff.finetuning.base_lesson import (
-    VALUE_COSTS,
-    balance_classes,
-    class_cost,
-    poisson_cost,
-    square_cost,
-)
+from genodiff.finetuning.base_lesson import BaseTask, balance_classes, class_cost, value_cost
 from tests.tiny_networks import COMPLEMENT, bases, network, reverse_complement
 
 HEADS = list(BASE_HEADS)
@@ -125,25 +118,25 @@ def test_values_cost_where_they_are_known():
     values[0, 1:4, 0] = torch.nan
     known = values.isfinite()
     wanted = F.poisson_nll_loss(scores[known], values[known], log_input=True)
-    torch.testing.assert_close(poisson_cost(scores, values), wanted)
-    torch.testing.assert_close(
-        square_cost(scores, values), F.mse_loss(scores[known], values[known])
-    )
-    assert float(poisson_cost(scores, torch.full_like(values, torch.nan))) == 0
+    torch.testing.assert_close(value_cost("poisson", scores, values), wanted)
+    wanted = F.mse_loss(scores[known], values[known])
+    torch.testing.assert_close(value_cost("mse", scores, values), wanted)
+    assert float(value_cost("poisson", scores, torch.full_like(values, torch.nan))) == 0
     # At the values that scores mean, each cost is least.
     rates = values[known].clone()
-    for cost, mean in VALUE_COSTS.values():
+    for loss in ("poisson", "mse"):
         s = torch.zeros_like(rates, requires_grad=True)
         best = torch.optim.LBFGS([s], max_iter=100, line_search_fn="strong_wolfe")
 
-        def step(s=s, best=best, cost=cost) -> torch.Tensor:
+        def step(s=s, best=best, loss=loss) -> torch.Tensor:
             best.zero_grad()
-            total = cost(s, rates)
+            total = value_cost(loss, s, rates)
             total.backward()
             return total
 
         best.step(step)
-        torch.testing.assert_close(mean(s.detach()), rates, atol=1e-2, rtol=1e-2)
+        mean = BaseTask("values", ("track",), loss).read(s.detach())
+        torch.testing.assert_close(mean, rates, atol=1e-2, rtol=1e-2)
 
 
 def test_weights_of_classes_are_between_bases_alike_and_classes_alike():

@@ -8,7 +8,7 @@ from scipy.stats import pearsonr
 from sklearn.metrics import average_precision_score
 
 from genodiff.annotation.gene_grammar import UNKNOWN, CodingGene
-from genodiff.finetuning.base_metrics import Rates, compare_genes, measure_classes, measure_tracks
+from genodiff.finetuning.base_lesson import Rates, compare_genes, measure_classes, measure_tracks
 
 TRUE = {
     "a": [CodingGene(1, ((10, 13), (20, 26))), CodingGene(-1, ((40, 46),))],

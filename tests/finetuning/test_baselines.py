@@ -14,17 +14,18 @@ from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.baselines import fit_baseline, list_allowed_baselines
 from genodiff.finetuning.cnn import Cnn, encode_letters, fit_cnn
+from genodiff.finetuning.count_regression import kmer_features
 from genodiff.finetuning.fit import Predict
-from genodiff.finetuning.kmer_regression import kmer_features
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import run_unit
 from genodiff.finetuning.unit import Unit
+from genodiff.tasks.audit import predict_by_length, predict_by_lookup
 from genodiff.tasks.examples import Coordinates, Examples
+from genodiff.tasks.metrics import measure
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData
-from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup
 from tests.labelled_files import random_dna
 
 MOTIF = "TATAAACC"
@@ -85,7 +86,7 @@ def test_what_reads_the_sequence_finds_the_motif(name, monkeypatch):
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 5)
     test = motif_examples(200, seed=5)[1]
     predict = fit_on(name, *motif_examples(500), 440)
-    assert accuracy(predict(test), test.labels) > 0.9
+    assert measure("accuracy", "binary", test.labels, predict(test)) > 0.9
 
 
 @pytest.mark.parametrize("name", ["majority", "length-tree", "kmer-lr", "cnn"])
@@ -180,7 +181,7 @@ def test_kmers_are_counted_by_strand_where_the_validation_part_says_that_strands
     data = data._replace(sequences=turned)
     rows = np.arange(300)
     predict = fit_baseline("kmer-lr", task, data.take(rows[:200]), data.take(rows[200:250]), 1)
-    assert accuracy(predict(data.take(rows[250:])), data.labels[250:]) > 0.9
+    assert measure("accuracy", "binary", data.labels[250:], predict(data.take(rows[250:]))) > 0.9
 
 
 @pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
@@ -233,7 +234,7 @@ def test_what_draws_nothing_is_fitted_once_for_all_seeds_with_the_same_rows(
         made.append(1)
         return fit_baseline(*given, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("genodiff.finetuning.fitted_unit.fit_baseline", count)
+    monkeypatch.setattr("genodiff.finetuning.scored_unit.fit_baseline", count)
     model = ModelSpec(name=name, kind="baseline", preset=name)
     about = dict(suite="own", task=task.name, split="official", data="d", settings=FitSettings())
     rows = [run_unit(Unit(**about, model=model, seed=s), data, tmp_path) for s in (1, 2, 3)]  # type: ignore[arg-type]

@@ -7,9 +7,9 @@ import torch
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.adapters.adapter import adapted_weights
+from genodiff.finetuning.adapters import adapted_weights
 from genodiff.finetuning.batches import EncodedPart, draw_hidden, encode, shuffle_batches
-from genodiff.finetuning.fit import count_outputs, probabilities, raw_scores
+from genodiff.finetuning.fit import probabilities, raw_scores
 from genodiff.finetuning.fit_loop import FitLoop, Tick
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.protocol import FitSettings
@@ -52,7 +52,7 @@ def test_a_fit_learns_a_planted_motif():
 @pytest.mark.parametrize("kind", ["multiclass", "multilabel", "regression"])
 def test_every_kind_of_task_can_be_fitted(kind):
     task = task_data(kind=kind).task
-    n_out, both = count_outputs(kind, task.classes), parts(kind, 48, (30, 50))
+    n_out, both = task.n_out, parts(kind, 48, (30, 50))
     settings = FitSettings(epochs=2, batch_size=16, lr=1e-2)
     lesson = fit(network(n_out), both, settings, kind=kind, metric=task.metrics[0]).lesson
     predicted = probabilities(kind, raw_scores(lesson.network, both[1]), lesson.scale)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import genodiff
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetuning.fitted_model import FittedModel, load_fitted, predict_queries
 from genodiff.finetuning.model_spec import parse_models
@@ -23,7 +24,9 @@ from genodiff.finetuning.unit_selection import UnitChoice, _find_missing, _list_
 from genodiff.io.fasta import Record
 from genodiff.tasks.task import TaskData
 from genodiff.tasks.unlabelled import Query
+from tests.commands import check_refused, exit_code
 from tests.finetuning.motif_task import task_data
+from tests.labelled_files import random_dna
 from tests.tiny_run import write_run
 
 TRANSFORMER = {"kind": "dit", "d_model": 16, "n_layer": 1, "n_head": 2}
@@ -232,3 +235,36 @@ def test_a_unit_of_before_heads_had_names_keeps_its_key(home):
         assert unit.key == again.key
     keys = {unit_of(home, "run", head=head).key for head in ("mean", "attention", "conv")}
     assert len(keys) == 3
+
+
+LETTERS = "ACGTTGCATAN" + "ACGTT" * 3
+
+
+def test_a_map_of_a_classifier_is_the_change_of_its_log_odds(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("train", 1), ("test", 2)):
+        rows = [f"{dna},{'yes' if 'TA' in dna[:9] else 'no'}\n" for dna in random_dna(60, 40, seed)]
+        Path(f"{name}.csv").write_text("sequence,label\n" + "".join(rows))
+    words = "finetune table --train train.csv --test test.csv --model kmer-lr --seeds 1 --out mine"
+    assert exit_code(*words.split(), "--threads", 1) == 0
+    model = genodiff.load("mine")
+    found = model.ism(LETTERS, label="yes")
+    assert np.isnan(found).all(0).tolist() == [letter == "N" for letter in LETTERS]
+
+    def log_odds(sequence: str) -> float:
+        p = float(model.predict([sequence])["p_yes"][0])
+        return float(np.log(p / (1 - p)))
+
+    for place, letter in ((0, "C"), (8, "G"), (25, "A")):
+        other = LETTERS[:place] + letter + LETTERS[place + 1 :]
+        wanted = log_odds(other) - log_odds(LETTERS)  # of chances in float32
+        assert found["ACGT".index(letter), place] == pytest.approx(wanted, abs=1e-5)
+    assert model.ism(LETTERS, label="no")[1, 0] == pytest.approx(-found[1, 0], abs=1e-9)
+    for options, said in (({}, "--label is missing"), ({"label": "x"}, "no class")):
+        with pytest.raises(UsageError, match=said):
+            model.ism(LETTERS, **options)
+    with pytest.raises(UsageError, match="without context"):
+        model.ism(LETTERS, label="yes", context=64)
+    Path("long.fa").write_text(">a\n" + "ACGT" * 20 + "\n")
+    words = "ism --model mine --fasta long.fa -o o.tsv --label yes --threads 1"
+    check_refused(capsys, words.split(), 2, "the fit reads 40")

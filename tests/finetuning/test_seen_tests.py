@@ -6,8 +6,8 @@ import pytest
 
 from genodiff import finetune
 from genodiff.errors import DataError, UsageError
-from genodiff.finetuning.results import read_results
-from genodiff.finetuning.seen_tests import describe_seen_tests
+from genodiff.finetuning.sweep import describe_seen_tests
+from genodiff.finetuning.unit import read_results
 from genodiff.reports.benchmark import write_benchmark
 from genodiff.reports.sweep_results import format_summary, group_rows, read_sweep
 from genodiff.studies.sweep_request import SweepRequest

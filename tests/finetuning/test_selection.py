@@ -15,10 +15,9 @@ from genodiff.finetuning.batches import encode
 from genodiff.finetuning.choosing import describe_choice
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.protocol import FitSettings
-from genodiff.finetuning.results import read_results
 from genodiff.finetuning.selection import FILE, list_head_candidates, shorten
 from genodiff.finetuning.sweep import SweepPlan, sweep
-from genodiff.finetuning.unit import MODEL, PREDICTOR, README, UNITS
+from genodiff.finetuning.unit import MODEL, PREDICTOR, README, UNITS, read_results
 from genodiff.finetuning.unit_selection import UnitChoice
 from genodiff.reports.benchmark import write_benchmark
 from tests.finetuning.motif_task import examples, write_tables

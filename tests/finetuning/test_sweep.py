@@ -16,8 +16,8 @@ from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings, list_protocol_settings
-from genodiff.finetuning.results import FILE, TIMES, add_rows, read_results, strip_variable_keys
 from genodiff.finetuning.sweep import SweepPlan, choose_settings, sweep, warn_of_guesses
+from genodiff.finetuning.unit import FILE, TIMES, add_rows, read_results, strip_variable_keys
 from genodiff.finetuning.unit_selection import UnitChoice
 from genodiff.reports.sweep_results import group_rows, name_groups
 from genodiff.tasks.data_request import DataRequest, TableFiles
@@ -241,8 +241,7 @@ def test_a_plan_says_what_is_to_be_fetched(tmp_path):
 
 
 def test_rows_are_kept_sorted_and_a_damaged_file_is_named(tmp_path):
-    where = {"suite": "s", "task": "t", "split": "own"}
-    row = where | {"model": "m", "method": "full", "setting": "paper", "value": 0.5}
+    row = ROW | {"model": "m", "value": 0.5}
     add_rows(tmp_path, [row | {"seed": 10, "key": "b"}, row | {"seed": 2, "key": "a"}])
     add_rows(tmp_path, [row | {"seed": 1, "key": "c"}])
     assert [r["seed"] for r in read_results(tmp_path)] == [1, 2, 10]
@@ -253,11 +252,12 @@ def test_rows_are_kept_sorted_and_a_damaged_file_is_named(tmp_path):
     assert "seconds" in TIMES
 
 
+ROW = {"suite": "s", "task": "t", "split": "own", "data": "d", "method": "full", "setting": "own"}
+
+
 def test_lines_of_one_model_are_named_by_what_sets_them_apart():
     def row(model: str, **settings: object) -> dict[str, object]:
-        where = {"suite": "s", "task": "t", "split": "own", "data": "d"}
-        own = {"model": model, "method": "full", "setting": "own", "seed": 1}
-        return {**where, **own, "settings": settings}
+        return ROW | {"model": model, "seed": 1, "settings": settings}
 
     rows = [row("ours", rc=rc, lr=1e-3) for rc in ("none", "average")]
     rows.append(row("theirs", rc="none", lr=1e-3))
@@ -271,9 +271,8 @@ def test_lines_of_one_model_are_named_by_what_sets_them_apart():
 
 def test_a_seed_counts_once_though_changed_code_measured_it_again():
     def row(seed: int, key: str, created: str) -> dict[str, object]:
-        where = {"suite": "s", "task": "t", "split": "own", "data": "d", "settings": None}
-        own = {"model": "cnn", "method": "baseline", "setting": "own", "seed": seed, "key": key}
-        return {**where, **own, "created": created}
+        own = {"model": "cnn", "settings": None, "seed": seed, "key": key, "created": created}
+        return ROW | own
 
     old, new = "2026-11-24T05:34:38+00:00", "2026-11-24T09:04:53+00:00"
     rows = [row(1, "a", old), row(1, "b", new), row(2, "c", new), row(2, "d", old)]

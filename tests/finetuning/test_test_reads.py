@@ -12,8 +12,8 @@ import pytest
 from genodiff.finetuning import choosing, scored_unit, workers
 from genodiff.finetuning import sweep as sweeping
 from genodiff.finetuning.model_words import list_baselines
-from genodiff.finetuning.results import read_results
 from genodiff.finetuning.sweep import SweepPlan, sweep
+from genodiff.finetuning.unit import read_results
 from genodiff.tasks import data_request
 from genodiff.tasks.data_request import DataRequest
 from tests.finetuning.motif_task import write_tables

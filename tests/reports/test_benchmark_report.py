@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from genodiff.finetuning.results import add_rows
 from genodiff.finetuning.scored_unit import read_predictions
 from genodiff.finetuning.sweep import TASKS
-from genodiff.finetuning.unit import RESULT, TEST, UNITS
+from genodiff.finetuning.unit import RESULT, TEST, UNITS, add_rows
 from genodiff.io import atomic
 from genodiff.reports.benchmark import render_page, write_benchmark
 from genodiff.reports.benchmark_tables import (

@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 from genodiff.alphabet import reverse_complement
 from genodiff.data.kmers import shared_kmer_fractions
 from genodiff.tasks.audit import audit, audit_lines
-from genodiff.tasks.examples import Coordinates, Examples, Parts
-from genodiff.tasks.overlap import count_equal, count_overlaps, find_overlaps
+from genodiff.tasks.examples import (
+    Coordinates,
+    Examples,
+    Parts,
+    count_equal,
+    count_overlaps,
+    find_overlaps,
+)
 from genodiff.tasks.resplit import chrom_holdout, dedup
 from genodiff.tasks.suite import Task, list_task_names
 from genodiff.tasks.task import TaskData, load_task

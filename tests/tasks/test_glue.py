@@ -2,7 +2,6 @@
 text, and text runs in a sweep.
 """
 
-import gzip
 import json
 from itertools import product
 from pathlib import Path
@@ -27,12 +26,13 @@ from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import load_cached
 from genodiff.tasks.examples import Examples, Parts
 from genodiff.tasks.layouts import glue
-from genodiff.tasks.suite import Task, TaskFiles, find_task, load_suite
+from genodiff.tasks.suite import Task, TaskFiles, load_suite
 from genodiff.tasks.task import TaskData, load_task, subsample_train
 from genodiff.training.run import train
 from genodiff.vocabulary import BYTES, Vocabulary
 from tests.commands import command
 from tests.finetuning.test_sweep import rows_of
+from tests.labelled_files import write
 from tests.texts import NETWORK, write_song
 from tests.tiny_run import write_run
 
@@ -41,20 +41,13 @@ GOOD, BAD = ("warm", "bright", "moving", "tender"), ("dull", "cold", "tired", "f
 
 
 def read_glue(folder: Path, name: str) -> Parts:
-    return glue.read_glue(TaskFiles(load_suite("glue"), find_task("glue", name), folder))
+    return glue.read_glue(TaskFiles(load_suite("glue"), load_suite("glue").find(name), folder))
 
 
 def reviews(n: int, seed: int) -> list[tuple[str, int]]:
     rng = np.random.default_rng(seed)
     words = [(GOOD if i % 2 else BAD)[rng.integers(4)] for i in range(n)]
     return [(f'a {w} film about "number {rng.integers(90)}"', i % 2) for i, w in enumerate(words)]
-
-
-def write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    raw = text.encode()
-    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
-    return path
 
 
 def write_sst2(root: Path, n: int = 60, n_dev: int = 20) -> Path:

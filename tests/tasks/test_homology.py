@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks import homology
+from genodiff.tasks.data_request import load_own_data
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.homology import find_clusters, list_test_clusters, number_clusters
-from genodiff.tasks.own_data import load_own_data
 from genodiff.tasks.resplit import FITTED, chrom_holdout, split_by_homology
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, seed_split, subsample_train

@@ -1,6 +1,5 @@
 """Pooled tables: what is one example, what its value is, and that what is alike stays together."""
 
-import gzip
 import os
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from genodiff.tasks.examples import concatenate
 from genodiff.tasks.layouts.pooled import read_pooled
 from genodiff.tasks.suite import Pool, Suite, Task, TaskFiles, find_suite_file
 from genodiff.tasks.task import load_task, seed_split
-from tests.labelled_files import random_dna
+from tests.labelled_files import random_dna, write
 
 
 def files_of(folder: Path, pool: Pool | None, *, oriented: bool = False) -> TaskFiles:
@@ -24,16 +23,16 @@ def files_of(folder: Path, pool: Pool | None, *, oriented: bool = False) -> Task
     return TaskFiles(Suite(suite="own", layout="pooled", tasks=(task,)), task, folder)
 
 
-def write(path: Path, rows: list[tuple[str, object]], header: str = "sequence,value") -> None:
+def write_rows(path: Path, rows: list[tuple[str, object]], header: str = "sequence,value") -> None:
     lines = [header] * bool(header) + [f"{s},{v}" for s, v in rows]
-    path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode()))
+    write(path, "\n".join(lines) + "\n")
 
 
 def test_a_sequence_is_one_example_with_the_mean_of_its_values(tmp_path):
     sequences = random_dna(20, 60)
     other = str(reverse_complement(sequences[0]))
-    write(tmp_path / "a.csv.gz", [(s, i) for i, s in enumerate(sequences)])
-    write(tmp_path / "b.csv.gz", [(sequences[1], 5), (other, 8), ("N" + sequences[2][1:], 99)])
+    write_rows(tmp_path / "a.csv.gz", [(s, i) for i, s in enumerate(sequences)])
+    write_rows(tmp_path / "b.csv.gz", [(sequences[1], 5), (other, 8), ("N" + sequences[2][1:], 99)])
     pool = Pool(files=("a.csv.gz", "b.csv.gz"), drop_n=True)
     for oriented, n, first in ((False, 20, 4.0), (True, 21, 0.0)):
         parts = read_pooled(files_of(tmp_path, pool, oriented=oriented))
@@ -51,7 +50,7 @@ def test_a_sequence_is_one_example_with_the_mean_of_its_values(tmp_path):
 
 def test_values_below_0_count_as_0_before_the_log(tmp_path):
     sequences = random_dna(20, 60)
-    write(tmp_path / "a.csv.gz", [(s, i - 5) for i, s in enumerate(sequences)], header="")
+    write_rows(tmp_path / "a.csv.gz", [(s, i - 5) for i, s in enumerate(sequences)], header="")
     pool = Pool(files=("a.csv.gz",), header=False, log=True)
     parts = read_pooled(files_of(tmp_path, pool, oriented=True))
     found = sorted([*parts.train.labels, *parts.test.labels])
@@ -63,7 +62,7 @@ def test_mutants_of_one_sequence_stand_on_one_side(tmp_path):
     rows = []
     for i, s in enumerate(random_dna(40, 60)):
         rows += [(s, i), (s[:59] + ("A" if s[59] != "A" else "C"), i), (s[1:] + "G", i)]
-    write(tmp_path / "a.csv.gz", rows)
+    write_rows(tmp_path / "a.csv.gz", rows)
     parts = read_pooled(files_of(tmp_path, Pool(files=("a.csv.gz",))))
     assert parts.groups is not None
     assert parts.test.n >= 24
@@ -73,8 +72,8 @@ def test_mutants_of_one_sequence_stand_on_one_side(tmp_path):
 
 
 def test_faults_name_the_line(tmp_path):
-    write(tmp_path / "a.csv.gz", [("ACGT" * 15, 1), ("ACGTA" * 12, "many")])
-    write(tmp_path / "b.csv.gz", [("ACGT" * 15, "1,2")], header="")
+    write_rows(tmp_path / "a.csv.gz", [("ACGT" * 15, 1), ("ACGTA" * 12, "many")])
+    write_rows(tmp_path / "b.csv.gz", [("ACGT" * 15, "1,2")], header="")
     for pool, message in (
         (Pool(files=("a.csv.gz",)), r"line 3.*'many' is not a finite number"),
         (Pool(files=("a.csv.gz",), value="expression"), "no column 'expression'"),
@@ -111,11 +110,11 @@ def test_a_suites_file_is_found_below_the_folder_that_was_given(tmp_path):
     near, far = tmp_path / "nt" / "deep", tmp_path / "other"
     for folder in (near, far):
         folder.mkdir(parents=True)
-    write(near / "a.csv", [("A", 1)])
+    write_rows(near / "a.csv", [("A", 1)])
     places = ((near, "a.csv"), (tmp_path, "a.csv"), (tmp_path, "deep/a.csv"))
     for place, name in (*places, (near / "a.csv", "a.csv")):
         assert find_suite_file(place, name) == near / "a.csv"
-    write(far / "a.csv", [("A", 1)])
+    write_rows(far / "a.csv", [("A", 1)])
     assert find_suite_file(far, "a.csv") == far / "a.csv"
     with pytest.raises(DataError, match=r"a\.csv stands in .*deep and in .*other"):
         find_suite_file(tmp_path, "a.csv")

@@ -19,31 +19,15 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.input_file import planning
 from genodiff.tasks import task as download
 from genodiff.tasks.class_folders import read_class_folders
-from genodiff.tasks.examples import Coordinates, Examples
+from genodiff.tasks.data_request import load_own_data
+from genodiff.tasks.examples import Coordinates
 from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.layouts.genomic_benchmarks import read_partial
-from genodiff.tasks.own_data import load_own_data
-from genodiff.tasks.reference import ReferenceGenome, read_sequences
-from genodiff.tasks.suite import load_suite
+from genodiff.tasks.suite import ReferenceGenome, load_suite, read_sequences
 from genodiff.tasks.task import load_task
-from tests.labelled_files import random_dna, write_folder
+from tests.labelled_files import check_equal, random_dna, write, write_folder
 
 A, C, G = random_dna(3, 40)
-ClassFolders = tuple[Examples, Examples, tuple[str, ...]]
-
-
-def write(path: Path, text: str | bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return path
-
-
-def check_equal(one: ClassFolders, other: ClassFolders) -> None:
-    for part in (0, 1):
-        assert one[part].sequences == other[part].sequences
-        assert one[part].names == other[part].names
-        assert np.array_equal(one[part].labels, other[part].labels)
-    assert one[2] == other[2]
 
 
 def zipped(folder: Path, path: Path, top: str = "", *, turned: bool = False) -> Path:
@@ -146,7 +130,7 @@ def test_tables_in_every_format_give_the_same_examples(tmp_path):
     frame.write_csv(tmp_path / "t.tsv", separator="\t")
     frame.write_parquet(tmp_path / "t.parquet")
     odd = f'id,sequence,label\r\na,"{A}",yes\r\nb,{C},"no"\r\n\r\nc,{G.lower()},yes\r\n'
-    write(tmp_path / "q.csv.gz", gzip.compress(odd.encode()))
+    write(tmp_path / "q.csv.gz", odd)
     fasta = f">a label=yes\n{A}\n>b x label=no\n{C[:10]}\n{C[10:]}\n>c label=yes\n{G}\n"
     write(tmp_path / "t.fa", fasta)
     write(tmp_path / "u.fna", f">a|yes\n{A}\n>b|no\n{C}\n>c|yes\n{G}\n")
@@ -283,8 +267,7 @@ def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(tmp_path,
         asked.append(source.url)
         pairs = ((i, ("chr1", "chr8")[i % 2]) for i in range(12))
         rows = "".join(f"{i},{c},{9 * i},{9 * i + 50},{'+-'[i % 2]}\n" for i, c in pairs)
-        text = f"id,region,start,end,strand\n{rows}".encode()
-        return [write(tmp_path / source.filename, gzip.compress(text))]
+        return [write(tmp_path / source.filename, f"id,region,start,end,strand\n{rows}")]
 
     monkeypatch.setattr(download, "fetch", fetch)
     name, ours = ("genomic-benchmarks", task.name), {"references": {"hg38": genome}}
@@ -299,7 +282,7 @@ def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(tmp_path,
     assert set(again.test.coordinates.contig) == {"chr8"}
     with planning():  # which opens no genome, but must find it
         planned = load_task(*name, **ours, sequences=False)
-        monkeypatch.setattr("genodiff.tasks.reference.fetch", lambda *_, **__: no_such_file())
+        monkeypatch.setattr("genodiff.tasks.suite.fetch", lambda *_, **__: no_such_file())
         with pytest.raises(DataError, match="give your own copy"):
             load_task(*name, sequences=False, offline=True)
     assert planned.train.lengths.tolist() == data.train.lengths.tolist()
@@ -354,8 +337,7 @@ def test_what_file_managers_leave_is_passed_over_with_a_note(tmp_path, caplog):
         caplog.clear()
         with caplog.at_level("INFO", logger="genodiff"):
             found = read_class_folders(given)
-        assert found[0].sequences == wanted[0].sequences
-        assert found[2] == wanted[2]
+        check_equal(found, wanted)
         assert "passed over 9 files (.DS_Store, Thumbs.db, desktop.ini)" in caplog.text
     caplog.clear()
     read_class_folders(clean)

@@ -1,16 +1,20 @@
-"""Tasks: the recipes, the order of labels, and the seeds' splits."""
+"""Tasks: the recipes and published values, the order of labels, and the seeds' splits."""
 
 import os
 
 import numpy as np
 import pytest
 
+from genodiff.data.recipe import list_recipe_folders
 from genodiff.errors import DataError, UsageError
+from genodiff.settings import read_yaml
 from genodiff.tasks.class_folders import read_class_folders
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.suite import Task, list_suite_names, list_task_names, load_suite
+from genodiff.tasks.published_scores import PublishedTable, find_published
+from genodiff.tasks.suite import Task, list_task_names, load_suite
+from genodiff.tasks.suite_files import list_suite_files
 from genodiff.tasks.task import TaskData, load_task, seed_split
-from tests.labelled_files import write_folder
+from tests.labelled_files import check_equal, write_folder
 
 
 def data_of(n: int) -> TaskData:
@@ -18,7 +22,7 @@ def data_of(n: int) -> TaskData:
     return TaskData(Task(suite="s", name="t", max_length=4), examples, examples, "official")
 
 
-@pytest.mark.parametrize("suite", list_suite_names())
+@pytest.mark.parametrize("suite", list_suite_files())
 def test_every_suite_is_read_and_its_rows_agree_with_one_another(suite):
     found = load_suite(suite)
     names = list_task_names(suite)
@@ -51,10 +55,9 @@ def test_a_seeds_split_is_nine_to_one_disjoint_and_depends_on_the_seed_alone():
     assert sorted([*train, *valid]) == list(range(105))
     np.testing.assert_equal(seed_split(data_of(105), 1), (train, valid))
     assert set(seed_split(data, 2)[1]) != set(valid)
-
-
-def test_the_split_of_seed_1_is_pinned():
-    assert seed_split(data_of(50), 1)[1].tolist() == [9, 12, 18, 22, 43]
+    assert seed_split(data_of(50), 1)[1].tolist() == [9, 12, 18, 22, 43], "it is pinned"
+    with pytest.raises(DataError, match="at least two"):
+        seed_split(data_of(1), 1)
 
 
 def test_a_published_validation_part_serves_every_seed():
@@ -63,11 +66,6 @@ def test_a_published_validation_part_serves_every_seed():
         train, valid = seed_split(data, seed)
         assert train.tolist() == list(range(8))
         assert valid.tolist() == [8, 9]
-
-
-def test_one_example_cannot_be_split():
-    with pytest.raises(DataError, match="at least two"):
-        seed_split(data_of(1), 1)
 
 
 def test_labels_and_splits_do_not_depend_on_the_order_in_which_folders_list_their_files(
@@ -90,13 +88,9 @@ def test_labels_and_splits_do_not_depend_on_the_order_in_which_folders_list_thei
             return iter(self.entries)
 
     monkeypatch.setattr(os, "scandir", Shuffled)
-    third = read_class_folders(tmp_path / "one")
-    for found in (other, third):
-        assert found[2] == one[2] == ("negative", "positive")
-        for part in (0, 1):
-            assert found[part].sequences == one[part].sequences
-            assert found[part].names == one[part].names
-            assert np.array_equal(found[part].labels, one[part].labels)
+    assert one[2] == ("negative", "positive")
+    check_equal(other, one)
+    check_equal(read_class_folders(tmp_path / "one"), one)
 
 
 def test_a_task_takes_only_as_many_classes_as_its_kind_has():
@@ -143,3 +137,32 @@ def test_suites_in_one_table_are_read_by_their_rows(shared):
     data = load_task("idna-ms", "4mC_C.equisetifolia", source=shared / "data/nt_tasks")
     assert set(map(len, data.train.sequences)) == {41}
     assert load_task("ienhancer", "enhancers", source=shared / "data/nt_tasks").test.n == 400
+
+
+FILES = [
+    path for folder in list_recipe_folders() for path in sorted((folder / "published").glob("*"))
+]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_file_is_read_and_names_tasks_of_its_suite(path):
+    table = PublishedTable.parse(read_yaml(path), file=path)  # type: ignore[arg-type]
+    assert set(table.order) <= set(list_task_names(table.suite))
+    for row in table.rows:
+        assert row.source
+        assert any(row.values)
+        assert all(-1 <= value[0] <= 1 for value in row.values if value)
+
+
+def test_rows_of_another_metric_say_so_and_the_others_do_not():
+    found = {value.name: value for value in find_published("gue", "tf/0", "official")}
+    assert found["DNABERT-2"].metric == ""
+    assert (found["DNABERT-2"].mean, found["DNABERT-2"].weights) == (0.7199, 117)
+    assert found["BioArc, masked"].metric == "accuracy"
+    assert "probably" in found["BioArc, masked"].note
+    assert found["Caduceus-Ph, frozen"].metric == "auroc"
+    assert "frozen" in found["Caduceus-Ph, frozen"].note
+    assert find_published("gue", "tf/0", "dedup") == []
+    mouse = {v.name: v for v in find_published("gue", "mouse/0", "official")}
+    assert {v.metric for v in mouse.values()} == {"", "auroc"}
+    assert mouse["DNABERT-2"].mean == 0.5676

@@ -1,8 +1,5 @@
 """Sequences without labels from every kind of file: the same ones, and each fault in one line."""
 
-import gzip
-from pathlib import Path
-
 import polars as pl
 import pytest
 from Bio.Seq import Seq
@@ -10,6 +7,7 @@ from Bio.SeqRecord import SeqRecord
 
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.tasks.unlabelled import QuerySource, read_queries
+from tests.labelled_files import write
 
 ROWS = [("a", "ACGTNN"), ("b", "ggCCr"), ("c", "T")]
 WANTED = [("a", b"ACGTNN"), ("b", b"GGCCR"), ("c", b"T")]
@@ -17,11 +15,6 @@ WANTED = [("a", b"ACGTNN"), ("b", b"GGCCR"), ("c", b"T")]
 
 def found(given: object, **source: object) -> list[tuple[str, bytes]]:
     return [(q.name, q.sequence) for q in read_queries(given, QuerySource(**source))]  # type: ignore[arg-type]
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
-    return path
 
 
 def test_every_kind_of_file_gives_the_same_sequences(tmp_path):

@@ -12,8 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from genodiff.backbones.backbone import InitialValues
-from genodiff.finetuning.adapters import ADAPTERS
-from genodiff.finetuning.adapters.adapter import Adapter, AdapterOptions
+from genodiff.finetuning.adapters import ADAPTERS, Adapter, AdapterOptions
 
 
 class LoraOptions(AdapterOptions):

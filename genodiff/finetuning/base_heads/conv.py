@@ -11,8 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from genodiff.backbones.backbone import InitialValues
-from genodiff.finetuning.base_heads import BASE_HEADS
-from genodiff.finetuning.base_heads.base_head import BaseHead, Convolution, clear_padding
+from genodiff.finetuning.base_heads import BASE_HEADS, BaseHead, Convolution, clear_padding
 
 
 @BASE_HEADS.register("conv")

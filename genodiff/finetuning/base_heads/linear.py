@@ -4,8 +4,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from genodiff.backbones.backbone import InitialValues
-from genodiff.finetuning.base_heads import BASE_HEADS
-from genodiff.finetuning.base_heads.base_head import BaseHead, Convolution
+from genodiff.finetuning.base_heads import BASE_HEADS, BaseHead, Convolution
 
 
 @BASE_HEADS.register("linear")

@@ -26,8 +26,7 @@ from genodiff.tasks.class_folders import PARTS, is_class_folders, read_class_fol
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.labelled_file import read_examples
 from genodiff.tasks.layouts.parts import find_part
-from genodiff.tasks.reference import read_sequences
-from genodiff.tasks.suite import LAYOUTS, TaskFiles
+from genodiff.tasks.suite import LAYOUTS, TaskFiles, read_sequences
 from genodiff.tasks.table import read_table
 
 COORDINATES = "coordinates.parquet"

@@ -1,7 +1,14 @@
-"""Logistic (values: ridge) regression on GC content and the counts of 3- and 6-mers.
+"""Baselines of counts: regressions on k-mers of DNA, and on words or characters of text.
+
+    kmer-lr    logistic (values: ridge) regression on GC content and the counts of 3- and 6-mers
+    bow-lr     logistic regression on the words and pairs of words of a text (tf-idf, scaled to
+               length 1)
+    char-lr    the same on its 1 to 5 characters, inside words
 
 The strength of the regularisation, and whether a k-mer and its reverse complement count as one, are
-chosen on the validation part. Fitted regressions are kept as tensors, so that no pickle is written:
+chosen on the validation part. Each of two sentences has its own features, and so have the words
+that both share, because entailment depends on them. Regressions on k-mers are kept as tensors, so
+that no pickle is written:
 
 model0.coef, model0.intercept    of the first regression
 model0.classes                   the numbers of its classes; without it, it gives values
@@ -17,18 +24,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse  # type: ignore[import-untyped]
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from torch import Tensor
 
 from genodiff.alphabet import LETTER_CODES
 from genodiff.errors import CheckpointError
 from genodiff.finetuning.baselines import BaselineData, measure_error
-from genodiff.finetuning.fit import SavedPredictor
-from genodiff.finetuning.text_baselines import STRENGTHS
+from genodiff.finetuning.fit import Predict, SavedPredictor
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.metrics import Floats, align_columns
+from genodiff.tasks.layouts.glue import TAB
+from genodiff.tasks.metrics import Floats, align_columns, measure, pick_best
 from genodiff.words import pack_words, turn_words
+
+STRENGTHS = (0.1, 1.0, 10.0, 100.0)
+"""Inverse strengths of regularisation that are tried on the validation part."""
 
 _KS = (3, 6)
 N_FEATURES = 1 + sum(4**k for k in _KS)
@@ -84,8 +96,15 @@ class KmerPredictor(SavedPredictor):
         return self.predict(examples.sequences, 1)
 
     def predict(self, sequences: list[bytes], rows: int) -> Floats:
-        x = _features(sequences, self.longest, self.both_strands)
-        return _linear_predict(self.kind, self.models, x, self.n_out)
+        return self.answer(_features(sequences, self.longest, self.both_strands))
+
+    def answer(self, x: Any) -> Floats:
+        """Predictions from the features of sequences."""
+        if self.kind == "regression":
+            return np.asarray(self.models[0].predict(x), np.float64)
+        if self.kind == "multilabel":
+            return np.stack([_probabilities(model, x, 2)[:, 1] for model in self.models], axis=1)
+        return _probabilities(self.models[0], x, self.n_out)
 
     def tensors(self) -> dict[str, Tensor]:
         return regression_tensors(self.models)
@@ -104,17 +123,17 @@ class KmerPredictor(SavedPredictor):
 
 def fit_kmers(given: BaselineData) -> KmerPredictor:
     """The regression with the least error on the validation part, the first of equals."""
-    kind, most, n_out = given.task.kind, given.task.max_length, given.n_out
+    task = given.task
+    kind, most, n_out = task.kind, task.max_length, task.n_out
 
     def tried() -> Iterator[tuple[float, KmerPredictor]]:
         for both in (False, True):
             parts = given.train, given.valid
             x, y = (_features(part.sequences, most, both) for part in parts)
             for strength in STRENGTHS:
-                models = _linear(kind, x, given.train.labels, strength)
-                predicted = _linear_predict(kind, models, y, n_out)
+                models = _fit_models(kind, x, given.train.labels, strength)
                 found = KmerPredictor(kind, n_out, most, both, models)
-                yield measure_error(kind, given.valid.labels, predicted), found
+                yield measure_error(kind, given.valid.labels, found.answer(y)), found
 
     return min(tried(), key=lambda found: found[0])[1]
 
@@ -123,28 +142,20 @@ def _features(sequences: list[bytes], cap: int, both_strands: bool) -> Any:
     return kmer_features([sequence[:cap] for sequence in sequences], both_strands=both_strands)
 
 
-def _linear(kind: str, x: Any, labels: NDArray[Any], strength: float) -> list[Any]:
+def _fit_models(kind: str, x: Any, labels: NDArray[Any], strength: float) -> list[Any]:
     if kind == "regression":
         return [Ridge(alpha=1 / strength).fit(x, labels)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         columns = list(labels.T) if kind == "multilabel" else [labels]
-        return [
-            LogisticRegression(C=strength, tol=1e-3, max_iter=100).fit(x,
-            y) if len(np.unique(y)) > 1 else int(y[0]) for y in columns
-        ]  # fmt: skip
+        model = LogisticRegression(C=strength, tol=1e-3, max_iter=100)
+        return [clone(model).fit(x, y) if len(np.unique(y)) > 1 else int(y[0]) for y in columns]
 
 
-def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
-    if kind == "regression":
-        return np.asarray(models[0].predict(x), np.float64)
-    found = [
-        align_columns(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m,
-        int)
-        else align_columns(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
-        for m in models
-    ]  # fmt: skip
-    return np.stack([p[:, 1] for p in found], axis=1) if kind == "multilabel" else found[0]
+def _probabilities(model: LogisticRegression | int, x: Any, n_out: int) -> Floats:
+    if isinstance(model, int):
+        return np.tile(np.eye(n_out)[model], (x.shape[0], 1))
+    return align_columns(model.classes_, model.predict_proba(x), n_out)
 
 
 def regression_tensors(models: list[Any]) -> dict[str, Tensor]:
@@ -181,3 +192,64 @@ def read_regressions(tensors: dict[str, Tensor]) -> list[Any]:
         model.intercept_, model.n_features_in_ = intercept, coef.shape[1]
         found.append(model)
     return found
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "bow-lr": {
+        "analyzer": "word",
+        "ngram_range": (1, 2),
+        "token_pattern": r"(?u)\b\w+\b|[^\w\s]",
+        "sublinear_tf": True,
+    },
+    "char-lr": {"analyzer": "char_wb", "ngram_range": (1, 5), "sublinear_tf": True, "min_df": 2},
+}
+
+
+class _Features:
+    """Texts to a sparse matrix: a block for each sentence, and one of what two sentences share."""
+
+    def __init__(self, shape: dict[str, Any], train: list[bytes]) -> None:
+        self.n = max(sentence.count(TAB) for sentence in train) + 1
+        columns = self._columns(train)
+        shape = shape | {"min_df": min(shape.get("min_df", 1), len(train))}
+        self.blocks = [TfidfVectorizer(**shape).fit(texts) for texts in columns]
+        whole = [" ".join(row) for row in zip(*columns, strict=True)]
+        self.common = TfidfVectorizer(**shape).fit(whole)
+
+    def of(self, sentences: list[bytes]) -> Any:
+        columns = self._columns(sentences)
+        found = [block.transform(texts) for block, texts in zip(self.blocks, columns, strict=True)]
+        if self.n == 2:
+            first, second = (self.common.transform(texts) for texts in columns)
+            shared = first.minimum(second)
+            left, right = (np.asarray(x.sum(1)).ravel() for x in (first, second))
+            share = np.asarray(shared.sum(1)).ravel() / np.maximum(np.minimum(left, right), 1e-9)
+            found += [shared, sparse.csr_matrix(share[:, None])]
+        return sparse.hstack(found).tocsr()
+
+    def _columns(self, sentences: list[bytes]) -> list[list[str]]:
+        rows = [sentence.decode().split("\t") for sentence in sentences]
+        return [[row[i] if i < len(row) else "" for row in rows] for i in range(self.n)]
+
+
+def fit_text(given: BaselineData) -> Predict:
+    """The regression of that name, its strength chosen on the validation part by the metric.
+
+    A train part with a single class gives that class probability 1.
+    """
+    task, train, valid = given.task, given.train, given.valid
+    n_out = task.n_out
+    if len(np.unique(train.labels)) < 2:
+        only = np.eye(n_out)[int(train.labels[0])]
+        return lambda examples: np.tile(only, (examples.n, 1))
+    features = _Features(SHAPES[given.name], train.sequences)
+    x, y = features.of(train.sequences), features.of(valid.sequences)
+
+    def tried(strength: float) -> tuple[float, LogisticRegression]:
+        solver = "liblinear" if n_out == 2 else "lbfgs"
+        model = LogisticRegression(C=strength, solver=solver, max_iter=300).fit(x, train.labels)
+        predicted = _probabilities(model, y, n_out)
+        return measure(task.metrics[0], task.kind, valid.labels, predicted), model
+
+    _, chosen = pick_best(task.metrics[0], map(tried, STRENGTHS))
+    return lambda examples: _probabilities(chosen, features.of(examples.sequences), n_out)
