@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from genodiff.counter import Purpose, generator
+from genodiff.tasks.data_request import TableFiles, load_own_data
 from genodiff.tasks.examples import Examples
+from genodiff.tasks.task import TaskData
 
 
 def random_dna(n: int, length: int, seed: int = 1) -> list[str]:
@@ -55,3 +57,13 @@ def check_equal(one: ClassFolders, other: ClassFolders) -> None:
         assert one[part].names == other[part].names
         assert np.array_equal(one[part].labels, other[part].labels)
     assert one[2] == other[2]
+
+
+def load_own(
+    train: Path | str, test: Path | str | None = None, *, split: str = "official",
+    similarity: float | None = None, **more: object,
+) -> TaskData:  # fmt: skip
+    """The task of these files; `more` is of `TableFiles`."""
+    files = {"train": train, "test": test, **more}
+    plain = {name: str(one) if isinstance(one, Path) else one for name, one in files.items()}
+    return load_own_data(TableFiles.parse(plain), split=split, similarity=similarity)

@@ -68,13 +68,8 @@ def _read_suite(asked: SweepRequest) -> DataRequest:
 
 def _read_own(asked: SweepRequest) -> DataRequest:
     path, split = Path(asked.what), choose_split(asked.split, asked.test_share)
-    names = "test valid sequence kind metric max_length test_share drop_missing".split()
-    table = {name: getattr(asked, name) for name in names}
-    table = {name: str(x) if isinstance(x, Path) else x for name, x in table.items()}
-    table |= {
-        "train": str(path), "labels": tuple(asked.label),
-        "name": asked.name or printable(path.name.split(".")[0]),
-    }  # fmt: skip
+    name = asked.name or printable(path.name.split(".")[0])
+    table = asked.name_files(path) | {"name": name, "metric": asked.metric}
     split = "own" if split == "official" else split
     return DataRequest.parse(
         {"suite": SUITE, "split": split, "table": table, "offline": asked.offline}

@@ -68,6 +68,13 @@ class TableFields:
         ),
     ] = False
 
+    def name_files(self, train: str | Path) -> dict[str, Any]:
+        """The values of `TableFiles`, but for the task's name and metric."""
+        names = "test valid sequence kind max_length test_share drop_missing".split()
+        values = {name: getattr(self, name) for name in names} | {"train": Path(train)}
+        plain = {name: str(x) if isinstance(x, Path) else x for name, x in values.items()}
+        return plain | {"labels": tuple(self.label)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class OwnData(TableFields):

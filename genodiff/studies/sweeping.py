@@ -23,8 +23,7 @@ from genodiff.studies.sweep_request import FILES, SweepRequest, is_sweep
 from genodiff.tasks.audit import audit as audit_parts
 from genodiff.tasks.audit import audit_lines
 from genodiff.tasks.contamination import describe_contamination, measure_contamination
-from genodiff.tasks.data_request import load_own_data
-from genodiff.tasks.labelled_file import TableColumns
+from genodiff.tasks.data_request import TableFiles, load_own_data
 from genodiff.tasks.suite import list_task_names
 from genodiff.tasks.suite_files import list_suite_files
 from genodiff.tasks.task import load_task
@@ -83,12 +82,8 @@ def _audit(asked: AuditRequest, suite: str = "", task: str = "") -> dict[str, An
             sequences=bool(files), similarity=asked.similarity,
         )  # fmt: skip
     else:
-        layout = TableColumns(asked.sequence, tuple(asked.label), drop_missing=asked.drop_missing)
-        parts = load_own_data(
-            str(asked.dataset), asked.test, asked.valid, layout=layout, kind=asked.kind,
-            max_length=asked.max_length, split=asked.split, similarity=asked.similarity,
-            test_share=asked.test_share,
-        )  # fmt: skip
+        own = TableFiles.parse(asked.name_files(asked.dataset))
+        parts = load_own_data(own, split=asked.split, similarity=asked.similarity)
     found = audit_parts(parts)
     if asked.model:
         if not parts.test.sequences:

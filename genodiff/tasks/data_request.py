@@ -38,16 +38,18 @@ from genodiff.tasks.task import TaskData, join_parts, load_task, subsample_train
 
 
 class TableFiles(Settings):
-    """A user's own task.
+    """A user's own files.
 
-    `train` may be a folder or zip of class folders, as Genomic Benchmarks have; then there is no
-    `test`.
+    `train` may be a folder or zip that holds the other parts as well: class folders as Genomic
+    Benchmarks have, or tables. `test_share` (between 0 and 1) of one table tests, in clusters of
+    sequences that are alike, always the same. Its labels say what kind of task it is and give the
+    classes their order, unless `kind` is given; without `max_length` nothing is cut.
     """
 
-    name: str
     train: str
     test: str | None = None
     valid: str | None = None
+    name: str = ""
     sequence: str | None = None
     labels: tuple[str, ...] = ()
     kind: Kind | None = None
@@ -67,62 +69,43 @@ METRICS: dict[Kind, tuple[Metric, ...]] = {
 
 
 def load_own_data(
-    train: str | Path,
-    test: str | Path | None = None,
-    valid: str | Path | None = None,
-    *,
-    layout: TableColumns = TableColumns(),
-    kind: Kind | None = None,
-    metric: Metric | None = None,
-    max_length: int | None = None,
-    name: str | None = None,
-    split: str = "official",
-    similarity: float | None = None,
-    test_share: float | None = None,
+    files: TableFiles, *, split: str = "official", similarity: float | None = None
 ) -> TaskData:
     """The task that a user's files make.
 
-    `train` may be a folder or zip that holds the other parts as well. The train part's labels say
-    what kind of task it is and give the classes their order, unless `kind` is given; without
-    `max_length` nothing is cut. `test_share` (between 0 and 1) of one table tests, in clusters of
-    sequences that are alike, always the same. `split` is `official` (as given) or one of
-    `RESPLITS`; `similarity` is homology's threshold. Raises `DataError` and `UsageError`.
+    `split` is `official` (as given) or one of `RESPLITS`; `similarity` is homology's threshold.
+    Raises `DataError` and `UsageError`.
     """
-    path = Path(train)
-    layout = layout._replace(own=True)
-    split = choose_split(split, test_share)
+    path = Path(files.train)
+    split = choose_split(split, files.test_share)
     check_similarity(split, similarity)
-    for given in (train, test, valid):
+    for given in (files.train, files.test, files.valid):
         if given is not None:
             refuse_archive(given)
-    refuse_single_table(path, test, valid, test_share)
-    parts, kind, classes = _parts(path, test, valid, layout, kind, test_share)
+    refuse_single_table(path, files.test, files.valid, files.test_share)
+    parts, kind, classes = _read_own(files)
     if split in RESPLITS and not was_cut():
         parts = resplit(split, parts, classes, frozenset(), similarity or THRESHOLD)
     elif split != "official":
         fix = f"use official, {', '.join(RESPLITS)}"
         raise UsageError(f"own data have no split '{split}'", fix=fix)
     longest = max(int(part.lengths.max()) for part in (parts.train, parts.test) if part.n)
-    metrics = tuple(dict.fromkeys(([metric] if metric else []) + list(METRICS[kind])))
+    first = (files.metric,) if files.metric else ()
     task = Task(
         suite=SUITE,
-        name=name or printable(path.name.split(".")[0] or path.resolve().name or "own"),
+        name=files.name or printable(path.name.split(".")[0] or path.resolve().name or "own"),
         kind=kind,
         classes=classes,
-        metrics=metrics,
-        max_length=max_length or longest,
+        metrics=tuple(dict.fromkeys((*first, *METRICS[kind]))),
+        max_length=files.max_length or longest,
     )
     return join_parts(task, parts, "own" if split == "official" else name_split(split, similarity))
 
 
-def _parts(
-    path: Path,
-    test: str | Path | None,
-    valid: str | Path | None,
-    layout: TableColumns,
-    kind: Kind | None,
-    test_share: float | None,
-) -> tuple[Parts, Kind, tuple[str, ...]]:
+def _read_own(files: TableFiles) -> tuple[Parts, Kind, tuple[str, ...]]:
+    path, test, valid = Path(files.train), files.test, files.valid
+    drop = files.drop_missing
+    layout = TableColumns(files.sequence, files.labels, own=True, drop_missing=drop)
     if test is None and not path.exists():
         with open_input(path):  # says what is wrong with it, with the nearest name
             pass
@@ -131,18 +114,19 @@ def _parts(
         kind = "binary" if len(classes) == 2 else "multiclass"
         return Parts(train_part, test_part), kind, classes
     if test is None and path.is_dir():
-        files = find_parts(path)
+        found = find_parts(path)
         for part in ("train", "test"):
-            if part not in files:
+            if part not in found:
                 what = (
                     f"has no {part} part: neither a folder '{part}' nor a table {part}.csv, "
                     f".tsv, .parquet or .fa"
                 )
                 fix = "give train/CLASS/*.txt and test/CLASS/*.txt, or train.csv and test.csv"
                 raise DataError(what, file=path, fix=fix)
-        path, test, *own = files.values()
+        path, *rest = found.values()
+        test, *own = map(str, rest)
         valid = valid or next(iter(own), None)
-    train_part, kind, classes = read_examples(path, layout, kind=kind)
+    train_part, kind, classes = read_examples(path, layout, kind=files.kind)
     if kind in ("binary", "multiclass") and train_part.n > 2 * len(classes) and not was_cut():
         counts = count_classes(train_part.labels, classes)
         if alone := next((name for name, n in counts.items() if n < 2), None):
@@ -150,11 +134,11 @@ def _parts(
             what = f"the class '{alone}' has one example only"
             raise DataError(what, file=path, fix="correct the label, or give more examples")
     if test is None:
-        n_test = max(1, round((test_share or 0) * train_part.n))
+        n_test = max(1, round((files.test_share or 0) * train_part.n))
         rows = np.arange(train_part.n)
-        note = f"one table: a share of {test_share:g} of it tests"
-        some, rest = train_part.take(rows[:n_test]), train_part.take(rows[n_test:])
-        return Parts(rest, some, (_tell_kind(kind, classes), note)), kind, classes
+        note = f"one table: a share of {files.test_share:g} of it tests"
+        some, others = train_part.take(rows[:n_test]), train_part.take(rows[n_test:])
+        return Parts(others, some, (_tell_kind(kind, classes), note)), kind, classes
     told, notes = (not was_cut() and classes) or None, [_tell_kind(kind, classes)]
     index: NDArray[np.int64] | None = None
     test_part = read_examples(test, layout, kind=kind, classes=told)[0]
@@ -250,11 +234,8 @@ class DataRequest(Settings):
 
     def _whole(self, name: str) -> TaskData:
         if self.table is not None:
-            t = self.table
-            layout = TableColumns(t.sequence, t.labels, drop_missing=t.drop_missing)
             split = "official" if self.split == "own" else self.split
-            rest = t.model_dump(exclude={"sequence", "labels", "drop_missing"})
-            return load_own_data(**rest, layout=layout, split=split, similarity=self.similarity)
+            return load_own_data(self.table, split=split, similarity=self.similarity)
         data = load_task(
             self.suite,
             name,

@@ -18,10 +18,10 @@ import pytest
 
 import genodiff
 from genodiff.io import input_file, variant_source
-from genodiff.tasks.data_request import load_own_data
 from tests.commands import exit_code
 from tests.finetuning.motif_task import write_tables
 from tests.jobs.verb_calls import SUITE, find_words, list_planned, write_inputs
+from tests.labelled_files import load_own
 from tests.tiny_run import genome_text
 
 pytestmark = pytest.mark.slow
@@ -216,6 +216,6 @@ def test_a_plan_forecasts_a_table_by_its_beginning(home, monkeypatch, caplog, fo
     assert [row["n_train"], row["n_test"]] == pytest.approx(sizes, rel=0.02)
     assert "the plan reads" in caplog.text
     caplog.clear()
-    data = load_own_data(train, named.get("test"))
+    data = load_own(train, named.get("test"))
     assert (data.train.n, data.test.n, data.task.classes) == (*sizes, ("a", "b"))
     assert not caplog.text

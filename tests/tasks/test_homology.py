@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks import homology
-from genodiff.tasks.data_request import load_own_data
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.homology import find_clusters, list_test_clusters, number_clusters
 from genodiff.tasks.resplit import FITTED, chrom_holdout, split_by_homology
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, seed_split, subsample_train
+from tests.labelled_files import load_own
 from tests.tasks.naive_shares import share_in, spell, turn
 
 
@@ -187,7 +187,7 @@ def test_a_lower_threshold_holds_more_apart_and_is_part_of_the_split_s_name(tmp_
         lines = [f"{sequences[i].decode()},{labels[i]}\n" for i in rows]
         (tmp_path / f"{part}.csv").write_text("sequence,label\n" + "".join(lines))
     for similarity, name in ((None, "homology"), (0.5, "homology"), (0.2, "homology 0.2")):
-        data = load_own_data(
+        data = load_own(
             tmp_path / "train.csv", tmp_path / "test.csv", split="homology", similarity=similarity
         )
         assert data.split == name
@@ -203,7 +203,7 @@ def test_a_threshold_that_cannot_be_is_refused():
         ("homology", 1.5, "not in"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=said):
-            load_own_data("train.csv", "test.csv", split=split, similarity=similarity)
+            load_own("train.csv", "test.csv", split=split, similarity=similarity)
 
 
 def test_sequences_of_either_strand_and_those_that_share_half_are_clusters():

@@ -6,9 +6,8 @@ import pytest
 
 import genodiff
 from genodiff.errors import DataError, UsageError
-from genodiff.tasks.data_request import load_own_data
 from genodiff.tasks.labelled_file import TableColumns, read_examples
-from tests.labelled_files import random_dna
+from tests.labelled_files import load_own, random_dna
 
 ROWS = random_dna(60, 40)
 VALUES = [f"{i * 0.25 + 0.125:.3f}" for i in range(20)]
@@ -29,7 +28,7 @@ def test_parts_whose_labels_share_no_class_are_refused_with_both_sides(tmp_path,
     write(parts[part], ["0", "1", "0"], first=20)
     message = "line 2: the labels 0, 1 are none of the train part's: active, inactive"
     with pytest.raises(DataError, match=rf"{part}\.csv, {message}"):
-        load_own_data(train, parts["test"], parts["valid"])
+        load_own(train, parts["test"], valid=parts["valid"])
 
 
 @pytest.mark.parametrize(
@@ -45,13 +44,13 @@ def test_parts_whose_labels_share_no_class_are_refused_with_both_sides(tmp_path,
 def test_parts_that_do_not_agree_are_refused(tmp_path, train, test, message):
     one = write(tmp_path / "a.csv", train * 4)
     with pytest.raises(DataError, match=message) as fault:
-        load_own_data(one, write(tmp_path / "b.csv", test, first=20))
+        load_own(one, write(tmp_path / "b.csv", test, first=20))
     assert Path(str(fault.value.file)).name == "b.csv"
 
 
 def test_classes_that_pandas_wrote_as_floats_are_those_written_as_whole_numbers(tmp_path):
     train = write(tmp_path / "a.csv", ["0", "1", "0", "1"])
-    data = load_own_data(train, write(tmp_path / "b.csv", ["1.0", "0.0"], first=20))
+    data = load_own(train, write(tmp_path / "b.csv", ["1.0", "0.0"], first=20))
     assert (data.task.classes, data.test.labels.tolist()) == (("0", "1"), [1, 0])
 
 
@@ -68,7 +67,7 @@ def test_one_bad_row_never_turns_a_regression_into_classes(tmp_path, bad):
     spoilt = write(tmp_path / "spoilt.csv", [*VALUES[:7], bad, *VALUES[8:]])
     for train, test in ((spoilt, whole), (whole, spoilt), (spoilt, spoilt)):
         with pytest.raises(DataError, match=rf"spoilt\.csv, line 9: .*{BAD[bad]}"):
-            load_own_data(train, test)
+            load_own(train, test)
 
 
 def test_two_columns_that_differ_in_capitals_are_refused(tmp_path):
@@ -152,7 +151,7 @@ def test_two_tables_with_the_same_columns_in_another_order_agree(tmp_path):
     for name, names, turn in (("a.csv", header, 1), ("b.csv", other, -1)):
         lines = [",".join(row[::turn]) for row in rows]
         (tmp_path / name).write_text("\n".join([names, *lines, ""]))
-    data = load_own_data(tmp_path / "a.csv", tmp_path / "b.csv")
+    data = load_own(tmp_path / "a.csv", tmp_path / "b.csv")
     assert data.task.classes == ("x", "y")
     assert data.train.sequences == data.test.sequences == [row[3].encode() for row in rows]
 
@@ -162,18 +161,18 @@ def test_a_share_of_one_table_tests_and_alike_sequences_stay_together(tmp_path):
     lines = path.read_text().splitlines()
     twins = [lines[i][1:].replace(",", "A,") for i in range(1, 11)]  # 39 of 40 bases alike
     path.write_text("\n".join([*lines, *twins, ""]))
-    data = load_own_data(path, test_share=0.2)
+    data = load_own(path, test_share=0.2)
     assert (data.train.n, data.test.n) == (40, 10)
     assert data.split == "homology"
     tested = {sequence[5:35] for sequence in data.test.sequences}
     assert not tested & {s[i : i + 30] for s in data.train.sequences for i in (4, 5, 6)}
-    again = load_own_data(path, test_share=0.2)
+    again = load_own(path, test_share=0.2)
     assert again.test.sequences == data.test.sequences
     for how in ({"valid": path}, {"test": path}, {"split": "dedup"}):
         with pytest.raises(UsageError, match="--test-share"):
-            load_own_data(path, test_share=0.2, **how)  # type: ignore[arg-type]
+            load_own(path, test_share=0.2, **how)
     with pytest.raises(UsageError, match="not between 0 and 1"):
-        load_own_data(path, test_share=20)
+        load_own(path, test_share=20)
 
 
 def test_one_table_without_a_test_part_is_refused_before_anything_is_written(tmp_path):

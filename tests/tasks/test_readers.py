@@ -19,13 +19,12 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.input_file import planning
 from genodiff.tasks import task as download
 from genodiff.tasks.class_folders import read_class_folders
-from genodiff.tasks.data_request import load_own_data
 from genodiff.tasks.examples import Coordinates
 from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.layouts.genomic_benchmarks import read_partial
 from genodiff.tasks.suite import ReferenceGenome, load_suite, read_sequences
 from genodiff.tasks.task import load_task
-from tests.labelled_files import check_equal, random_dna, write, write_folder
+from tests.labelled_files import check_equal, load_own, random_dna, write, write_folder
 
 A, C, G = random_dna(3, 40)
 
@@ -171,7 +170,7 @@ def test_several_columns_or_lists_of_names_make_a_multilabel_task(tmp_path):
     rows = "".join(f"{s},{'x;z' if i % 2 else 'x'}\n" for i, s in enumerate(random_dna(8, 40)))
     for part in ("train", "test"):
         write(tmp_path / f"{part}.csv", f"seq,label\n{rows}{A},z\n{C},z\n")
-    told = load_own_data(tmp_path).notes
+    told = load_own(tmp_path).notes
     assert told[0].endswith("multiclass task: x, x;z, z (--kind multilabel would read ; as 'and')")
 
 
@@ -224,20 +223,20 @@ def test_own_tables_share_the_train_parts_classes_and_keep_a_validation_part(tmp
     rows = random_dna(9, 30)
     for part, labels, at in (("train", "abab", 0), ("dev", "ab", 4), ("test", "ba", 6)):
         write_rows(tmp_path / f"{part}.csv", zip(rows[at:], labels, strict=False))
-    data = load_own_data(tmp_path)
+    data = load_own(tmp_path)
     assert (data.task.classes, data.train.n, data.test.labels.tolist()) == (("a", "b"), 6, [1, 0])
     assert data.valid_index.tolist() == [4, 5]
-    other = load_own_data(tmp_path / "train.csv", tmp_path / "test.csv", max_length=10)
+    other = load_own(tmp_path / "train.csv", tmp_path / "test.csv", max_length=10)
     assert other.valid_index is None
     assert "are cut to their first 10 bases" in other.notes[-1]
     with pytest.raises(UsageError, match="which one tests"):
-        load_own_data(tmp_path / "train.csv")
+        load_own(tmp_path / "train.csv")
 
 
 def test_a_label_that_stands_once_is_taken_for_a_typing_error(tmp_path):
     write_rows(tmp_path / "a.csv", zip(random_dna(9, 30), "ababababx", strict=True))
     with pytest.raises(DataError, match="the class 'x' has one example only"):
-        load_own_data(tmp_path / "a.csv", tmp_path / "a.csv")
+        load_own(tmp_path / "a.csv", tmp_path / "a.csv")
 
 
 def test_sequences_come_from_their_places_under_the_benchmarks_names_and_on_their_strand(tmp_path):
@@ -350,4 +349,4 @@ def test_an_archive_is_named_for_what_it_is(tmp_path):
         with tarfile.open(tmp_path / name, mode) as file:  # type: ignore[call-overload]
             file.add(folder, "task")
         with pytest.raises(DataError, match=rf"{name}: is a tar archive.*unpack it"):
-            load_own_data(tmp_path / name)
+            load_own(tmp_path / name)
