@@ -18,17 +18,13 @@ from tiny_run import NETWORK, genome_text, save_run, write_run
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.embedding.embed import Window, cut_windows, embed, make_reading
-from genodiff.embedding.embedding_files import Kept, Written, join_embeddings, write_kept
+from genodiff.embedding.embedding_files import Kept, join_embeddings, write_kept
 from genodiff.errors import UsageError
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 from tests.commands import exit_code
 
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
-
-
-def write_embeddings(path: Path, found: Any, how: Any, shape: tuple[int, ...]) -> Written:
-    return write_kept(path, ((Kept.of(window), row) for window, row in found), how, shape)
 
 
 def network(strands: str = "paired", **settings: Any) -> Any:
@@ -178,21 +174,12 @@ def test_windows_come_from_features_and_from_sequences_in_memory(tmp_path):
         list(cut_windows(record, features=["CDS"], regions=["c.1"]))
 
 
-def test_a_spliced_feature_unpooled_has_as_many_rows_as_bases(tmp_path):
-    windows = [*cut_windows(annotated(tmp_path / "x.gb"), features=["CDS"]), *sequences(2)]
-    model, how = network(), make_reading(network(), DNA, [-1], "none", "average")
-    path = tmp_path / "e.npz"
-    written = write_embeddings(path, embed(model, DNA, windows, how), how, how.shape(32, True))
-    lengths = [len(w.letters) for w in windows]
-    with np.load(path) as npz:
-        assert np.diff(npz["offsets"]).tolist() == lengths
-        assert len(npz["embeddings"]) == sum(lengths) == written.bases
-
-
 @pytest.mark.parametrize("pool", ["mean", "none"])
 @pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2, 3], "both")])
 def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
-    model, windows = network(), [*sequences(), Window("c,9", 0, 1, 'a "name"', b"A", "-")]
+    spliced = cut_windows(annotated(tmp_path / "x.gb"), features=["CDS"])
+    odd = Window("c,9", 0, 1, 'a "name"', b"A", "-")
+    model, windows = network(), [*sequences(), *spliced, odd]
     how = make_reading(model, DNA, layers, pool, strand)
     shape = how.shape(model.d_out, True)
     wanted = found(model, windows, layers, pool, strand)
@@ -200,7 +187,8 @@ def test_all_formats_hold_the_same_numbers(tmp_path, pool, layers, strand):
     offsets = np.cumsum([0, *(len(w.letters) for w in windows)])
     for kind in ("npz", "parquet") if pool == "none" else ("npz", "parquet", "csv", "tsv"):
         path = tmp_path / f"e.{kind}"
-        written = write_embeddings(path, embed(model, DNA, windows, how, batch_size=4), how, shape)
+        rows = embed(model, DNA, windows, how, batch_size=4)
+        written = write_kept(path, ((Kept.of(window), row) for window, row in rows), how, shape)
         assert written.shape == flat.shape
         assert (written.windows, written.bases) == (len(windows), int(offsets[-1]))
     with np.load(tmp_path / "e.npz") as npz:

@@ -64,13 +64,6 @@ def test_with_a_genome_rows_of_any_name_and_regions_are_read(tmp_path):
     places = ("chr1:1-5", "chr1:9-10")
     wanted = [("chr1:1-5", b"AACCG"), ("chr1:9-10", b"AC")]
     assert found(None, fasta=genome, regions=places) == wanted
-    annotation = write(tmp_path / "r.gtf", 'chr1\tx\tgene\t1\t5\t.\t-\t.\tgene_id "x";\n')
-    with pytest.raises(DataError, match="is GTF"):
-        found(annotation, fasta=genome)
-    with pytest.raises(UsageError, match="of which genome"):
-        found(None, regions=places)
-    with pytest.raises(UsageError, match="sequences beside them"):
-        found(rows, fasta=genome, regions=places)
 
 
 def test_sentences_come_from_lines_and_from_columns(tmp_path):
@@ -81,8 +74,6 @@ def test_sentences_come_from_lines_and_from_columns(tmp_path):
     assert found(pairs, domain="text", n_texts=2) == [("row1", b'She said "so\tIt is')]
     assert found("A film.", domain="text") == [("text1", b"A film.")]
     assert found([("A", "B")], domain="text", n_texts=2) == [("text1", b"A\tB")]
-    with pytest.raises(DataError, match="2 sentences, and the model reads one"):
-        found(write(tmp_path / "t.txt", "one\ttwo\n"), domain="text")
 
 
 @pytest.mark.parametrize(
@@ -110,11 +101,16 @@ def test_a_fault_is_one_line_with_its_place(tmp_path, name, text, said):
 
 def test_what_does_not_go_together_is_said(tmp_path):
     fasta, bed = write(tmp_path / "a.fa", ">a\nAC\n"), write(tmp_path / "a.bed", "a\t0\t1\n")
-    table = write(tmp_path / "a.csv", "seq,x\nAC,1\n")
+    table, two = write(tmp_path / "a.csv", "seq,x\nAC,1\n"), write(tmp_path / "t.txt", "a\tb\n")
+    genes = write(tmp_path / "r.gtf", 'a\tx\tgene\t1\t2\t.\t-\t.\tgene_id "x";\n')
     wrong: list[tuple[object, dict[str, object], type[GenodiffError], str]] = [
         (fasta, {"columns": ("seq",)}, UsageError, "--column is for tables"),
         (fasta, {"fasta": fasta}, UsageError, "--fasta is the genome of a BED"),
         (bed, {}, UsageError, "of which genome"),
+        (None, {"regions": ("a:1-2",)}, UsageError, "of which genome"),
+        (bed, {"fasta": fasta, "regions": ("a:1-2",)}, UsageError, "sequences beside them"),
+        (genes, {"fasta": fasta}, DataError, "is GTF"),
+        (two, {"domain": "text"}, DataError, "2 sentences, and the model reads one"),
         (table, {"columns": ("sek",)}, DataError, "did you mean 'seq'"),
         (table, {"columns": ("seq", "x")}, UsageError, "2 columns, and the model reads 1"),
         (["AC", "AX"], {}, DataError, "seq2"),
