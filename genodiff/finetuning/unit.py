@@ -7,12 +7,10 @@ UNITS/KEY/test.safetensors     the predictions for the test part, and the truth
 UNITS/KEY/predictor.json       what prediction needs beside the weights, with README.md
 UNITS/KEY/result.json          the row, and the history of the epochs: written last
 
-`results.jsonl`: one row per (task, model, setting, seed), and the keys of a row.
-
-The whole file is written again under a lock for every new row, sorted by task, model, method,
-setting and seed. So it is never half written, and several processes may add to it. A sweep leaves
-the same rows in the same order, however often it was killed. A row's `key` is the hash of
-everything that decides its value: data, network, settings, seed.
+`results.jsonl` of the sweep has all rows. It is written again as a whole, under a lock, for every
+new row, sorted by task, model, method, setting and seed. So it is never half written, several
+processes may add to it, and a sweep leaves the same rows in the same order, however often it was
+killed. The keys of a row:
 
     suite, task, split, model, method, setting, seed, key    what was run
     kind                                                     checkpoint, scratch or baseline

@@ -254,5 +254,5 @@ class DataRequest(Settings):
 
 @lru_cache(maxsize=1)
 def load_cached(request_json: str, name: str) -> TaskData:
-    """`Request.load`, the last one kept: units of one task follow one another."""
+    """`DataRequest.load`, the last one kept: units of one task follow one another."""
     return DataRequest.model_validate(json.loads(request_json)).load(name)

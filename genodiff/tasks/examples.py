@@ -78,7 +78,7 @@ class Parts(NamedTuple):
     """The train and test part of a task, and notes on what was done to them.
 
     `valid_index` are the rows of train that the benchmark itself validates on. `groups` numbers
-    what must stay together when train is split, for each row of train (see `tasks.groups`); None
+    what must stay together when train is split, for each row of train (see `tasks.resplit`); None
     where every example stands alone.
     """
 

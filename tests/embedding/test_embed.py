@@ -16,25 +16,19 @@ from Bio.SeqRecord import SeqRecord
 from tiny_run import NETWORK, genome_text, save_run, write_run
 
 from genodiff.alphabet import DNA, reverse_complement
-from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.embedding.embed import Window, cut_windows, embed, make_reading
 from genodiff.embedding.embedding_files import Kept, join_embeddings, write_kept
 from genodiff.errors import UsageError
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
+from tests import tiny_networks
 from tests.commands import exit_code
 
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 
 
 def network(strands: str = "paired", **settings: Any) -> Any:
-    shape = CaduceusSettings.parse(NETWORK | {"n_layer": 3, "strands": strands} | settings)
-    model = shape.build(16, DNA.complement).eval()
-    generator = torch.Generator().manual_seed(3)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.1)
-    return model
+    return tiny_networks.network(3, **(NETWORK | {"n_layer": 3, "strands": strands} | settings))
 
 
 def sequences(n: int = 15, seed: int = 0) -> list[Window]:

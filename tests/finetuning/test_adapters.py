@@ -5,12 +5,11 @@ import torch
 from test_fit import NETWORK
 from torch import Tensor, nn
 
-from genodiff.alphabet import DNA
-from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.adapters import adapted_weights, find_weights, parse_adapter
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.kernels.dispatch import prefer_provider
+from tests.tiny_networks import network
 
 PLACES = ("in_proj", "x_proj", "dt_proj", "out_proj", "conv", "embedding")
 SHAPES = {
@@ -28,9 +27,7 @@ def any_kernel():
 
 
 def build(shape: str, **more: int) -> nn.Module:
-    settings = CaduceusSettings(**{**NETWORK, **SHAPES[shape], **more})  # type: ignore[arg-type]
-    found: nn.Module = settings.build(DNA.padded_size, DNA.complement, seed=3)
-    return found
+    return network(3, **{**NETWORK, **SHAPES[shape], **more})
 
 
 def features(backbone: nn.Module) -> Tensor:

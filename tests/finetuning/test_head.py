@@ -6,7 +6,6 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import InitialValues
-from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import UsageError
 from genodiff.finetuning.batches import draw_turned, encode, shuffle_batches
 from genodiff.finetuning.fit import raw_scores
@@ -19,6 +18,7 @@ from genodiff.hub.caduceus import CLASSIFIER, make_published_config, make_publis
 from genodiff.hub.vocabulary import find_vocabulary
 from genodiff.runs.model import collect_tensors
 from tests.finetuning.motif_task import examples
+from tests.tiny_networks import network
 
 HEAD_NAMES = list(HEADS)
 
@@ -26,15 +26,11 @@ HEAD_NAMES = list(HEADS)
 def classifier(
     strands: str = "paired", rc: Strands = "auto", n_out: int = 3, head: str = "mean"
 ) -> Classifier:
-    settings = CaduceusSettings(d_model=12, n_layer=2, d_state=4, strands=strands)  # type: ignore[arg-type]
-    backbone = settings.build(DNA.padded_size, DNA.complement, seed=5)
-    torch.nn.init.normal_(backbone.embedding, std=0.7, generator=torch.Generator().manual_seed(1))
     fit = FitSettings(rc=rc, head=head, parts=5 if head == "parts" else 1)
-    network = Classifier(backbone, n_out, fit, DNA.complement, seed=5)
-    for i, weight in enumerate(network.pooling.parameters()):  # places count from the start
-        numbers = torch.Generator().manual_seed(i)
-        torch.nn.init.normal_(weight, std=0.3, generator=numbers)
-    return network
+    found = Classifier(network(5, strands=strands), n_out, fit, DNA.complement, seed=5)
+    for i, weight in enumerate(found.pooling.parameters()):  # places count from the start
+        torch.nn.init.normal_(weight, std=0.3, generator=torch.Generator().manual_seed(i))
+    return found
 
 
 class Letters(torch.nn.Module):
