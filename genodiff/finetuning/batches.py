@@ -11,7 +11,6 @@ documents in pre-training (BERT's [SEP], GPT-2's <|endoftext|>), so the network 
 that is too long loses tokens at the end of the longer sentence.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,7 +80,6 @@ def shorten(sizes: list[int], most: int) -> list[int]:
 Index = NDArray[np.int64]
 
 _STRETCH = 16  # batches that share their examples' lengths
-_CPU_BASES, _GPU_BASES = 1 << 14, 1 << 19  # of a pass through the network
 
 
 class EncodedPart(NamedTuple):
@@ -176,14 +174,3 @@ def draw_hidden(seed: int, epoch: int, rows: Index, length: int, share: float) -
     """Which places (B, length) of examples are hidden in an epoch."""
     drawn = uniform_rows(seed, Purpose.FINETUNE_MASK, rows, length, sub_index=epoch)
     return torch.from_numpy(drawn < share)
-
-
-def split_passes(lengths: Index, device: str, strands: int = 1) -> list[slice]:
-    """A batch in passes that fit the device, with equal numbers of rows.
-
-    A pass has at most so many bases, padding and both strands included.
-    """
-    bases = len(lengths) * int(lengths.max()) * strands
-    parts = max(1, math.ceil(bases / (_GPU_BASES if device.startswith("cuda") else _CPU_BASES)))
-    rows = max(1, math.ceil(len(lengths) / parts))
-    return [slice(i, min(i + rows, len(lengths))) for i in range(0, len(lengths), rows)]

@@ -16,6 +16,7 @@ Each strand is pooled in its own direction of reading: place i of one is place l
 the other. Padding has no part in it, and the network does not see it either.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -25,12 +26,13 @@ from torch import Tensor, nn
 
 from genodiff.backbones.backbone import InitialValues, flip_positions
 from genodiff.errors import UsageError
-from genodiff.finetuning.batches import Index, split_passes
+from genodiff.finetuning.batches import Index
 from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.protocol import FitSettings, Strands
 
 _HEAD_DRAWS = 0x4EAD  # the head's place among the draws of a seed, far from those of a network
 _POOLING_DRAWS = 0x9001  # and that of its pooling
+_CPU_BASES, _GPU_BASES = 1 << 14, 1 << 19  # of a pass, with padding and both strands
 
 
 def choose_strands(backbone: nn.Module, wanted: Strands, has_complement: bool) -> Strands:
@@ -92,8 +94,11 @@ class FeatureReader(nn.Module):
         return next(self.parameters()).device
 
     def split(self, lengths: Index) -> list[slice]:
-        """A batch of sequences of these lengths in passes that fit the device."""
-        return split_passes(lengths, self.device.type, 1 + self.paired)
+        """A batch of sequences of these lengths in passes that fit the device, of equal size."""
+        most = _GPU_BASES if self.device.type == "cuda" else _CPU_BASES
+        bases = len(lengths) * int(lengths.max()) * (1 + self.paired)
+        rows = max(1, math.ceil(len(lengths) / max(1, math.ceil(bases / most))))
+        return [slice(i, min(i + rows, len(lengths))) for i in range(0, len(lengths), rows)]
 
     def features(
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
