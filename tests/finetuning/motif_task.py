@@ -1,4 +1,6 @@
-"""A small task with a known answer: does a sequence hold TATAAAGC, on either strand?"""
+"""A small task with a known answer: does a sequence hold TATAAAGC, on either strand? And genomes
+with a label at each base that its letter decides.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,6 +60,20 @@ def write_tables(
         text = "".join(f"{name},{s.decode()},{labels[y]}\n" for name, s, y in rows)
         (folder / f"{part}.csv").write_text("name,seq,label\n" + text)
     return folder
+
+
+def draw_letters(contigs: dict[str, int], seed: int = 1) -> dict[str, str]:
+    draw = np.random.default_rng(seed)
+    return {name: "".join(draw.choice(list("ACGT"), n)) for name, n in contigs.items()}
+
+
+def write_genome(folder: Path, letters: dict[str, str]) -> None:
+    """Write g.fa, and a.bed with each A as `a` on + and each T as `a` on -."""
+    (folder / "g.fa").write_text("".join(f">{name}\n{text}\n" for name, text in letters.items()))
+    ways = {"A": "+", "T": "-"}
+    rows = (f"{name}\t{i}\t{i + 1}\ta\t0\t{ways[c]}\n"
+            for name, text in letters.items() for i, c in enumerate(text) if c in ways)  # fmt: skip
+    (folder / "a.bed").write_text("".join(rows))
 
 
 def task_data(

@@ -12,6 +12,7 @@ from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import score_cores
 from genodiff.finetuning.base_windows import BaseWindows
 from genodiff.io.faidx import Genome
+from tests.finetuning.motif_task import draw_letters, write_genome
 from tests.tiny_networks import network
 
 CONTIGS = {"chr1": 157, "chr2": 31, "chr3": 20}
@@ -21,11 +22,9 @@ INTERVALS = [("chr1", 0, 90), ("chr1", 101, 157), ("chr2", 0, 31), ("chr3", 0, 2
 
 @pytest.fixture
 def genome(tmp_path):
-    draw = np.random.default_rng(0)
-    letters = {name: draw.choice(list("ACGT"), n) for name, n in CONTIGS.items()}
-    letters["chr1"][40:47] = "N"
-    text = "".join(f">{name}\n{''.join(some)}\n" for name, some in letters.items())
-    (tmp_path / "g.fa").write_text(text)
+    letters = draw_letters(CONTIGS)
+    letters["chr1"] = letters["chr1"][:40] + "N" * 7 + letters["chr1"][47:]
+    write_genome(tmp_path, letters)
     with Genome(tmp_path / "g.fa") as found:
         yield found
 
@@ -33,13 +32,8 @@ def genome(tmp_path):
 @pytest.fixture
 def labels(tmp_path, genome):
     """Every A of chr1 and chr2 is `a+`, every T `a-`: what a window shows can be checked by it."""
-    rows = []
-    for contig in ("chr1", "chr2"):
-        for at, letter in enumerate(genome.fetch(contig, 0, CONTIGS[contig]).decode()):
-            if letter in "AT":
-                way = "+" if letter == "A" else "-"
-                rows.append(f"{contig}\t{at}\t{at + 1}\ta\t0\t{way}\n")
-    (tmp_path / "a.bed").write_text("".join(rows))
+    rows = (tmp_path / "a.bed").read_text().splitlines(keepends=True)
+    (tmp_path / "a.bed").write_text("".join(row for row in rows if row[:4] != "chr3"))
     return read_class_labels(tmp_path / "a.bed", CONTIGS, stranded=True).mask_unread(genome)
 
 

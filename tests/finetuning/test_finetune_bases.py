@@ -20,6 +20,7 @@ from genodiff.io.faidx import Genome
 from genodiff.jobs.journal import Journal
 from genodiff.runs.model import load_model
 from tests.commands import check_refused, command, succeed
+from tests.finetuning.motif_task import draw_letters, write_genome
 from tests.tiny_networks import bases
 
 CONTIGS = {"chr1": 400, "chr2": 300, "chr3": 150}
@@ -30,20 +31,16 @@ SMALL = ("--core", 60, "--context", 20, "--batch-size", 3, "--threads", 1, "-q")
 def genome(tmp_path, monkeypatch):
     """A genome, and labels of each kind that its letters decide."""
     monkeypatch.chdir(tmp_path)
-    draw = np.random.default_rng(1)
-    letters = {name: "".join(draw.choice(list("ACGT"), n)) for name, n in CONTIGS.items()}
-    Path("g.fa").write_text("".join(f">{name}\n{text}\n" for name, text in letters.items()))
-    bed, graph, gff = [], [], ["##gff-version 3\n"]
+    letters = draw_letters(CONTIGS)
+    write_genome(tmp_path, letters)
+    graph, gff = [], ["##gff-version 3\n"]
     for name, text in letters.items():
-        for at, letter in enumerate(text):
-            if letter in "AT":
-                bed.append(f"{name}\t{at}\t{at + 1}\ta\t0\t{'+' if letter == 'A' else '-'}\n")
-            graph.append(f"{name}\t{at}\t{at + 1}\t{'ACGT'.index(letter)}\n")
+        graph += [f"{name}\t{i}\t{i + 1}\t{'ACGT'.index(c)}\n" for i, c in enumerate(text)]
         for start, way in ((31, "+"), (91, "-")):
             about = f"{name}\tx\t{{}}\t{start}\t{start + 29}\t.\t{way}\t{{}}\t{{}}\n"
             gff.append(about.format("gene", ".", f"ID={name}{start}"))
             gff.append(about.format("CDS", "0", f"ID=c{name}{start};Parent={name}{start}"))
-    for file, lines in (("a.bed", bed), ("a.bedgraph", graph), ("g.gff3", gff)):
+    for file, lines in (("a.bedgraph", graph), ("g.gff3", gff)):
         Path(file).write_text("".join(lines))
     return tmp_path
 

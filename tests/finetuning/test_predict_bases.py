@@ -18,6 +18,7 @@ from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
 from genodiff.annotation.gene_grammar import CodingGene, format_bed12, format_gff3, label_genes
 from genodiff.errors import GenodiffError
 from tests.commands import check_refused, succeed
+from tests.finetuning.motif_task import draw_letters, write_genome
 
 QUOTED = str.maketrans({";": "%3B", "%": "%25"})
 CONTIGS = {"chr2": 1003, "chr10": 61, "chr1": 700}
@@ -28,14 +29,9 @@ GENES = [CodingGene(1, ((3, 10), (15, 23))), CodingGene(-1, ((30, 34), (40, 41),
 def folder(tmp_path_factory, run):
     """A genome and two models of it, of genes (a chain) and of classes that letters decide."""
     folder = tmp_path_factory.mktemp("bases")
-    draw = np.random.default_rng(1)
-    letters = {name: "".join(draw.choice(list("ACGT"), n)) for name, n in CONTIGS.items()}
+    letters = draw_letters(CONTIGS)
     letters["chr2"] = letters["chr2"][:500] + "N" * 40 + letters["chr2"][540:]
-    text = "".join(f">{name}\n{text}\n" for name, text in letters.items())
-    (folder / "g.fa").write_text(text)
-    rows = [f"{name}\t{i}\t{i + 1}\ta\t0\t{'+' if c == 'A' else '-'}\n"
-            for name, text in letters.items() for i, c in enumerate(text) if c in "AT"]  # fmt: skip
-    (folder / "a.bed").write_text("".join(rows))
+    write_genome(folder, letters)
     gff = format_gff3([(name, GENES) for name in CONTIGS], CONTIGS)
     (folder / "g.gff3").write_text("".join(gff))
     (folder / "x.bedgraph").write_text("".join(f"{n}\t0\t{k}\t2\n" for n, k in CONTIGS.items()))
