@@ -33,6 +33,11 @@ class BaselineData(NamedTuple):
     valid: Examples
     seed: int
 
+    @property
+    def n_out(self) -> int:
+        """How many numbers a prediction has."""
+        return self.task.n_out
+
 
 def fit_baseline(name: str, task: Task, train: Examples, valid: Examples, seed: int) -> Predict:
     """A baseline fitted on `train`, its choices made on `valid`, as a function of examples.
@@ -66,14 +71,14 @@ def fit_majority(given: BaselineData) -> Predict:
 def _one_hot(labels: NDArray[Any], given: BaselineData) -> Floats:
     if given.task.kind in ("regression", "multilabel"):
         return labels.astype(np.float64)
-    return (labels[:, None] == np.arange(given.task.n_out)).astype(np.float64)
+    return (labels[:, None] == np.arange(given.n_out)).astype(np.float64)
 
 
 def fit_length_tree(given: BaselineData) -> Predict:
     """A decision tree on the length alone."""
     if given.task.kind in ("binary", "multiclass"):
         return lambda examples: predict_by_length(
-            given.train.lengths, given.train.labels, examples.lengths, given.task.n_out
+            given.train.lengths, given.train.labels, examples.lengths, given.n_out
         )
     # Equal lengths are put together under a weight: the same tree as on single rows, many times
     # faster.
@@ -83,7 +88,7 @@ def fit_length_tree(given: BaselineData) -> Predict:
     answers = answers[:, None] if answers.ndim == 1 else answers
     mean = np.stack([np.bincount(group, column) for column in answers.T], axis=1) / weight[:, None]
     tree = DecisionTreeRegressor(random_state=0).fit(lengths[:, None], mean, sample_weight=weight)
-    shape = (-1,) if given.task.kind == "regression" else (-1, given.task.n_out)
+    shape = (-1,) if given.task.kind == "regression" else (-1, given.n_out)
     return lambda examples: np.reshape(tree.predict(examples.lengths[:, None]), shape)
 
 
@@ -123,6 +128,6 @@ def fit_lookup(given: BaselineData) -> Predict:
     def predict(examples: Examples) -> Floats:
         if examples.coordinates is None:
             raise DataError(what, fix="leave it out")
-        return predict_by_lookup(given.train, examples.coordinates, given.task.n_out, exact=exact)
+        return predict_by_lookup(given.train, examples.coordinates, given.n_out, exact=exact)
 
     return predict
