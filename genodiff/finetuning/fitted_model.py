@@ -159,23 +159,22 @@ def read_fitted(folder: Path, *, device: str = "cpu") -> FittedModel:
         return FittedModel(folder, card, predictor)
 
 
-def check_ensemble(models: Sequence[FittedModel]) -> None:
-    """Raises `CheckpointError` where models do not answer the same question."""
+def score_queries(
+    models: Sequence[FittedModel], queries: Iterable[Query], *, batch_size: int = 64
+) -> Iterator[tuple[list[str], Floats]]:
+    """Names and scores (models, n, classes) of chunks of sequences; of a regression (models, n).
+
+    Raises `CheckpointError` where models do not answer the same question.
+    """
     first = models[0].card
     for other in models[1:]:
         if (other.card.kind, other.card.classes) != (first.kind, first.classes):
             what = "predicts other classes than the first model of the ensemble"
             fix = "average seeds of one task and one model"
             raise CheckpointError(what, file=other.folder, fix=fix)
-
-
-def score_queries(
-    models: Sequence[FittedModel], queries: Iterable[Query], *, batch_size: int = 64
-) -> Iterator[tuple[list[str], Floats]]:
-    """Names and scores (models, n, classes) of chunks of sequences; of a regression (models, n)."""
     rest = iter(queries)
     longest = max(model.card.max_length for model in models)
-    cut = longest if models[0].card.domain == "dna" else None
+    cut = longest if first.domain == "dna" else None
     while some := [(q.name, q.sequence[:cut]) for q in islice(rest, CHUNK)]:
         sequences = [sequence for _, sequence in some]
         scores = np.stack([model.score(sequences, batch_size=batch_size) for model in models])

@@ -22,7 +22,6 @@ import polars as pl
 from genodiff.errors import UsageError
 from genodiff.finetuning.fitted_model import (
     CHUNK,
-    check_ensemble,
     make_frame,
     make_rows,
     predict_queries,
@@ -84,7 +83,6 @@ class QueryReader:
             what, fix = "--ensemble: one seed only is here", "leave it out, or fit more --seeds"
             raise UsageError(what, file=asked.folder, fix=fix)
         self.models = [read_fitted(folder, device=device) for folder in folders]
-        check_ensemble(self.models)
         self.card = self.models[0].card
         self.source = self.models[0].source(asked.column, asked.fasta, asked.region)
         self.given = asked.sequences
