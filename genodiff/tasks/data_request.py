@@ -111,7 +111,7 @@ def _read_own(files: TableFiles) -> tuple[Parts, Kind, tuple[str, ...]]:
             pass
     if test is None and is_class_folders(path):
         train_part, test_part, classes = read_class_folders(path)
-        kind = "binary" if len(classes) == 2 else "multiclass"
+        kind: Kind = "binary" if len(classes) == 2 else "multiclass"
         return Parts(train_part, test_part), kind, classes
     if test is None and path.is_dir():
         found = find_parts(path)
