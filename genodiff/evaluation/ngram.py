@@ -121,16 +121,15 @@ def nll(
     return out
 
 
-def fit(counts: NgramCounts, held_out: Ids) -> list[float]:
+def fit(counts: NgramCounts, held_out: NDArray[np.unsignedinteger]) -> list[float]:
     """λ of each order by the likelihood of held-out tokens; 4 for all where there are none."""
-    if len(held_out) <= counts.order:
-        return [4.0] * (counts.order + 1)
-    words = pack_words(held_out[:_HELD_OUT].astype(np.uint64), counts.bits, counts.order)[
-        counts.order :
-    ]
+    order, some = counts.order, np.asarray(held_out[:_HELD_OUT]).astype(np.uint64)
+    if len(some) <= order:
+        return [4.0] * (order + 1)
+    words = pack_words(some, counts.bits, order)[order:]
     below = np.full(len(words), 1 / counts.size)
     chosen = []
-    for k in range(counts.order + 1):
+    for k in range(order + 1):
         mine, context = counts.look_up(k, words)
         chosen.append(
             min(_GRID, key=lambda lam: -np.log((mine + lam * below) / (context + lam)).sum())

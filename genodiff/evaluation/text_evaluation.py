@@ -147,7 +147,7 @@ def ngram_nats(store: TextStore, windows: PackedWindows | PaddedWindows) -> Ngra
         _stretches(store, "train"), vocabulary.padded_size, len(vocabulary.targets)
     )
     held_out = next(iter(_stretches(store, "valid")), np.zeros(0, np.uint64))
-    lambdas = ngram.fit(counts, np.asarray(held_out[: 1 << 18]).astype(np.uint64))
+    lambdas = ngram.fit(counts, held_out)
     out = np.zeros((len(lambdas), len(windows)))
     order, step = counts.order, max(1, _TOKENS_AT_A_TIME // windows.seq_len)
     contig = store.offsets[windows.contig_index]

@@ -12,7 +12,6 @@ comparison again only reads.
 import json
 import logging
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,27 +63,23 @@ class RunComparison(NamedTuple):
 
 def compare(asked: CompareRequest) -> dict[str, Any]:
     """What `genodiff.compare` returns."""
-    runs = dict(zip(asked.names, map(locate, asked.paths), strict=True))
-    comparison = open_comparison(runs, asked.options, device=choose_device(asked.device))
-    folder = {"folder": str(asked.folder)}
+    comparison, folder = open_comparison(asked), {"folder": str(asked.folder)}
     if asked.plan:
         return plan_comparison(comparison) | folder
     if asked.max_windows is None and (n := len(comparison.windows)) > _MANY:
         _log.info("%s windows are read; --max-windows N reads N of them, evenly spread", f"{n:,}")
     with ProgressDisplay() as display:
-        progress = display.show_batches
-        names = {"against": asked.against, "margin": asked.margin}
-        return compare_runs(comparison, asked.folder, **names, progress=progress) | folder  # type: ignore[arg-type]
+        return compare_runs(comparison, asked, display.show_batches) | folder
 
 
-def open_comparison(
-    runs: Mapping[str, Path], options: EvalOptions, *, device: str = "cpu"
-) -> RunComparison:
+def open_comparison(asked: CompareRequest) -> RunComparison:
     """The runs, by name, and their common windows.
 
     Raises `UsageError` where they cannot be compared, and as `load_model` does.
     """
-    models = {name: load_model(path, device=device) for name, path in runs.items()}
+    options, device = asked.options, choose_device(asked.device)
+    runs = zip(asked.names, map(locate, asked.paths), strict=True)
+    models = {name: load_model(path, device=device) for name, path in runs}
     (of, first), *others = models.items()
     domain, config = first.alphabet.domain, first.config
     for name, model in others:
@@ -108,9 +103,8 @@ def open_comparison(
                 )
                 fix = "compare the bits per byte that `genodiff eval` gives for each"
                 raise UsageError(what, fix=fix)
-    windows = data.windows
-    if options.max_windows is not None:
-        windows = windows.spread(options.max_windows)
+    most = options.max_windows
+    windows = data.windows if most is None else data.windows.spread(most)
     return RunComparison(models, data, windows, options)
 
 
@@ -129,29 +123,22 @@ def plan_comparison(comparison: RunComparison) -> dict[str, Any]:
 
 
 def compare_runs(
-    comparison: RunComparison,
-    out: Path,
-    *,
-    against: str | None = None,
-    margin: float | None = None,
-    progress: Progress | None = None,
+    comparison: RunComparison, asked: CompareRequest, progress: Progress
 ) -> dict[str, Any]:
-    """Score the runs, write table.md, compare.html and results.json into `out`; return the results.
+    """Score the runs, write table.md, compare.html and results.json; return the results.
 
-    `against` is the name of the run that the others are set against; by default the first. Runs
-    whose difference is shown to be within `margin` bits are called equivalent.
     Raises as `evaluate` does.
     """
-    models = comparison.models
+    models, out = comparison.models, asked.folder
     scores = {name: _score(comparison, name, out, progress) for name in models}
     first = next(iter(models))
-    against = against or first
+    against = asked.against or first
     rows = [
         _row(name, model, scores[name]) | {"minus": _difference(scores, name, against)}
         for name, model in models.items()
     ]
     nats = {name: score.nats[None] for name, score in scores.items()}
-    pairs = describe_pairs(compare_models(nats, scores[first].size, margin=margin))
+    pairs = describe_pairs(compare_models(nats, scores[first].size, margin=asked.margin))
     source = comparison.data.store.source.path
     results = {
         "unit": DOMAINS[models[first].alphabet.domain].size_unit,
@@ -172,9 +159,7 @@ def compare_runs(
     return results
 
 
-def _score(
-    comparison: RunComparison, name: str, out: Path, progress: Progress | None
-) -> TrialScore:
+def _score(comparison: RunComparison, name: str, out: Path, progress: Progress) -> TrialScore:
     """Nats of each common window, read from OUT/scores where the same was scored before."""
     windows, options, model = comparison.windows, comparison.options, comparison.models[name]
     asked = {
