@@ -25,6 +25,7 @@ from genodiff.jobs.request import find_named
 from genodiff.models.opening import open_language
 from genodiff.quality.real_sequence import (
     TrainSplit,
+    choose_evenly,
     cut_windows,
     draw_some,
     open_real,
@@ -33,7 +34,7 @@ from genodiff.quality.real_sequence import (
     read_train,
 )
 from genodiff.quality.requests import ScorecardRequest, is_run
-from genodiff.quality.sample_quality import Embed, Measures, measure_all
+from genodiff.quality.sample_quality import Embed, Measures, compare_motifs, measure_sets
 from genodiff.quality.scorecard import Ids
 from genodiff.quality.scorecard_figures import list_sample_findings
 from genodiff.runs.model import load_model
@@ -64,7 +65,11 @@ def measure_scorecard(asked: ScorecardRequest) -> dict[str, Any]:
         network = asked.embed if asked.embed is not None else asked.run
         reader = None if network is None else open_embedding(network, device)
         how = Measures(("kmers", "cnn") if asked.cnn else ("kmers",), listed, reader, seed)
-        measured = measure_all(sequences, beside, how, display.show)
+        sets = {"samples": sequences, "real": beside.floor, **beside.markov}
+        measured: dict[str, Any] = {"sets": measure_sets(sets, beside, how, display.show)}
+        if listed:
+            chosen = choose_evenly(sequences, min(n, len(beside.target)))
+            measured["motifs"] = compare_motifs(chosen, beside.target, listed)
     found = {
         "genodiff": __version__,
         "samples": total,

@@ -124,23 +124,6 @@ class Measures(NamedTuple):
     seed: int = 1
 
 
-def measure_all(
-    sequences: Sequence[Ids],
-    real: RealSequence,
-    how: Measures = Measures(),
-    tick: Tick | None = None,
-) -> dict[str, Any]:
-    """The figures of the sequences, of other real sequence (the floor) and of Markov sequence, by
-    name, and those of each motif.
-    """
-    sets = {"samples": sequences, "real": real.floor, **real.markov}
-    found: dict[str, Any] = {"sets": measure_sets(sets, real, how, tick)}
-    if how.motifs:
-        chosen = choose_evenly(sequences, min(len(sequences), len(real.target)))
-        found["motifs"] = compare_motifs(chosen, real.target, how.motifs)
-    return found
-
-
 def measure_sets(
     sets: Mapping[str, Sequence[Ids]],
     real: RealSequence,
