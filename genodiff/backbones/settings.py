@@ -72,9 +72,7 @@ class BackboneSettings(Settings):
         `complement` maps each id to its complement; networks that read both strands need it.
         """
         more: dict[str, Any] = {"complement": complement} if self.paired else {}
-        made = NETWORKS[self.kind](settings=self, vocab_size=vocab_size, seed=seed, **more)
-        network: genodiff.backbones.backbone.Backbone = made
-        return network
+        return NETWORKS[self.kind](settings=self, vocab_size=vocab_size, seed=seed, **more)
 
     @abstractmethod
     def n_parameters(self, vocab_size: int) -> int:
@@ -96,7 +94,9 @@ BACKBONES: Registry[type[BackboneSettings]] = Registry(
 PRESETS: Registry[BackboneSettings] = Registry("preset", package="genodiff.backbones.kinds")
 """Networks by name. Parameter counts beside them are with the padded DNA vocabulary of 16."""
 
-NETWORKS: Registry[Callable[..., Any]] = Registry("network", package="genodiff.backbones")
+NETWORKS: Registry[Callable[..., "genodiff.backbones.backbone.Backbone"]] = Registry(
+    "network", package="genodiff.backbones"
+)
 """The network of each kind; the first look-up imports torch."""
 
 

@@ -136,17 +136,13 @@ def _run(buffers: _Buffers, x: Tensor, dt: Tensor, B: Tensor, A2: Tensor) -> Non
 
 def _over_states(x: Tensor, y: Tensor) -> Tensor:
     """Σ_n x_n y_ne: (T, b, N) and (T, b, N, E) → (T, b, E)."""
-    steps, rows, n, channels = y.shape
-    return torch.bmm(x.reshape(steps * rows, 1, n), y.view(steps * rows, n, channels)).view(
-        steps, rows, channels
-    )
+    return torch.bmm(x.flatten(0, 1)[:, None], y.flatten(0, 1)).view(*y.shape[:2], y.shape[3])
 
 
 def _over_channels(x: Tensor, y: Tensor) -> Tensor:
     """Σ_e x_e y_ne: (T, b, E) and (T, b, N, E) → (T, b, N)."""
-    steps, rows, n, channels = y.shape
-    y = y.view(steps * rows, n, channels).transpose(1, 2)
-    return torch.bmm(x.reshape(steps * rows, 1, channels), y).view(steps, rows, n)
+    y_ = y.flatten(0, 1).transpose(1, 2)
+    return torch.bmm(x.flatten(0, 1)[:, None], y_).view(*y.shape[:3])
 
 
 @plain_matmul()

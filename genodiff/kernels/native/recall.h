@@ -104,8 +104,11 @@ static inline void *recall_cut(uintptr_t *space, int64_t bytes) {
     return cut;
 }
 
-static inline int64_t sift_bytes(int64_t L);
-static inline int64_t sift_places(int64_t L);
+#define SIFTED 8192 /* diagonals of a block of recall_sift.h */
+/* Bytes of a row: a block, the window, and what a shift reads beyond. */
+static inline int64_t sift_row(int64_t L) { return (SIFTED / 8 + L / 8 + 16 + 63) / 64 * 64; }
+static inline int64_t sift_bytes(int64_t L) { return (3 + 4 * 8 + 1) * sift_row(L); }
+static inline int64_t sift_places(int64_t L) { return L + 8; }
 
 /* Lay the scratch space out from `space` on; returns its end. */
 static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t space) {

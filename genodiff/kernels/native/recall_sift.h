@@ -6,16 +6,10 @@
    one row, from a whole byte on. They are added in columns: bit j of all counts is a vector. A
    count begins at 64 less the agreements that are asked for, so it passes where it overflows. */
 
-#define SIFTED 8192 /* diagonals of a block */
 #define SIFT_GROUP 32
 
 typedef uint64_t vq __attribute__((vector_size(SCAN)));
 typedef uint64_t vq_u __attribute__((vector_size(SCAN), aligned(1), may_alias));
-
-/* Bytes of a row: a block, the window, and what a shift reads beyond. */
-static inline int64_t sift_row(int64_t L) { return (SIFTED / 8 + L / 8 + 16 + 63) / 64 * 64; }
-static inline int64_t sift_bytes(int64_t L) { return (3 + 4 * 8 + 1) * sift_row(L); }
-static inline int64_t sift_places(int64_t L) { return L + 8; }
 
 /* a + b + c: the sum into `sum`, the carry is returned. */
 INLINE vq add_bits(vq *sum, vq a, vq b, vq c) {

@@ -132,8 +132,7 @@ static void backward_task(const scan_args *s, int64_t b, int64_t g, void *own, f
     for (int64_t n = 0; n < s->N; n++)
         for (int64_t e = e_lo; e < e_hi; e++)
             adjoint[n * s->E + e] = s->ghlast ? s->ghlast[(b * s->E + e) * s->N + n] : 0.0f;
-    for (int64_t n = 0; n < s->N; n++)
-        memset(dA + n * s->E + e_lo, 0, (e_hi - e_lo) * sizeof(float));
+    scan_set(s, dA, 0, e_lo, e_hi);
     for (int64_t k = 0; dw && k < s->R; k++)
         memset(dw + k * s->E + e_lo, 0, (e_hi - e_lo) * sizeof(float));
     for (int64_t e = e_lo; e < e_hi; e++) s->dD[b * s->E + e] = s->dbias[b * s->E + e] = 0.0f;
