@@ -65,17 +65,11 @@ class Alphabet:
         specials = (self.mask_id, self.pad_id, self.unk_id)
         if not all(0 <= i < size for i in (*specials, *self.targets)):
             raise ValueError("an id is outside the tokens")
-        if (
-            not self.targets
-            or set(specials) & set(self.targets)
-            or len(set(self.targets)) != len(self.targets)
-        ):
+        if not self.targets or len({*self.targets} - {*specials}) != len(self.targets):
             raise ValueError("targets are missing, stand twice or include a special token")
         if self.complement is not None:
-            ids = range(self.padded_size)
-            if sorted(self.complement) != list(ids) or any(
-                self.complement[self.complement[i]] != i for i in ids
-            ):
+            pairs = dict(enumerate(self.complement))
+            if len(pairs) != self.padded_size or pairs != {c: i for i, c in pairs.items()}:
                 raise ValueError("the complement is not an involution of the padded ids")
             if any(self.complement[i] != i for i in specials):
                 raise ValueError("the complement moves a special token")

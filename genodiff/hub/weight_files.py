@@ -35,18 +35,17 @@ class Entry(NamedTuple):
     stored: Stored | None = None
 
 
-class Weights:
+class Weights(NamedTuple):
     """The named tensors of one or several files, and what else an archive holds."""
 
-    def __init__(
-        self, entries: dict[str, Entry], files: list[Path], archives: dict[Path, Archive]
-    ) -> None:
-        self.entries, self.files, self._archives = entries, files, archives
+    entries: dict[str, Entry]
+    files: list[Path]
+    archives: dict[Path, Archive]
 
     @property
     def extra(self) -> dict[str, Any]:
         """What a single archive holds on its top level; empty for safetensors and shards."""
-        content = self._archives[self.files[0]].content if len(self._archives) == 1 else {}
+        content = self.archives[self.files[0]].content if len(self.archives) == 1 else {}
         return content if isinstance(content, dict) else {}
 
     def read(self, names: list[str]) -> dict[str, Tensor]:
@@ -56,9 +55,9 @@ class Weights:
         for name in names:
             by_file.setdefault(self.entries[name].file, []).append(name)
         for path, here in by_file.items():
-            if path in self._archives:
+            if path in self.archives:
                 stored = ((name, self.entries[name].stored) for name in here)
-                found |= {name: self._archives[path].tensor(one) for name, one in stored if one}
+                found |= {name: self.archives[path].tensor(one) for name, one in stored if one}
                 continue
             try:
                 with safe_open(find_plain_path(resolve_file(path)), framework="pt") as file:
@@ -74,7 +73,7 @@ class Weights:
 
     def stored(self, tensors: list[Stored]) -> list[Tensor]:
         """Tensors of the single archive that are not in its state dict."""
-        return [self._archives[self.files[0]].tensor(tensor) for tensor in tensors]
+        return [self.archives[self.files[0]].tensor(tensor) for tensor in tensors]
 
 
 def resolve_file(path: Path) -> Path:
