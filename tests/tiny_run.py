@@ -11,6 +11,8 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.data.dna_store import build_dna_store
+from genodiff.io.faidx import Genome
+from genodiff.io.variants import Allele
 from genodiff.runs.checkpoint import State, save_checkpoint
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_recipe
@@ -81,6 +83,19 @@ def change_base(fasta: Path, contig: str, pos: int) -> str:
     """The row of `write_vcf` that changes the base at a position, from 1: to A, or A to C."""
     ref = split_contigs(fasta.read_text())[contig][pos - 1].upper()
     return f"{contig} {pos} {ref} {'A' if ref != 'A' else 'C'}"
+
+
+def take_letters(genome: Genome, start: int, n: int) -> str:
+    """The letters of c1[start : start + n]."""
+    return genome.fetch("c1", start, start + n).decode().upper()
+
+
+def make_allele(genome: Genome, start: int, n: int = 1, alt: str | None = None) -> Allele:
+    """`alt` in place of `n` bases; without it as many, each a G or C for an A or T, or back."""
+    ref = take_letters(genome, start, n)
+    return Allele(
+        "c1", start, ref, ref.translate(str.maketrans("ACGT", "GTAC")) if alt is None else alt
+    )
 
 
 def write_run(folder: Path, name: str = "run", *, seed: int = 0, **settings: object) -> Path:

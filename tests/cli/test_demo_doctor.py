@@ -34,13 +34,11 @@ def genodiff(*words: str, **environment: str) -> subprocess.CompletedProcess[str
 @contextlib.contextmanager
 def small_demo() -> Iterator[Any]:
     """The demo made small: its configuration, in seconds, on one thread."""
-    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("SAMPLES", 2), ("LENGTH", 80), ("STEPS", 8), ("REPEATS", 1)):
             patch.setattr(demo, name, value)
         yield make_demo_config(settings=MINI, minutes=5)
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

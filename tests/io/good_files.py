@@ -42,10 +42,16 @@ class GoodTable:
     defaults: bool = False
     """Whether an empty field, or a dot, stands for a default."""
 
+    @property
     def text(self) -> str:
         """The file."""
         lines = [self.header, *self.rows] if self.header is not None else self.rows
         return self.above + "".join(self.separator.join(line) + "\n" for line in lines)
+
+    @property
+    def whole(self) -> Any:
+        """What stands in the file."""
+        return self.content(self.rows)
 
     def with_rows(self, rows: list[Row]) -> "GoodTable":
         """Other rows in this table."""
@@ -57,7 +63,7 @@ class GoodText:
     """A file that is no table; `values` are where a value of some kind stands."""
 
     text: str
-    content: Any
+    whole: Any
     values: list[tuple[int, int, Kind]]
     cut: Callable[[Any, Any], bool] = lambda found, whole: False
     """Whether `found` is what a cut file rightly holds, of `whole`."""

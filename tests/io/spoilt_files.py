@@ -32,14 +32,6 @@ class Spoiler:
 SPOILERS: dict[str, Spoiler] = {}
 
 
-def text_of(good: Good) -> str:
-    return good.text() if isinstance(good, GoodTable) else good.text
-
-
-def content_of(good: Good) -> Any:
-    return good.content(good.rows) if isinstance(good, GoodTable) else good.content
-
-
 def _add(name: str, spoil: Callable[[Good, Rng], Spoilt | None], tables_only: bool = False) -> None:
     assert name not in SPOILERS
     SPOILERS[name] = Spoiler(spoil, tables_only)
@@ -49,11 +41,11 @@ def whole(name: str, change: Callable[[str, Rng], bytes | str], refuse: bool = F
     """The text of the file is changed, what stands in it is not."""
 
     def spoil(good: Good, rng: Rng) -> Spoilt | None:
-        data = change(text_of(good), rng)
+        data = change(good.text, rng)
         data = data.encode() if isinstance(data, str) else data
-        if data == text_of(good).encode():
+        if data == good.text.encode():
             return None
-        return Spoilt(data, None if refuse else content_of(good))
+        return Spoilt(data, None if refuse else good.whole)
 
     _add(name, spoil)
 
@@ -82,14 +74,14 @@ def value(
 
     def spoil(good: Good, rng: Rng) -> Spoilt | None:
         at = place(good, rng, kinds)
-        text = text_of(good)
+        text = good.text
         new = change(text[slice(*at)], rng) if at is not None else None
         if at is None or new is None or new == text[slice(*at)]:
             return None
         if new in ("", ".") and isinstance(good, GoodTable) and good.defaults:
             return None
         data = (text[: at[0]] + new + text[at[1] :]).encode("utf-8", "surrogateescape")
-        return Spoilt(data, None if refuse else content_of(good))
+        return Spoilt(data, None if refuse else good.whole)
 
     _add(name, spoil)
 
@@ -113,9 +105,9 @@ def column(name: str, kinds: tuple[Kind, ...], change: Callable[[str], str | Non
         if good.separator == "," and any("," in row[at] for row in rows):
             rows = [[f'"{f}"' if "," in f else f for f in row] for row in rows]
             spoilt = good.with_rows(rows)
-        if spoilt.text() == good.text():
+        if spoilt.text == good.text:
             return None
-        return Spoilt(spoilt.text().encode(), content_of(good))
+        return Spoilt(spoilt.text.encode(), good.whole)
 
     _add(name, spoil, tables_only=True)
 
@@ -128,7 +120,7 @@ def rows(
     def spoil(good: Good, rng: Rng) -> Spoilt | None:
         assert isinstance(good, GoodTable)
         found = change(good, rng)
-        if found is None or found[0] == good.text():
+        if found is None or found[0] == good.text:
             return None
         text, left = found
         return Spoilt(text.encode(), None if left is None else good.content(left))
@@ -305,12 +297,12 @@ def indexed(good: GoodTable, title: str | None, first: int = 0) -> str:
 def doubled_row(good: GoodTable, rng: Rng) -> tuple[str, list[Row]]:
     at = int(rng.integers(len(good.rows)))
     more = [*good.rows[: at + 1], good.rows[at], *good.rows[at + 1 :]]
-    return good.with_rows(more).text(), more
+    return good.with_rows(more).text, more
 
 
 def turned(good: GoodTable, rng: Rng) -> tuple[str, list[Row]]:
     order = [good.rows[i] for i in rng.permutation(len(good.rows))]
-    return good.with_rows(order).text(), order
+    return good.with_rows(order).text, order
 
 
 def swapped_columns(
@@ -379,11 +371,11 @@ for title, change in (("capitals in", str.upper), ("blanks around", " {} ".forma
         written(g, [[*map(c, g.header)], *g.rows]), g.rows))  # fmt: skip
 rows("a row twice", doubled_row)
 rows("rows in another order", turned)
-rows("rows backwards", lambda g, _: (g.with_rows(g.rows[::-1]).text(), g.rows[::-1]))
+rows("rows backwards", lambda g, _: (g.with_rows(g.rows[::-1]).text, g.rows[::-1]))
 rows("columns in another order, with their names", lambda g, r: swapped_columns(g, r, names=True))
 rows("columns exchanged, without their names", lambda g, r: swapped_columns(g, r, names=False))
 rows("the last row cut short", cut_row)
-rows("the file twice", lambda g, _: (g.text() + g.text(), [*g.rows, *g.rows]))
+rows("the file twice", lambda g, _: (g.text + g.text, [*g.rows, *g.rows]))
 rows("a sum below", lambda g, _: (
     written(g, [*lines_of(g), ["Total", *[""] * (len(g.kinds) - 2), str(len(g.rows))]]),
     None))  # fmt: skip
@@ -393,10 +385,8 @@ def cut(good: Good, rng: Rng) -> Spoilt | None:
     """The file ends somewhere, which no reader of a text can see where a whole value was cut."""
     if isinstance(good, GoodTable):
         return None
-    text = good.text
-    at = int(rng.integers(len(text) // 2, len(text) - 1))
-    found = content_of(good)
-    return Spoilt(text[:at].encode(), found, lambda read: good.cut(read, found))
+    at = int(rng.integers(len(good.text) // 2, len(good.text) - 1))
+    return Spoilt(good.text[:at].encode(), good.whole, lambda read: good.cut(read, good.whole))
 
 
 _add("cut somewhere", cut)

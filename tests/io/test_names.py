@@ -105,9 +105,7 @@ def odd(tmp_path_factory):
         folder.mkdir()
     except OSError:
         pytest.skip("this file system has names of UTF-8 only")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        write_run(folder)
+    write_run(folder)
     return folder
 
 

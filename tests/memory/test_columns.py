@@ -69,26 +69,21 @@ def test_a_column_is_the_sum_over_inner_bases():
 
 
 def test_neighbours_are_joined_to_the_tree_that_made_the_distances():
-    n = 4
-    paths = np.zeros((n, n))
-    for i, j in itertools.combinations(range(n), 2):
+    def climb(tree: Tree, node: int) -> list[int]:
+        above = tree.parent[node]
+        return [node, *climb(tree, above)] if above >= 0 else [node]
 
-        def climb(node: int) -> list[int]:
-            return [node, *climb(TREE.parent[node])] if TREE.parent[node] >= 0 else [node]
+    def measure_paths(tree: Tree) -> np.ndarray:
+        paths = np.zeros((4, 4))
+        for i, j in itertools.combinations(range(4), 2):
+            apart = set(climb(tree, i)) ^ set(climb(tree, j))
+            paths[i, j] = paths[j, i] = sum(tree.length[node] for node in apart)
+        return paths
 
-        a, b = climb(i), climb(j)
-        apart = set(a) ^ set(b)
-        paths[i, j] = paths[j, i] = sum(TREE.length[node] for node in apart)
+    paths = measure_paths(TREE)
     tree = join_neighbours(paths)
     assert tree.relatives == 3
-    again = np.zeros((n, n))
-    for i, j in itertools.combinations(range(n), 2):
-        a, b = [i], [j]
-        for way in (a, b):
-            while tree.parent[way[-1]] >= 0:
-                way.append(tree.parent[way[-1]])
-        again[i, j] = again[j, i] = sum(tree.length[node] for node in set(a) ^ set(b))
-    np.testing.assert_allclose(again, paths, atol=1e-12)
+    np.testing.assert_allclose(measure_paths(tree), paths, atol=1e-12)
 
 
 @pytest.mark.few(2)

@@ -25,15 +25,6 @@ from tests.tiny_run import change_base, differ, genome_text, write_run, write_vc
 IDS = np.array([*DNA.targets, DNA.mask_id])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_windows():
-    """Fits to an eighth of the windows."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("related_genome", "related_model"):
-            patch.setattr(f"genodiff.runs.{module}.FIT_WINDOWS", 16)
-        yield
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("relatives")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_variants import change, take
-from tiny_run import SEQ_LEN
+from tiny_run import SEQ_LEN, make_allele, take_letters
 
 import genodiff
 from genodiff.alphabet import DNA
@@ -53,12 +52,12 @@ def genome(run):
 
 def make_variant(genome: Genome, kind: str) -> Item:
     if kind == "haplotype":
-        return [change(genome, START), change(genome, START + 4)]
+        return [make_allele(genome, START), make_allele(genome, START + 4)]
     of_kinds: dict[str, tuple[int, str | None]] = {
         "SNV": (1, None), "deletion": (2, ""), "insertion": (0, "GAT"), "MNV": (3, None),
         "delins": (2, "GATCA"), "long deletion": (12, ""),
     }  # fmt: skip
-    return change(genome, START, *of_kinds[kind])
+    return make_allele(genome, START, *of_kinds[kind])
 
 
 def list_alleles(item: Item) -> list[Allele]:
@@ -191,7 +190,7 @@ def test_files_and_plans_of_such_a_method_name_it(run, genome, tmp_path):
     snv, deletion = make_variant(genome, "SNV"), make_variant(genome, "deletion")
     assert isinstance(snv, Allele)
     assert isinstance(deletion, Allele)
-    before, gone = take(genome, START + 49, 1), take(genome, START + 50, 2)
+    before, gone = take_letters(genome, START + 49, 1), take_letters(genome, START + 50, 2)
     rows = [("c1", START + 1, snv.ref, snv.alt), ("c1", START + 50, before + gone, before)]
     (tmp_path / "in.tsv").write_text(
         "chrom\tpos\tref\talt\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows)

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_variants import change
-from tiny_run import SEQ_LEN
+from tiny_run import SEQ_LEN, make_allele
 
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.diffusion.masked import MaskedDiffusion
@@ -40,7 +39,7 @@ def make_alleles(genome: Genome, n: int = 24) -> list[Allele]:
     for number in range(n):
         start, width = rng.randrange(100, 2900), rng.randrange(4)
         alt = None if number % 2 else "" if width > 1 else "GAT"
-        alleles.append(change(genome, start, 1 if number % 2 else width, alt))
+        alleles.append(make_allele(genome, start, 1 if number % 2 else width, alt))
     return alleles
 
 
@@ -85,8 +84,8 @@ def test_what_cannot_be_scored_has_a_reason(alleles, reason):
 
 
 def test_every_variant_has_a_score_or_a_reason_in_its_place(model, genome):
-    good, bad = change(genome, 900), Allele("c9", 5, "A", "C")
-    found = list(score_alleles(model, genome, [bad, good, bad, [good, change(genome, 950)]]))
+    good, bad = make_allele(genome, 900), Allele("c9", 5, "A", "C")
+    found = list(score_alleles(model, genome, [bad, good, bad, [good, make_allele(genome, 950)]]))
     assert [one.flags for one in found] == [
         ("not_scored", "unknown_contig"), (), ("not_scored", "unknown_contig"), (),
     ]  # fmt: skip
@@ -98,8 +97,8 @@ def test_every_variant_has_a_score_or_a_reason_in_its_place(model, genome):
 
 def test_kinds_and_lengths_choose_the_method(model, genome):
     alleles = [
-        change(genome, 900),
-        *(change(genome, 900, n, alt) for n, alt in ((0, "ACGT"), (8, ""), (9, ""))),
+        make_allele(genome, 900),
+        *(make_allele(genome, 900, n, alt) for n, alt in ((0, "ACGT"), (8, ""), (9, ""))),
     ]
     found = list(score_alleles(model, genome, alleles, ScoreOptions(se=5.0)))
     assert [one.method for one in found] == ["llr", "chain", "chain", "nelbo"]
@@ -263,7 +262,7 @@ def test_double_context_scores_twice(model, genome):
 
 def test_memory_does_not_grow_with_the_number(model, genome):
     """Scores come out before all variants have been read."""
-    allele, read = change(genome, 900), 0
+    allele, read = make_allele(genome, 900), 0
 
     def endless() -> Any:
         nonlocal read
