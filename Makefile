@@ -17,7 +17,7 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check install -q
 TESTS   = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # The quick tests: some files of every room, none of which takes more than a few seconds.
-QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/test_*.py)) \
+QUICK   = $(filter-out %/test_plugins.py,$(wildcard tests/test_*.py)) \
   $(addprefix tests/, \
     api/test_door.py backbones/test_strand.py backbones/test_mamba.py cli/test_eval_cli.py \
     cli/test_finetune_data_cli.py conformance/test_golden.py \

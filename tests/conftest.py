@@ -72,7 +72,7 @@ hypothesis.settings.load_profile("genodiff")
 
 
 # Files with tests of minutes: they begin first, so that no process is left alone with one.
-_LONGEST = {"test_docs.py", "test_notebooks.py", "test_sanitizers.py", "test_evaluate.py"}
+_LONGEST = {"test_docs.py", "test_sanitizers.py", "test_evaluate.py"}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,11 +1,13 @@
 """A target, a genome made of it with indels on both strands, and their alignment in each format."""
 
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 TURN = bytes.maketrans(b"ACGT-", b"TGCA-")
+GAP = ord("-")
 
 
 class Planted(NamedTuple):
@@ -74,14 +76,24 @@ def write_maf(planted: Planted, names: tuple[str, str] = ("", "")) -> str:
 
 
 def _steps(top: bytes, low: bytes) -> list[tuple[str, int]]:
-    found: list[list] = []
-    for x, y in zip(top, low, strict=True):
-        op = "I" if x == 45 else "D" if y == 45 else "M"
-        if found and found[-1][0] == op:
-            found[-1][1] += 1
-        else:
-            found.append([op, 1])
-    return [(op, n) for op, n in found]
+    pairs = zip(top, low, strict=True)
+    ops = ("I" if x == GAP else "D" if y == GAP else "M" for x, y in pairs)
+    return [(op, len(list(run))) for op, run in groupby(ops)]
+
+
+def _differences(top: bytes, low: bytes) -> str:
+    """The cs tag of two rows."""
+
+    def name(pair: tuple[str, str]) -> str:
+        x, y = pair
+        return "+" if x == "-" else "-" if y == "-" else ":" if x == y else "*"
+
+    said = ""
+    for kind, run in groupby(zip(top.decode().lower(), low.decode().lower(), strict=True), name):
+        x, y = ("".join(letters) for letters in zip(*run, strict=True))
+        changes = "".join(f"*{a}{b}" for a, b in zip(x, y, strict=True))
+        said += {":": f":{len(x)}", "*": changes, "+": f"+{y}", "-": f"-{x}"}[kind]
+    return said
 
 
 def write_chain(planted: Planted) -> str:
@@ -118,29 +130,8 @@ def write_paf(planted: Planted, tag: str = "cg", *, turned: bool = False) -> str
         if turned:
             rows = [turn(low), turn(top)] if strand == "-" else [low, top]
             sides = sides[::-1]
-        if tag == "cg":
-            said = "".join(f"{k}{op}" for op, k in _steps(*rows))
-        else:
-            parts = []
-            for x, y in zip(*(row.decode().lower() for row in rows), strict=True):
-                if x == "-":
-                    parts.append(("+", y))
-                elif y == "-":
-                    parts.append(("-", x))
-                else:
-                    parts.append((":", "") if x == y else ("*", x + y))
-            said = ""
-            for i, (kind, text) in enumerate(parts):
-                again = i and parts[i - 1][0] == kind
-                if kind == ":" and not again:
-                    run = 0
-                    while i + run < len(parts) and parts[i + run][0] == ":":
-                        run += 1
-                    said += f":{run}"
-                elif kind == "*":
-                    said += kind + text
-                elif kind in "+-":
-                    said += text if again else kind + text
+        said = "".join(f"{k}{op}" for op, k in _steps(*rows)) if tag == "cg" else (
+            _differences(*rows))  # fmt: skip
         (t, t_size, a, b), (name, size, c, d) = sides
         fields = [name, size, c, d, strand, t, t_size, a, b, n, n, 60, f"{tag}:Z:{said}"]
         lines.append("\t".join(map(str, fields)))

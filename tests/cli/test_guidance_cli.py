@@ -14,8 +14,21 @@ from tests.commands import check_refused, command, succeed
 
 ORACLE = """
 import time
+import torch
 
 seen = []
+
+def gc(sequences):
+    return [sum(c in "GC" for c in one) for one in sequences]
+
+def gc_of_ids(ids):
+    return ((ids == 1) | (ids == 2)).sum(1)
+
+class Content(torch.nn.Module):
+    def forward(self, x):
+        return x[:, 1:3].sum((1, 2))
+
+content = Content()
 
 def rate(sequences):
     seen.extend(sequences)
@@ -163,31 +176,8 @@ def test_python_guides_a_template_by_a_function(run, genome):
         genodiff.redesign(run, out=genome / "o.fa", guide={"guidance": "best"}, **how)
 
 
-ORACLES = """
-import torch
-
-
-def gc(sequences):
-    return [sum(c in "GC" for c in one) for one in sequences]
-
-
-def gc_of_ids(ids):
-    return ((ids == 1) | (ids == 2)).sum(1)
-
-
-class Content(torch.nn.Module):
-    def forward(self, x):
-        return x[:, 1:3].sum((1, 2))
-
-
-content = Content()
-"""
-
-
 @pytest.fixture
-def sample_words(run, here, monkeypatch):
-    (here / "oracles_of_test.py").write_text(ORACLES)
-    monkeypatch.syspath_prepend(str(here))
+def sample_words(run, genome):
     return ["--checkpoint", run, "--n", 2, "--length", 16, "--steps", 3]
 
 
@@ -210,7 +200,7 @@ def count_gc(path: Path) -> float:
 def test_guided_samples_have_more_of_what_is_wanted_and_say_how(
     sample_words, sample, here, guidance, oracle, options
 ):
-    given = ["--guidance", guidance, "--oracle", f"oracles_of_test:{oracle}"]
+    given = ["--guidance", guidance, "--oracle", f"rates:{oracle}"]
     given += ["--oracle-input", "ids"] if oracle == "gc_of_ids" else []
     for option in options:
         given += ["--guidance-option", option]
@@ -229,7 +219,7 @@ def test_guided_samples_have_more_of_what_is_wanted_and_say_how(
     assert count_gc(here / "2-16.fa") > count_gc(here / "plain.fa")
     told = json.loads((here / "2-16.fa.json").read_text())
     assert (told["guidance"], told["strength"]) == (guidance, 2.0)
-    assert told["oracle"] == f"oracles_of_test:{oracle}"
+    assert told["oracle"] == f"rates:{oracle}"
     assert all(entry["oracle_calls"] > 0 for entry in told["records"])
     assert all(("log_z" in entry) == (guidance == "smc") for entry in told["records"])
 
@@ -244,7 +234,7 @@ def test_guided_samples_have_more_of_what_is_wanted_and_say_how(
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_written(sample_words, capsys, rest, code, said):
     given = sample_words[:4] if "--length" in rest else sample_words
-    more = "--fasta out.fa --guidance smc --oracle oracles_of_test:gc --threads 1 -q".split()
+    more = "--fasta out.fa --guidance smc --oracle rates:gc --threads 1 -q".split()
     check_refused(capsys, ["sample", *given, *more, *rest], code, said)
 
 

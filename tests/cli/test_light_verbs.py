@@ -3,16 +3,12 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App
-
-from genodiff.cli import build_app
+from genodiff.jobs.verbs import list_verbs
 from genodiff.runs.resolve import resolve_config
 from genodiff.settings import to_yaml
-from genodiff.tasks.suite_files import describe_suites
 
 HEAVY = ("torch", "lightning", "polars", "sklearn", "scipy", "matplotlib", "transformers")
 
@@ -47,19 +43,8 @@ def run_all(
     return found  # type: ignore[return-value]
 
 
-def list_commands(app: App, path: Sequence[str] = ()) -> Iterator[list[str]]:
-    """The words of every verb, and of the verbs below it."""
-    names = [name for name in app if not name.startswith("-")]
-    if not names:
-        yield [*path]
-    for name in names:
-        yield from list_commands(app[name], [*path, name])
-
-
 def test_help_and_unknown_flags_of_every_verb_load_nothing_heavy(tmp_path):
-    suites = [["finetune", name] for name in describe_suites()]
-    commands = [one for one in list_commands(build_app()) if one not in suites[1:]]
-    assert len(commands) > 25
+    commands = [name.replace("*", "gue").split() for name in list_verbs()]
     lines = [[*c, word] for c in commands for word in ("--help", "--bogus-flag")]
     wrong = [
         f"{' '.join(words)}: exit {code}, {', '.join(loaded)}"

@@ -26,14 +26,12 @@ def seconds(monkeypatch):
     return found
 
 
-@pytest.fixture
-def lines(caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger("genodiff"), "propagate", True)
+@pytest.fixture(autouse=True)
+def all_lines(caplog):
     caplog.set_level(logging.INFO, "genodiff")
-    return caplog.messages
 
 
-def test_lines_in_a_pipe_come_ever_more_rarely(seconds, caplog, lines):
+def test_lines_in_a_pipe_come_ever_more_rarely(seconds, caplog):
     with ProgressDisplay() as display:
         for _ in range(400):
             seconds.now += 1
@@ -45,7 +43,7 @@ def test_lines_in_a_pipe_come_ever_more_rarely(seconds, caplog, lines):
     assert waits == sorted(waits)
 
 
-def test_the_time_to_go_leaves_the_first_batch_out(seconds, caplog, lines):
+def test_the_time_to_go_leaves_the_first_batch_out(seconds, caplog):
     display = ProgressDisplay()
     seconds.now += 1000
     display.show_batches(1, 11)
@@ -54,7 +52,7 @@ def test_the_time_to_go_leaves_the_first_batch_out(seconds, caplog, lines):
     assert caplog.messages == ["scored 1 of 11 batches", "scored 2 of 11 batches · 36 s to go"]
 
 
-def test_a_terminal_has_a_bar_that_goes_away(monkeypatch, caplog, lines):
+def test_a_terminal_has_a_bar_that_goes_away(monkeypatch, caplog):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -70,7 +68,7 @@ def test_a_terminal_has_a_bar_that_goes_away(monkeypatch, caplog, lines):
     assert caplog.messages == []
 
 
-def test_a_pipe_has_no_bar_where_colours_are_forced(monkeypatch, lines):
+def test_a_pipe_has_no_bar_where_colours_are_forced(monkeypatch):
     pipe = io.StringIO()
     monkeypatch.setattr("sys.stderr", pipe)
     monkeypatch.setenv("FORCE_COLOR", "1")  # as in a notebook
@@ -88,7 +86,7 @@ def test_durations(duration, text):
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_process_without_stderr_draws_no_bar(monkeypatch, caplog, lines, seconds, closed):
+def test_a_process_without_stderr_draws_no_bar(monkeypatch, caplog, seconds, closed):
     stream = io.StringIO()
     stream.close()
     monkeypatch.setattr("sys.stderr", stream if closed else None)

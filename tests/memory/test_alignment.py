@@ -4,9 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from made_up_text import draw_bases, hide, mutate
+from made_up_text import NEEDS_LIBRARY, draw_bases, hide, mutate
 
-from genodiff.kernels import library
 from genodiff.memory import alignment
 from genodiff.memory.alignment import (
     Aligned,
@@ -164,7 +163,7 @@ def test_insertions_of_the_relative_are_followed():
 
 
 @pytest.mark.few(1)
-@pytest.mark.skipif(library.find_missing() is not None, reason="there is no C library here")
+@NEEDS_LIBRARY
 @pytest.mark.parametrize("numbers", [RelativeNumbers(), NUMBERS])
 def test_in_c_it_is_the_same(numbers):
     memory = Memory.build([("c", 0, GENOME[:1700]), ("d", 0, GENOME[1700:])])
