@@ -66,14 +66,18 @@ def succeed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 def check_refused(
     capsys: pytest.CaptureFixture[str], words: Iterable[object], code: int, said: str
-) -> None:
-    """Check that `genodiff WORDS` prints a line with `said` on stderr and changes no file here."""
+) -> str:
+    """Check that `genodiff WORDS` prints a line with `said` on stderr and changes no file here.
+
+    Returns the line.
+    """
     before = read_here()
     found, out, err = command(capsys, *words)
     assert (found, out, err.count("\n")) == (code, "", 1), err
     assert err.startswith("genodiff: error: "), err
     assert said in err, err
     assert (after := read_here()) == before, set(after) ^ set(before)
+    return err
 
 
 def read_here() -> dict[Path, bytes | None]:

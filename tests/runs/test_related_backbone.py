@@ -19,7 +19,7 @@ from genodiff.runs.trained_model import TrainedModel
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.plan_time import time_related_sites, time_spans
 from genodiff.variants import score_job
-from tests.commands import command
+from tests.commands import check_refused, command
 from tests.tiny_run import change_base, differ, genome_text, write_run, write_vcf
 
 IDS = np.array([*DNA.targets, DNA.mask_id])
@@ -165,8 +165,7 @@ def test_votes_count_relatives_and_need_them(run, folder, here, capsys):
     lines = [f"c1\t{at + 1}\t{ref}\t{alt}" for at, ref, alt in sorted(rows)]
     Path("v.tsv").write_text("chrom\tpos\tref\talt\n" + "\n".join(lines) + "\n")
     words = ("score", run, "v.tsv", "--fasta", fasta, "--out", "-", "--method", "votes", "--json")
-    code, _, err = command(capsys, *words, "--threads", 1)
-    assert (code, err.count("\n"), "give --relatives" in err) == (2, 1, True), err
+    check_refused(capsys, [*words, "--threads", 1], 2, "give --relatives")
     code, out, err = command(capsys, *words, "--relatives", folder / "near.fa", "--threads", 1)
     assert code == 0, err
     found = {one["pos"]: one for one in map(json.loads, out.splitlines())}
