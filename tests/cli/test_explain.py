@@ -13,7 +13,7 @@ from genodiff.embedding.request import EmbedRequest
 from genodiff.generate.request import SampleRequest
 from genodiff.jobs.verbs import list_verbs
 from genodiff.maps.request import TracksRequest
-from tests.commands import command, exit_code
+from tests.commands import check_refused, command, exit_code
 
 WRONG = [
     ("trian", "did you mean 'train'?"),
@@ -41,11 +41,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "said"), WRONG)
+@pytest.mark.usefixtures("here")
 def test_a_wrong_word_is_one_line_with_what_is_near(words, said, capsys):
-    code, out, err = command(capsys, *words.split())
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert said in err
-    assert "Available" not in err
+    assert "Available" not in check_refused(capsys, words.split(), 2, said)
 
 
 def test_finetune_names_all_that_it_knows(capsys):

@@ -9,6 +9,7 @@ import pytest
 import genodiff
 from genodiff.errors import UsageError
 from genodiff.io.fasta import read_fasta
+from tests.cli.test_guidance_cli import count_gc
 from tests.commands import check_refused, succeed
 
 NET = {"d_model": 16, "n_layer": 1, "d_state": 4}
@@ -37,11 +38,6 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
-def share_gc(path: Path) -> float:
-    text = b"".join(record.sequence for record in read_fasta(path))
-    return sum(text.count(c) for c in b"GC") / len(text)
-
-
 @pytest.mark.slow
 def test_each_class_is_drawn_and_cfg_goes_beyond_it(run, here, capsys):
     words = ["sample", run, "-n", 6, "--steps", 16, "--threads", 1, "-q"]
@@ -59,8 +55,8 @@ def test_each_class_is_drawn_and_cfg_goes_beyond_it(run, here, capsys):
     found = {name: [r.sequence for r in read_fasta(here / f"{name}.fa")] for name in asked}
     assert found["zero"] == found["all"]
     assert found["one"] == found["gc"]
-    assert share_gc(here / "gc.fa") > 0.7 > 0.3 > share_gc(here / "at.fa")
-    assert share_gc(here / "away.fa") < share_gc(here / "all.fa") < share_gc(here / "gc.fa")
+    assert count_gc(here / "gc.fa") > 0.7 > 0.3 > count_gc(here / "at.fa")
+    assert count_gc(here / "away.fa") < count_gc(here / "all.fa") < count_gc(here / "gc.fa")
     told = {name: json.loads((here / f"{name}.fa.json").read_text()) for name in asked}
     digest = told["all"]["checkpoint"]
     assert "label" not in told["all"]

@@ -13,10 +13,12 @@ from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.delimited import read_delimited
 from genodiff.io.genes import read_genes
+from genodiff.io.motifs import read_motifs
 from genodiff.io.value_tracks import read_values
 from genodiff.io.variant_source import open_variants
 from tests.io.test_alignments import WRITTEN
 from tests.io.test_bed import CONTIGS
+from tests.io.test_motifs import BAD
 from tests.io.test_places import GTF
 from tests.io.test_variant_source import HEAD, NAMES, ROWS
 
@@ -211,6 +213,13 @@ FORMATS = {
         (HEAD + NAMES.replace("\t", " "), "not as in a VCF"),
         (HEAD + NAMES[:-1] + "\tFORMAT\tS\tS\n", "duplicate sample"),
     ]),
+}  # fmt: skip
+FORMATS |= {
+    ending: Broken(ending, read_motifs, [
+        (text, f"line {line}\\b.*{words}" if line else words)
+        for other, text, words, line in BAD if other == ending
+    ])
+    for ending in dict.fromkeys(row[0] for row in BAD)
 }  # fmt: skip
 CASES = [(name, *row) for name, one in FORMATS.items() for row in one.rows]
 

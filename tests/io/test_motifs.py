@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 
-from genodiff.errors import DataError
 from genodiff.io.file_kinds import find_motif_format
 from genodiff.io.motifs import read_motifs
 from tests.commands import command
@@ -152,6 +151,9 @@ def test_check_prints_one_line_for_each_motif(tmp_path, capsys):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt"]
     code, out, err = command(capsys, "data", "check", str(path), "--fasta", str(path))
     assert (code, out) == (2, "")
+    path.write_text(MINIMAL[:-19])
+    code, out, err = command(capsys, "data", "check", str(path))
+    assert (code, out, f"error: {path}, line 21 (record M2): " in err) == (3, "", True)
 
 
 def test_a_fasta_is_no_motif_file():
@@ -167,73 +169,55 @@ def wrong(text: str, old: str, new: str) -> str:
 
 
 LAST = ROWS.splitlines()[-1]
-BAD = [  # name, suffix, text, words, line
-    ("empty", ".meme", "", "is empty", None),
-    ("blank", ".meme", "\n \n", "is empty", None),
-    ("no motif", ".meme", MINIMAL.split("MOTIF")[0], "holds no motif", None),
-    ("no version", ".meme", wrong(MINIMAL, "MEME version 4\n", ""), "before any line 'MEME v", 9),
-    ("not MEME", ".meme", "hello\n", "no line 'MEME version'", 1),
-    ("protein", ".meme", wrong(MINIMAL, "= ACGT", "= ACDEFGHIKLMNPQRSTVWY"), "not ACGT", 3),
-    ("RNA", ".meme", wrong(MINIMAL, "= ACGT", "= ACGU"), "'ACGU', not ACGT", 3),
-    ("block", ".meme", wrong(TEXT, "~ T", "~ U"), "'ACGU', not ACGT", 6),
-    ("alength", ".meme", wrong(TEXT, "alength= 4", "alength= 20"), "20 letters, not 4", 19),
-    ("nsites", ".meme", wrong(TEXT, "nsites= 4", "nsites= x"), "nsites= x is not a", 19),
-    ("narrow", ".meme", wrong(MINIMAL, " w= 4", " w= 3"), "M1.*more rows than w= 3", 18),
-    ("wide", ".meme", wrong(MINIMAL, " w= 4", " w= 5"), "M1.*row 5 of 5 expected.*MOTIF", 19),
-    ("cut", ".meme", MINIMAL.split(LAST)[0], "M1.*ends after 3 rows.*cut short", 14),
-    ("cut more", ".meme", MINIMAL.split("letter-")[0], "M1.*no letter-probability", 10),
-    ("cut row", ".meme", MINIMAL[:-19], "M2.*four numbers.*'0.1 0.2'", 21),
-    ("next", ".meme", wrong(MINIMAL, "letter-probability matrix: a", "x"), "M1.*no letter", 10),
-    ("sum", ".meme", wrong(MINIMAL, "0.1 0.2", "0.2 0.2"), "M2.*sums to 1.1, not to 1", 21),
-    ("negative", ".meme", wrong(MINIMAL, "0.1 0.2", "-0.1 0.4"), "M2.*is negative", 21),
-    ("nan", ".meme", wrong(MINIMAL, "0.1 0.2", "nan 0.4"), "M2.*not finite", 21),
-    ("letters", ".meme", wrong(MINIMAL, "0.1 0.2", "0.1 x"), "M2.*four numbers", 21),
-    ("twice", ".meme", wrong(MINIMAL, "MOTIF M2", "MOTIF M1"),
-     "M1.*duplicate.*first at line 10", 19),
-    ("nameless", ".meme", wrong(MINIMAL, "MOTIF M2 NA", "MOTIF "), "without a name", 19),
-    ("orphan", ".meme", wrong(MINIMAL, "MOTIF M2 NA", ""), "without a MOTIF line", 20),
-    ("xml cut", ".xml", XML[:-30], "cannot be parsed", 1),
-    ("xml site", ".xml", wrong(XML, 'sites="4"', 'sites="5"'),
-     "ACKW.*declares 5 sites and has 4", None),
-    ("xml U", ".xml", XML.replace('d="T"', 'd="U"'), "'ACGU', not ACGT", None),
-    ("three rows", ".jaspar", JASPAR.split("T 4")[0], "MA2.1.*has 3 rows", 6),
-    ("five rows", ".jaspar", wrong(JASPAR, "T 4 0\n", "T 4 0\nT 4 0\n"), "MA2.1.*has 5 rows", 6),
-    ("bracket", ".jaspar", wrong(JASPAR, "2  2 ]", "2  2"), "MA1.1.*is not a row", 5),
-    ("uneven", ".jaspar", wrong(JASPAR, "G 3 0", "G 3"), "row G has 1 positions and row A 2", 9),
-    ("U", ".jaspar", wrong(JASPAR, "T  [", "U  ["), "row U where T is expected", 5),
-    ("order", ".jaspar", wrong(JASPAR, "A 1", "C 1"), "row C where A is expected", 7),
-    ("word", ".jaspar", wrong(JASPAR, "T 4 0", "T 4 x"), "count of T 'x' is not a finite", 10),
-    ("minus", ".jaspar", wrong(JASPAR, "T 4 0", "T 4 -1"), "MA2.1.*negative", 6),
-    ("nothing", ".jaspar", wrong(JASPAR, "A  [ 4", "A  [ 0"), "position 1.*no counts", 1),
-    ("no name", ".jaspar", wrong(JASPAR, ">MA1.1 first", "> "), "without a name", 1),
-    ("no header", ".pfm", "1 2\n3 4\n", "expected a header.*'1 2'", 1),
-    ("again", ".jaspar", JASPAR + JASPAR, "MA1.1.*duplicate", 11),
-    ("two", ".transfac", wrong(TRANSFAC, "03  ", "// 9\n03  "), "4 numbered rows, of which 2", 4),
-    ("no end", ".transfac", TRANSFAC[:-3], "cut short", 17),
-    ("no matrix", ".transfac", TRANSFAC + "AC  M3\n//\n", "no matrix", 21),
-    ("no AC", ".transfac", wrong(TRANSFAC, "AC  M00002\n", ""), "no AC and no ID", 17),
-    ("columns", ".transfac", wrong(TRANSFAC, "T\n01      1", "U\n01      1"),
+BAD = [  # ending, text, words, line
+    (".meme", "", "is empty", None),
+    (".meme", "\n \n", "is empty", None),
+    (".meme", MINIMAL.split("MOTIF")[0], "holds no motif", None),
+    (".meme", wrong(MINIMAL, "MEME version 4\n", ""), "before any line 'MEME v", 9),
+    (".meme", "hello\n", "no line 'MEME version'", 1),
+    (".meme", wrong(MINIMAL, "= ACGT", "= ACDEFGHIKLMNPQRSTVWY"), "not ACGT", 3),
+    (".meme", wrong(MINIMAL, "= ACGT", "= ACGU"), "'ACGU', not ACGT", 3),
+    (".meme", wrong(TEXT, "~ T", "~ U"), "'ACGU', not ACGT", 6),
+    (".meme", wrong(TEXT, "alength= 4", "alength= 20"), "20 letters, not 4", 19),
+    (".meme", wrong(TEXT, "nsites= 4", "nsites= x"), "nsites= x is not a", 19),
+    (".meme", wrong(MINIMAL, " w= 4", " w= 3"), "M1.*more rows than w= 3", 18),
+    (".meme", wrong(MINIMAL, " w= 4", " w= 5"), "M1.*row 5 of 5 expected.*MOTIF", 19),
+    (".meme", MINIMAL.split(LAST)[0], "M1.*ends after 3 rows.*cut short", 14),
+    (".meme", MINIMAL.split("letter-")[0], "M1.*no letter-probability", 10),
+    (".meme", MINIMAL[:-19], "M2.*four numbers.*'0.1 0.2'", 21),
+    (".meme", wrong(MINIMAL, "letter-probability matrix: a", "x"), "M1.*no letter", 10),
+    (".meme", wrong(MINIMAL, "0.1 0.2", "0.2 0.2"), "M2.*sums to 1.1, not to 1", 21),
+    (".meme", wrong(MINIMAL, "0.1 0.2", "-0.1 0.4"), "M2.*is negative", 21),
+    (".meme", wrong(MINIMAL, "0.1 0.2", "nan 0.4"), "M2.*not finite", 21),
+    (".meme", wrong(MINIMAL, "0.1 0.2", "0.1 x"), "M2.*four numbers", 21),
+    (".meme", wrong(MINIMAL, "MOTIF M2", "MOTIF M1"), "M1.*duplicate.*first at line 10", 19),
+    (".meme", wrong(MINIMAL, "MOTIF M2 NA", "MOTIF "), "without a name", 19),
+    (".meme", wrong(MINIMAL, "MOTIF M2 NA", ""), "without a MOTIF line", 20),
+    (".xml", XML[:-30], "cannot be parsed", 1),
+    (".xml", wrong(XML, 'sites="4"', 'sites="5"'), "ACKW.*declares 5 sites and has 4", None),
+    (".xml", XML.replace('d="T"', 'd="U"'), "'ACGU', not ACGT", None),
+    (".jaspar", JASPAR.split("T 4")[0], "MA2.1.*has 3 rows", 6),
+    (".jaspar", wrong(JASPAR, "T 4 0\n", "T 4 0\nT 4 0\n"), "MA2.1.*has 5 rows", 6),
+    (".jaspar", wrong(JASPAR, "2  2 ]", "2  2"), "MA1.1.*is not a row", 5),
+    (".jaspar", wrong(JASPAR, "G 3 0", "G 3"), "row G has 1 positions and row A 2", 9),
+    (".jaspar", wrong(JASPAR, "T  [", "U  ["), "row U where T is expected", 5),
+    (".jaspar", wrong(JASPAR, "A 1", "C 1"), "row C where A is expected", 7),
+    (".jaspar", wrong(JASPAR, "T 4 0", "T 4 x"), "count of T 'x' is not a finite", 10),
+    (".jaspar", wrong(JASPAR, "T 4 0", "T 4 -1"), "MA2.1.*negative", 6),
+    (".jaspar", wrong(JASPAR, "A  [ 4", "A  [ 0"), "position 1.*no counts", 1),
+    (".jaspar", wrong(JASPAR, ">MA1.1 first", "> "), "without a name", 1),
+    (".pfm", "1 2\n3 4\n", "expected a header.*'1 2'", 1),
+    (".jaspar", JASPAR + JASPAR, "MA1.1.*duplicate", 11),
+    (".transfac", wrong(TRANSFAC, "03  ", "// 9\n03  "), "4 numbered rows, of which 2", 4),
+    (".transfac", TRANSFAC[:-3], "cut short", 17),
+    (".transfac", TRANSFAC + "AC  M3\n//\n", "no matrix", 21),
+    (".transfac", wrong(TRANSFAC, "AC  M00002\n", ""), "no AC and no ID", 17),
+    (".transfac", wrong(TRANSFAC, "T\n01      1", "U\n01      1"),
      "M00002.*parsed.*A C G U.*not A C G T", 18),
-    ("three", ".transfac", wrong(TRANSFAC, "3      4      N", "3"), "M00002.*each nucl", 19),
-    ("lost row", ".transfac", wrong(TRANSFAC, "03  ", "x3  "),
-     "M00001.*parsed.*'x3", 13),
-    ("copy", ".transfac", wrong(TRANSFAC, "M00002", "M00001"), "M00001.*duplicate", 17),
+    (".transfac", wrong(TRANSFAC, "3      4      N", "3"), "M00002.*each nucl", 19),
+    (".transfac", wrong(TRANSFAC, "03  ", "x3  "), "M00001.*parsed.*'x3", 13),
+    (".transfac", wrong(TRANSFAC, "M00002", "M00001"), "M00001.*duplicate", 17),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "suffix", "text", "words", "line"), BAD, ids=[f"{b[1][1:]}-{b[0]}" for b in BAD]
-)
-def test_a_broken_file_is_one_line(tmp_path, capsys, name, suffix, text, words, line):
-    path = tmp_path / f"in{suffix}"
-    path.write_text(text)
-    with pytest.raises(DataError, match=words) as caught:
-        read_motifs(path)
-    assert caught.value.line == line
-    assert caught.value.fix
-    code, out, err = command(capsys, "data", "check", str(path), "--json")
-    assert (code, out) == (3, "")
-    assert re.fullmatch(rf"genodiff: error: {re.escape(str(path))}\b.*; .*\n", err)
 
 
 def test_the_published_collections_are_read_whole(shared):

@@ -15,6 +15,7 @@ import genodiff
 from genodiff.errors import UsageError
 from genodiff.jobs.options import FileRequest, print_plan
 from genodiff.jobs.request import Option, Request, list_fields, make_function, method
+from tests.jobs.test_digest import list_requests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +86,6 @@ def test_every_field_of_a_request_has_help():
     for request in list_requests(Request):
         own = {one.name for one in list_fields(request)}
         assert own == set(inspect.signature(request).parameters), request
-
-
-def list_requests(request: type[Request[Any]]) -> set[type[Request[Any]]]:
-    below = request.__subclasses__()
-    named = {one for one in below if "work" in vars(one)}
-    return named.union(*(list_requests(one) for one in below))
 
 
 def test_a_request_is_judged_without_torch():
