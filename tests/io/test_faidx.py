@@ -15,7 +15,7 @@ from genodiff.errors import DataError
 from genodiff.io import faidx, fasta_index
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
-from tests.io.crashes import kill_everywhere
+from tests.io.test_atomic import kill_everywhere
 
 
 def wrapped(name: bytes, sequence: bytes, width: int, end: bytes = b"\n") -> bytes:
