@@ -148,6 +148,15 @@ def test_company_batches_and_threads_change_no_bit():
     assert few == run([1, 0], 2, "chain")
 
 
+def test_one_window_serves_all_that_ask_for_it():
+    reader, pair, jobs = read_network(), make_pair(1, (1, 1)), []
+    for other in set(TARGETS) - {pair.ref[8]}:
+        alt = np.where(pair.ref_span, other, pair.ref).astype(np.uint8)
+        jobs.append(score_llr(reader, SpellingPair(pair.ref, alt, pair.ref_span, pair.alt_span)))
+    assert len({estimate.value for estimate in run_together(jobs, reader)}) == 3
+    assert reader.evaluations == 1
+
+
 def test_draws_depend_on_the_seed_and_the_pair():
     reader = read_network()
     one, other = make_pair(1, (5, 5)), make_pair(2, (5, 5))
