@@ -10,7 +10,7 @@ from Bio import SeqIO
 
 import genodiff
 from genodiff.runs.model import load_model
-from tests.commands import command
+from tests.commands import succeed
 from tests.folders import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,8 +30,7 @@ def test_the_first_commands_run_as_pasted(here, capsys):
     words = read_commands()
     assert [one[0] for one in words] == ["data", "constraint", "score", "redesign"]
     for one in words:
-        code, _, err = command(capsys, *one)
-        assert code == 0, err
+        succeed(capsys, *one)
     page = (here / "constraint" / "constraint.html").read_text()
     assert "codon position 1" in page
     rows = (here / "constraint" / "classes.tsv").read_text().splitlines()

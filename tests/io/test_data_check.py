@@ -15,7 +15,7 @@ import pytest
 
 from genodiff.errors import DataError
 from genodiff.io.text_file import digest_text
-from tests.commands import SERVER, command
+from tests.commands import SERVER, check_refused, command
 
 GOOD = b">a x\nACGTNryk\n>b\nacgt\n"
 SHAS = [hashlib.sha256(s).hexdigest() for s in (b"ACGTNNNN", b"ACGT")]
@@ -80,17 +80,15 @@ def test_a_fault_on_the_last_line_leaves_stdout_empty(tmp_path, capsys):
     )
 
 
-def test_a_bed_is_judged_against_its_reference(tmp_path, capsys):
-    words = [str(tmp_path / "in.bed"), "--fasta", str(tmp_path / "ref.fa")]
-    (tmp_path / "in.bed").write_bytes(b"b\t1\t5\n")
+def test_a_bed_is_judged_against_its_reference(here, capsys):
+    words = ["in.bed", "--fasta", "ref.fa"]
+    (here / "in.bed").write_bytes(b"b\t1\t5\n")
     for reference, said in (
         (GOOD, "in.bed, line 1: the end 5 is past the end of b (length 4)"),
         (b">b\nAC-T\n", "ref.fa, line 2 (record b)"),
     ):
-        (tmp_path / "ref.fa").write_bytes(reference)
-        code, out, err = check(capsys, *words)
-        assert (code, out) == (3, "")
-        assert said in err
+        (here / "ref.fa").write_bytes(reference)
+        check_refused(capsys, ["data", "check", *words], 3, said)
     assert check(capsys, words[0])[0] == 0
 
 
@@ -106,15 +104,11 @@ def test_text_is_judged_as_utf8(tmp_path, capsys):
     }
 
 
-def test_data_without_one_window_of_the_wanted_length_are_refused(tmp_path, capsys):
-    (tmp_path / "in.fa").write_bytes(GOOD)
-    assert check(capsys, str(tmp_path / "in.fa"), "--seq-len", "8")[0] == 0
-    code, out, err = check(capsys, str(tmp_path / "in.fa"), "--seq-len", "9", "--json")
-    assert (code, out) == (3, "")
-    assert (
-        "in.fa: every record is shorter than --seq-len 9: the longest has 8 bases; give longer data"
-        in err
-    )
+def test_data_without_one_window_of_the_wanted_length_are_refused(here, capsys):
+    (here / "in.fa").write_bytes(GOOD)
+    assert check(capsys, "in.fa", "--seq-len", "8")[0] == 0
+    said = "every record is shorter than --seq-len 9: the longest has 8 bases; give longer data"
+    check_refused(capsys, "data check in.fa --seq-len 9 --json".split(), 3, said)
 
 
 def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_path):
@@ -190,8 +184,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path, capsys):
                 ) in err
     assert check(capsys, str(tmp_path / "link"))[0] == 0
     for device in ("/dev/null", "/dev/zero", "/dev/full", "/dev/random"):
-        code, _, err = check(capsys, device)
-        assert (code, f"{device}: is a device" in err) == (3, True)
+        check_refused(capsys, ["data", "check", device], 3, f"{device}: is a device")
     assert "''" in check(capsys, "")[2]
     assert check(capsys, "a\0b")[0] == 3
 

@@ -19,7 +19,7 @@ from genodiff.runs.trained_model import TrainedModel
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.plan_time import time_related_sites, time_spans
 from genodiff.variants import score_job
-from tests.commands import check_refused, command
+from tests.commands import check_refused, command, succeed
 from tests.tiny_run import change_base, differ, genome_text, write_run, write_vcf
 
 IDS = np.array([*DNA.targets, DNA.mask_id])
@@ -141,8 +141,7 @@ def test_every_verb_reads_relatives_and_names_them(run, folder, here, capsys):
         "r.fa.json": ("redesign", run, *place, "--out", "r.fa", "--max-edits", 2),
     }
     for sidecar, words in commands.items():
-        code, _, err = command(capsys, *words, "--relatives", near, "--threads", 1)
-        assert code == 0, err
+        succeed(capsys, *words, "--relatives", near, "--threads", 1)
         told = json.loads(Path(sidecar).read_text())
         told = told[-1] if isinstance(told, list) else told
         shown = json.dumps(told)
@@ -166,8 +165,7 @@ def test_votes_count_relatives_and_need_them(run, folder, here, capsys):
     Path("v.tsv").write_text("chrom\tpos\tref\talt\n" + "\n".join(lines) + "\n")
     words = ("score", run, "v.tsv", "--fasta", fasta, "--out", "-", "--method", "votes", "--json")
     check_refused(capsys, [*words, "--threads", 1], 2, "give --relatives")
-    code, out, err = command(capsys, *words, "--relatives", folder / "near.fa", "--threads", 1)
-    assert code == 0, err
+    out = succeed(capsys, *words, "--relatives", folder / "near.fa", "--threads", 1)
     found = {one["pos"]: one for one in map(json.loads, out.splitlines())}
     assert found[same + 1]["score"] < -1 < 0 < found[other + 1]["score"]
     assert found[2501]["score"] is None

@@ -20,7 +20,7 @@ from genodiff.models.opening import open_language
 from genodiff.runs.known_contigs import hash_letters
 from genodiff.runs.relative_lists import list_genomes, list_relative_recipes
 from genodiff.runs.relatives import read_genome_text
-from tests.commands import SERVER, check_refused, command
+from tests.commands import SERVER, check_refused, command, succeed
 from tests.data.many_genomes import read_tree, write_list
 from tests.tiny_run import differ, genome_text
 
@@ -84,13 +84,12 @@ def test_the_recipes_are_lists_that_say_what_is_known_and_what_was_never_tried()
 
 
 def test_a_recipe_is_planned_before_anything_is_fetched(here, capsys):
-    code, out, err = command(capsys, "data", "relatives", "saccharomyces", "--plan")
-    assert code == 0, err
+    out = succeed(capsys, "data", "relatives", "saccharomyces", "--plan")
     assert "CBS432 " in out
     assert "12.02 Mb  to fetch, untried" in out
     for word in ("disk ", "memory ", "time ", "untried: 8 URLs"):
         assert word in out
-    code, out, err = command(capsys, "data", "relatives", "saccharomyces", "--plan", "--json")
+    out = succeed(capsys, "data", "relatives", "saccharomyces", "--plan", "--json")
     told = json.loads(out)
     assert told["to_build"] == 8
     assert {one["state"] for one in told["genomes"]} == {"to fetch"}
@@ -112,8 +111,7 @@ def test_what_is_too_large_for_this_machine_is_said_and_not_begun(here, monkeypa
 
 
 def test_recipes_are_told_without_a_name(here, capsys):
-    code, out, _ = command(capsys, "data", "relatives")
-    assert code == 0
+    out = succeed(capsys, "data", "relatives")
     assert [line.split()[0] for line in out.splitlines()] == NAMES
 
 
@@ -128,8 +126,7 @@ def test_a_recipe_goes_by_its_name_when_it_is_built(run, recipe, capsys):
     with pytest.raises(DataError, match=r"1 of the 2 relatives of two are not here \(far\)"):
         open_language(run, "cpu", ["two"])
     put_fetched("https://127.0.0.1:1/far.fa", Path("far.fa"))
-    code, out, err = command(capsys, "data", "relatives", "two", "--threads", 1)
-    assert code == 0, err
+    out = succeed(capsys, "data", "relatives", "two", "--threads", 1)
     assert out.splitlines()[-1] == "give --relatives two"
     model = open_language(run, "cpu", ["two"])
     assert [one["name"] for one in model.relatives["genomes"]] == ["far", "near"]

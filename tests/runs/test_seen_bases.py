@@ -26,7 +26,7 @@ from genodiff.runs.resolve import resolve_config
 from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.trained_on import TrainedOn, TrainPart, measure_seen_bases
 from genodiff.scoring.variant_windows import HeldContigs
-from tests.commands import command
+from tests.commands import succeed
 from tests.data.many_genomes import write_list
 from tests.tiny_run import genome_text, split_contigs, write_fasta
 
@@ -162,8 +162,7 @@ def test_the_table_has_the_note_under_it(run, tmp_path, capsys):
     bed = tmp_path / "scored.bed"
     bed.write_text("chrIV\t1024\t1280\ttest\n")
     words = ("eval", run, "--fasta", fasta, "--bed", bed, "--no-baselines", "--threads", 1)
-    code, out, _ = command(capsys, *words)
-    assert code == 0
+    out = succeed(capsys, *words)
     assert SEEN in " ".join(out.split())
 
 

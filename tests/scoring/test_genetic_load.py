@@ -19,7 +19,7 @@ from genodiff.memory.tree import Tree, share_bases
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.variants.load import LoadTally
 from genodiff.variants.scored_variants import ScoredRecord, find_ancestral
-from tests.commands import command
+from tests.commands import command, succeed
 
 NUMBERS: ColumnNumbers = start_numbers(Tree((-1, 3, 3, 0), (0.0, 0.1, 0.2, 0.05)), 0.4)
 A, C, G, T = range(4)
@@ -123,8 +123,7 @@ def test_ancestral_bases_of_the_example_are_calibrated_and_load_is_by_consequenc
     words += ["--relatives", example / "near.fa", example / "far.fa"]
     more = ["--features", example / "genes.gff3", "--load", tmp_path / "load.tsv"]
     given = ["--variants", example / "variants.vcf"]
-    code, _, err = command(capsys, *words, *given, *more, "-o", tmp_path / "o.vcf")
-    assert code == 0, err
+    succeed(capsys, *words, *given, *more, "-o", tmp_path / "o.vcf")
     right, chance = [], []
     for line in (tmp_path / "o.vcf").read_text().splitlines():
         if not line.startswith("#"):
