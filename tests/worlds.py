@@ -11,9 +11,12 @@ special token compete, is caught.
 """
 
 import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -124,6 +127,23 @@ class LongChain:
         start, rows = self.stationary, -(self.transition * self.transition.log()).sum(-1)
         return (-(start * start.log()).sum() + (self.length - 1) * (start * rows).sum()).item()
 
+    def log_p(self, ids: Sequence[int]) -> float:
+        """log p of a window, base after base."""
+        states = [self.targets.index(int(i)) for i in ids]
+        rest = sum(math.log(self.transition[a, b]) for a, b in itertools.pairwise(states))
+        return math.log(self.stationary[states[0]]) + rest
+
+    def log_p_span(self, ids: Sequence[int], span: Sequence[bool]) -> float:
+        """log p(span | flanks), by summing over all that could stand in the span."""
+        at = [i for i, here in enumerate(span) if here]
+        total = []
+        for letters in itertools.product(self.targets, repeat=len(at)):
+            other = list(ids)
+            for i, letter in zip(at, letters, strict=True):
+                other[i] = letter
+            total.append(self.log_p(other))
+        return self.log_p(ids) - float(np.logaddexp.reduce(total))
+
     def draw(self, u: Tensor) -> Tensor:
         """Windows from uniforms (B, L)."""
         state = torch.searchsorted(
@@ -161,3 +181,9 @@ def dna_like(length: int = 256, stay: float = 0.4) -> LongChain:
     eye = torch.eye(4, dtype=torch.float64)
     move = (1 - stay) / 3
     return LongChain(torch.full_like(eye, move) + (stay - move) * eye, length)
+
+
+def uneven_chain(length: int = 40) -> LongChain:
+    """A chain whose letters depend on one another in no symmetric way."""
+    rows = torch.from_numpy(np.random.default_rng(0).dirichlet(np.full(4, 0.6), 4))
+    return LongChain(0.9 * rows + 0.025, length)

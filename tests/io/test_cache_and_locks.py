@@ -8,8 +8,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -181,18 +181,15 @@ def test_threads_with_one_lock_work_one_at_a_time(tmp_path, kind, request):
         request.getfixturevalue("no_flock")
     (tmp_path / "count").write_text("0")
 
-    def add() -> None:
+    def add(_: int) -> None:
         for _ in range(5):
             with hold_file(tmp_path / "a.lock"):
                 number = int((tmp_path / "count").read_text())
                 time.sleep(0.001)
                 (tmp_path / "count").write_text(str(number + 1))
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(4)))
     assert (tmp_path / "count").read_text() == "20"
 
 

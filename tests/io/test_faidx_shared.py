@@ -3,7 +3,7 @@
 import gzip
 import multiprocessing
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,9 +98,6 @@ def test_threads_share_one_genome(tmp_path):
             if genome.fetch("a", start, start + 500) != sequence[start : start + 500]:
                 wrong.append(start)
 
-    threads = [threading.Thread(target=read, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(read, range(4)))
     assert wrong == []

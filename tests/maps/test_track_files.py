@@ -10,6 +10,7 @@ import polars as pl
 import pyBigWig
 import pytest
 from test_track_reader import letters
+from worlds import uneven_chain
 
 from genodiff.alphabet import DNA
 from genodiff.errors import UsageError
@@ -29,7 +30,7 @@ from genodiff.maps.track_values import TRACKS, BaseTracks, count_tracks, join_in
 from genodiff.maps.tracks import _draw, describe_reading
 from genodiff.scoring.variant_windows import HeldContigs
 from tests.hub_check import check_hub
-from tests.scoring.test_variant_scores import make_chain, make_reader
+from tests.scoring.test_variant_scores import make_reader
 
 LETTERS = {"chr10": letters(61, 1), "chr2": letters(40, 2, "ACGTNacgtR")}
 GENOME = HeldContigs({**LETTERS, "b": b"NNNNNNNNNN", "Z": letters(5, 3)})
@@ -41,7 +42,7 @@ TOLD = {"model": "runs/x", "checkpoint": "0123456789ab", "context": 16, "every":
 def blocks():
     run = TrackRun.make(GENOME, reversed(INTERVALS), 16, None)
     assert run.intervals == INTERVALS
-    reader, how = make_reader(make_chain().denoiser), TrackReading(run.context)
+    reader, how = make_reader(uneven_chain().denoiser), TrackReading(run.context)
     found = [p.tobytes() for _, p in read_pieces(reader, GENOME, DNA, run.pieces(), how)]
     return lambda: run.blocks(found)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from worlds import uneven_chain
 
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError, UsageError
@@ -25,7 +26,7 @@ from genodiff.scoring.variant_windows import (
     merge_intervals,
     place_tile,
 )
-from tests.scoring.test_variant_scores import COMPLEMENT, make_chain, make_reader, read_network
+from tests.scoring.test_variant_scores import COMPLEMENT, make_reader, read_network
 
 LENGTHS = [1, 2, 7, 15, 16, 17, 24, 25, 33, 40, 47]
 CONTEXT = 16
@@ -103,7 +104,7 @@ def test_intervals_are_merged_so_that_each_base_is_read_once():
 @pytest.mark.few(4)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_an_exact_denoiser_gives_the_chain_s_conditional_law(length):
-    chain, contig = make_chain(), letters(length, length)
+    chain, contig = uneven_chain(), letters(length, length)
     states = ["ACGT".index(chr(letter)) for letter in contig]
     step, start = chain.transition.numpy(), chain.stationary.numpy()
     found = read(make_reader(chain.denoiser), contig)
@@ -153,7 +154,7 @@ def test_a_base_has_the_same_bits_in_any_region_batch_and_company():
 
 def test_a_piece_does_not_hear_of_the_pieces_before_it():
     """Even of a network whose numbers depend on how many windows stand in a batch."""
-    chain = make_chain()
+    chain = uneven_chain()
 
     def denoiser(xt: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
         found: torch.Tensor = chain.denoiser(xt, sigma)

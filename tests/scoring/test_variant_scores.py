@@ -1,7 +1,5 @@
 """Scores of variants: against laws that can be summed, and against their own definitions."""
 
-import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +8,7 @@ import pytest
 import tiny_networks
 import torch
 from scipy.special import stdtrit
-from worlds import LongChain
+from worlds import uneven_chain
 
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
@@ -25,31 +23,6 @@ from genodiff.scoring.window_scores import DRAWS, FIRST_ROUNDS, score_nelbo
 
 COMPLEMENT = np.array(tiny_networks.COMPLEMENT, np.uint8)
 TARGETS, MASK = (7, 8, 9, 10), 3
-
-
-def make_chain(length: int = 40, seed: int = 0) -> LongChain:
-    """A Markov chain whose letters depend on one another in no symmetric way."""
-    rows = torch.from_numpy(np.random.default_rng(seed).dirichlet(np.full(4, 0.6), 4))
-    return LongChain(0.9 * rows + 0.025, length)
-
-
-def log_p(chain: LongChain, ids: Sequence[int]) -> float:
-    """log p of a window, base after base."""
-    states = [TARGETS.index(int(i)) for i in ids]
-    rest = sum(math.log(chain.transition[a, b]) for a, b in itertools.pairwise(states))
-    return math.log(chain.stationary[states[0]]) + rest
-
-
-def log_p_span(chain: LongChain, ids: Sequence[int], span: Sequence[bool]) -> float:
-    """log p(span | flanks), by summing over all that could stand in the span."""
-    at = [i for i, here in enumerate(span) if here]
-    total = []
-    for letters in itertools.product(TARGETS, repeat=len(at)):
-        other = list(ids)
-        for i, letter in zip(at, letters, strict=True):
-            other[i] = letter
-        total.append(log_p(chain, other))
-    return log_p(chain, ids) - float(np.logaddexp.reduce(total))
 
 
 def make_reader(denoiser: Any, **options: Any) -> MaskedReader:
@@ -67,23 +40,23 @@ WIDTHS = [(1, 1), (2, 2), (4, 4), (3, 0), (0, 4), (2, 5), (5, 5), (5, 1)]
 
 @pytest.mark.parametrize(("ref", "alt"), WIDTHS)
 def test_chain_is_the_conditional_log_ratio_of_an_exact_denoiser(ref, alt):
-    chain, pair = make_chain(), make_pair(ref + 10 * alt, (ref, alt))
+    chain, pair = uneven_chain(), make_pair(ref + 10 * alt, (ref, alt))
     found = run_steps(
         score_chain(make_reader(chain.denoiser), pair, 1, 4), make_reader(chain.denoiser)
     )
-    wanted = log_p_span(chain, pair.alt, pair.alt_span) - log_p_span(chain, pair.ref, pair.ref_span)
+    wanted = chain.log_p_span(pair.alt, pair.alt_span) - chain.log_p_span(pair.ref, pair.ref_span)
     assert found.value == pytest.approx(wanted, abs=1e-6)
     assert found.se == pytest.approx(0, abs=1e-6)
 
 
 def test_llr_is_exact_for_one_base_and_not_for_two():
-    chain = make_chain()
+    chain = uneven_chain()
     reader = make_reader(chain.denoiser)
     for width, exact in ((1, True), (2, False)):
         pair = make_pair(3, (width, width))
         found = run_steps(score_llr(reader, pair), reader)
-        wanted = log_p_span(chain, pair.alt, pair.alt_span) - log_p_span(
-            chain, pair.ref, pair.ref_span
+        wanted = chain.log_p_span(pair.alt, pair.alt_span) - chain.log_p_span(
+            pair.ref, pair.ref_span
         )
         assert (abs(found.value - wanted) < 1e-6) == exact
         assert found.windows == 1
@@ -166,7 +139,7 @@ def test_draws_depend_on_the_seed_and_the_pair():
 
 @pytest.mark.slow
 def test_nelbo_stops_at_the_wanted_error_or_at_its_limit():
-    chain, pair = make_chain(), make_pair(3, (2, 2))
+    chain, pair = uneven_chain(), make_pair(3, (2, 2))
     reader = make_reader(chain.denoiser)
     loose, close = (run_steps(score_nelbo(reader, pair, 1, se, 10**6), reader) for se in (9, 0.05))
     assert loose.freedom == FIRST_ROUNDS - 1
@@ -189,12 +162,12 @@ def test_nelbo_never_reads_more_windows_than_it_may():
 
 @pytest.mark.slow
 def test_intervals_of_nelbo_hold_the_truth_as_often_as_they_say():
-    chain, inside = make_chain(), 0
+    chain, inside = uneven_chain(), 0
     reader = make_reader(chain.denoiser, batch_size=256)
     widths = [(1, 1), (3, 3), (0, 4), (5, 2)]
     for number in range(400):
         pair = make_pair(number, widths[number % 4], flank=10)
         found = run_steps(score_nelbo(reader, pair, 1, 0.3, 10**5), reader)
         reach = stdtrit(found.freedom, 0.975) * found.se
-        inside += abs(found.value - log_p(chain, pair.alt) + log_p(chain, pair.ref)) <= reach
+        inside += abs(found.value - chain.log_p(pair.alt) + chain.log_p(pair.ref)) <= reach
     assert 366 <= inside <= 393

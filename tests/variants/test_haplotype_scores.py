@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from worlds import LongChain, World
+from worlds import World, uneven_chain
 
 from genodiff.alphabet import DNA
 from genodiff.diffusion.masked import MaskedDiffusion
@@ -25,9 +25,7 @@ from genodiff.variants.scored_variants import CopyScore, ScoredRecord
 
 CONTEXT = 24
 LETTERS = "".join(np.random.default_rng(5).choice(list("ACGT"), 60))
-CHAIN = LongChain(
-    0.9 * torch.from_numpy(np.random.default_rng(0).dirichlet(np.full(4, 0.6), 4)) + 0.025, 60
-)
+CHAIN = uneven_chain(60)
 
 
 def make_scorer(letters: str, method: Any = "chain") -> Scorer:
@@ -35,24 +33,6 @@ def make_scorer(letters: str, method: Any = "chain") -> Scorer:
     reader = MaskedReader(CHAIN.denoiser, MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets))
     genome = HeldContigs({"chr1": letters.encode()})
     return Scorer(reader, DNA, genome, ScoreOptions(method=method, se=9.0, exact=True), CONTEXT)
-
-
-def log_p(ids: Sequence[int]) -> float:
-    states = [DNA.targets.index(int(i)) for i in ids]
-    rest = sum(math.log(CHAIN.transition[a, b]) for a, b in itertools.pairwise(states))
-    return math.log(CHAIN.stationary[states[0]]) + rest
-
-
-def log_p_given_flanks(ids: Sequence[int], spans: Sequence[bool]) -> float:
-    """log p(all spans | what is between and beside them), by summing over all letters there."""
-    at = [i for i, here in enumerate(spans) if here]
-    every = []
-    for letters in itertools.product(DNA.targets, repeat=len(at)):
-        other = list(ids)
-        for i, letter in zip(at, letters, strict=True):
-            other[i] = letter
-        every.append(log_p(other))
-    return log_p(ids) - float(np.logaddexp.reduce(every))
 
 
 def allele(start: int, ref: int, alt: str) -> Allele:
@@ -90,9 +70,7 @@ def test_chain_is_the_log_ratio_of_the_enumeration(name):
     scorer = make_scorer(LETTERS)
     (found,) = scorer.score([alleles])
     pair = cut_window(scorer.genome, DNA, alleles, CONTEXT).pair
-    wanted = log_p_given_flanks(pair.alt, pair.alt_span) - log_p_given_flanks(
-        pair.ref, pair.ref_span
-    )
+    wanted = CHAIN.log_p_span(pair.alt, pair.alt_span) - CHAIN.log_p_span(pair.ref, pair.ref_span)
     assert found.value == pytest.approx(wanted, abs=1e-6)
     assert (found.se, found.flags) == (0, ())
     # In this world a base between two spans parts them, and then their scores add up
