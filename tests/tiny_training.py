@@ -4,7 +4,11 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from genodiff.alphabet import DNA
+from genodiff.backbones.backbone import Backbone
+from genodiff.diffusion.objective import Objective
 from genodiff.runs.config import RunConfig
+from genodiff.runs.model import build_backbone, build_diffusion, build_objective
 from genodiff.runs.resolve import resolve_config
 from genodiff.training.run import RunResult, train
 
@@ -26,6 +30,11 @@ TINY: dict[str, Any] = {
 def tiny(**changes: Any) -> RunConfig:
     """The tiny configuration with settings changed, by their short names."""
     return resolve_config(TINY | changes)
+
+
+def build_parts(config: RunConfig) -> tuple[Backbone, Objective]:
+    """The network of a configuration, and its objective."""
+    return build_backbone(config, DNA), build_objective(config, build_diffusion(config, DNA))
 
 
 def run_tiny(out: Path, **changes: Any) -> RunResult:

@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from scipy.stats import chisquare
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
@@ -69,6 +70,18 @@ class World:
     def draw(self, u: Tensor) -> Tensor:
         """Sequences of the world from uniforms (B,)."""
         return self.sequences[torch.searchsorted(self.p.cumsum(0), u).clamp(max=len(self.p) - 1)]
+
+
+def assert_law(seen: np.ndarray, law: np.ndarray) -> None:
+    """Counts agree with a law, up to a factor, by chi-square; rare outcomes are put together."""
+    expected = law / law.sum() * seen.sum()
+    rare = expected < 8
+    if rare.any():
+        seen, expected = (np.append(one[~rare], one[rare].sum()) for one in (seen, expected))
+        if expected[-1] < 1e-9:
+            assert seen[-1] == 0
+            seen, expected = seen[:-1], expected[:-1]
+    assert chisquare(seen, expected).pvalue > 1e-3
 
 
 def markov_chain(length: int = 4, stay: float = 0.9) -> World:

@@ -204,7 +204,7 @@ class BuildRequest(Request[BuiltStore]):
         summaries: dict[str, str] = {}
         if meant == TEXT.name:
             texts = make_text_recipe(str(words)) if named == OWN else load_text_recipe(self.recipe)
-            from genodiff.data.tokenizer_sources import open_tokenizer
+            from genodiff.data.tokenizer import open_tokenizer
 
             opened = open_tokenizer(str(self.tokenizer), offline=self.offline)
             from genodiff.data.text_store import build_text_store

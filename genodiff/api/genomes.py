@@ -31,7 +31,7 @@ class BuiltGenomes:
 
     def describe(self) -> list[str]:
         """The same for a person to read."""
-        from genodiff.data.genomes.survey import describe_plan
+        from genodiff.data.genomes.mixing import describe_plan
 
         return describe_plan(self.row)
 
@@ -85,10 +85,14 @@ class GenomesRequest(Request[BuiltGenomes]):
     def answer(self, *given: Any) -> BuiltGenomes:
         from genodiff.data.genomes.collection import build_collection
         from genodiff.data.genomes.listing import read_genome_list
+        from genodiff.data.genomes.mixing import measure_room, plan_genomes, survey_genomes
         from genodiff.data.genomes.parquet import write_windows
-        from genodiff.data.genomes.remote import is_remote
-        from genodiff.data.genomes.store import GenomesWindows, find_built_folder, open_genomes
-        from genodiff.data.genomes.survey import measure_room, plan_genomes, survey_genomes
+        from genodiff.data.genomes.store import (
+            GenomesWindows,
+            find_built_folder,
+            is_remote,
+            open_genomes,
+        )
         from genodiff.data.recipe import SPLITS, Recipe
         from genodiff.errors import DataError
 

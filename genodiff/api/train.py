@@ -22,8 +22,7 @@ from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config
 from genodiff.runs.sections import SPECIES
 from genodiff.settings import read_yaml
-from genodiff.training.devices import check_devices
-from genodiff.training.logger_names import check_loggers
+from genodiff.training.devices import check_devices, check_loggers
 from genodiff.training.sbatch import write_sbatch
 
 if TYPE_CHECKING:

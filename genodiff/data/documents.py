@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from genodiff.data.detokenize import DETOKENIZERS
-from genodiff.data.text_recipe import ROWS, TextRecipe, strip_compression
+from genodiff.data.text_recipe import DETOKENIZERS, ROWS, TextRecipe, strip_compression
 from genodiff.errors import DataError
 from genodiff.io.tables import ParquetTable
 from genodiff.io.text_file import read_json_texts, read_text_pieces

@@ -5,6 +5,11 @@ As for DNA a recipe is one YAML file in `data_recipes/`, with `domain: text`. `f
 patterns of names which files belong to which split ("all": the split is cut from them); the same
 patterns are used on the recipe's own source and on a folder given with `--text`. A user's own file
 needs no recipe.
+
+Detokenisers bring running text back from the spaced-out forms in which old corpora are published.
+The zero-shot perplexities of the field (SEDD, MDLM and others) are of such text: `can n't , he
+said .` → `can't, he said.` Each corpus has its own habits; each rule here is one of them. What a
+detokeniser changes of a document is stated by its name in the recipe that uses it.
 """
 
 import fnmatch
@@ -15,7 +20,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from genodiff.data.detokenize import DETOKENIZERS
 from genodiff.data.recipe import (
     SPLITS,
     Recipe,
@@ -29,6 +33,85 @@ from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.file_kinds import sha256_json
 from genodiff.settings import Settings, read_yaml
+
+Rules = tuple[tuple[str, str], ...]
+
+_CLOSING = ((r" ([.,;:!?])(?= |\n|$)", r"\1"),)
+_BRACKETS = ((r"([(\[{]) +", r"\1"), (r" +([)\]}])", r"\1"))
+_PAIRS = ((r'" ([^"\n]*?) "', r'"\1"'), (r"(?<!\w)' ([^'\n]*?) '(?!\w)", r"'\1'"))
+
+WIKITEXT: Rules = (
+    (r" @([-,.])@ ", r"\1"),
+    (r" ?= = = = ?", "===="),
+    (r" ?= = = ?", "==="),
+    (r"(?<==) (?==)", ""),
+    *_BRACKETS,
+    *_PAIRS,
+    *_CLOSING,
+    (r" '(s|t|re|ve|ll|d|m)\b", r"'\1"),
+    (r"(\w) ' s\b", r"\1's"),
+    (r"s ' ", "s' "),
+    (r" " + chr(176) + " ", chr(176)),
+    (r" \n", "\n"),
+    (r"\n ", "\n"),
+    (r" N ", " 1 "),
+)
+
+PTB: Rules = (
+    (r" n't\b", "n't"),
+    (r" '(s|t|re|ve|ll|d|m)\b", r"'\1"),
+    (r"s ' ", "s' "),
+    (r"`` ", '"'),
+    (r" ''", '"'),
+    (r"([$#]) (?=[\dN])", r"\1"),
+    (r" %", "%"),
+    *_BRACKETS,
+    *_PAIRS,
+    *_CLOSING,
+    (r"^ +| +$", ""),
+)
+
+LM1B: Rules = (
+    (r"\bhttp(s?) : / / ", r"http\1://"),
+    (r" '(\w+)", r"'\1"),
+    (r" n't\b", "n't"),
+    (r'" ([^"]+?) "', r'"\1"'),
+    (r"(?<!\w)' ([^']+?) '", r"'\1'"),
+    *_BRACKETS,
+    (r" / ", "/"),
+    (r"([$£€]) (?=\d)", r"\1"),
+    (r"(\d) %", r"\1%"),
+    *_CLOSING,
+)
+
+LAMBADA: Rules = (
+    ("[“”]|``|''", '"'),
+    ("[‘’]", "'"),
+    (r" n't\b", "n't"),
+    (r" '(s|t|re|ve|ll|d|m)\b", r"'\1"),
+    *_CLOSING,
+    (r"^\s+|\s+$", ""),
+)
+
+
+def _compiled(rules: Rules) -> Callable[[str], str]:
+    table = [(re.compile(pattern), new) for pattern, new in rules]
+
+    def detokenize(text: str) -> str:
+        for pattern, new in table:
+            text = pattern.sub(new, text)
+        return text
+
+    return detokenize
+
+
+DETOKENIZERS: dict[str, Callable[[str], str]] = {
+    "wikitext": _compiled(WIKITEXT),
+    "ptb": _compiled(PTB),
+    "lm1b": _compiled(LM1B),
+    "lambada": _compiled(LAMBADA),
+}
+
 
 OWN_ENDINGS = (".txt", ".text", ".md", ".tokens", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".json")

@@ -19,8 +19,30 @@ gradient; an objective's `bound` adds them. A window with nothing to mask contri
 Reduction: sums, and the count of all maskable tokens, visible ones included. Dividing one by the
 other over any set of batches gives nats per token; the mean over masked tokens only (a common slip)
 would be about twice too large.
+
+Exact in small worlds, and as a curve over mask rates:
+
+    C_k       cross-entropy summed over k masked positions of n, averaged over all sets of k
+    NELBO     sum over k = 1..n of C_k / k; no schedule in it, nothing cut off
+    NELBO_T   sum over i = 1..T of r(i) E[C_k], k ~ Binomial(n, 1 - alpha(i/T)); the bound of T
+              sampling steps
+
+C_k / k is what a masked token costs when k of n are masked: the denoiser's curve over mask rates,
+whose mean over k is the bound per token.
+
+All of this takes for granted that a denoiser gives one distribution a position (`check_apart`):
+
+    sum over masked i of -log p_i(x_i | xt)
+
+bounds -log p(x), or is it, where p_i is a function of xt alone. Where the positions' predictions
+depend on one another (on tokens drawn within the network, say, or on a number that it shares among
+them), each -log p_i is of another law than the next, the sum may fall below -log p(x), and training
+on it can make it as small as one likes. That cannot be told from one answer; so it is asked again.
+
+Source: the withdrawal of MDM-Prime, https://chen-hao-chao.github.io/dependency-breaks-validity
 """
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -29,6 +51,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.masked import LARGE, Clean, Denoiser, MaskedDiffusion, exact_count_mask
+from genodiff.diffusion.schedule import Schedule
+from genodiff.errors import UsageError
 
 
 class LossTerms(NamedTuple):
@@ -246,3 +270,88 @@ def as_loss(nats: Float[Tensor, "B L"], clean: Clean) -> LossTerms:
 
 def _scaled(scale: Float[Tensor, " B"], ce: Float[Tensor, "B L"], clean: Clean) -> LossTerms:
     return as_loss(scale.to(ce.dtype)[:, None] * ce, clean)
+
+
+_MOST_ENUMERATED = 16  # positions: 65,536 masks
+
+
+@torch.no_grad()
+def count_terms(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, " L"],
+    maskable: Bool[Tensor, " L"],
+) -> Float[Tensor, " K"]:
+    """C_0 .. C_n of one window of n <= 16 maskable positions, from all its 2^n masks; K = n + 1."""
+    where = maskable.nonzero()[:, 0]
+    n = len(where)
+    if n > _MOST_ENUMERATED:
+        raise ValueError(f"{n} maskable positions make 2^{n} masks: too many to enumerate")
+    chosen = torch.tensor(
+        list(itertools.product((False, True), repeat=n)), device=x0.device
+    ).reshape(2**n, n)
+    masked = torch.zeros(2**n, len(x0), dtype=torch.bool, device=x0.device)
+    masked[:, where] = chosen
+    k = chosen.sum(-1)
+    clean = Clean(x0.expand(2**n, -1), maskable.expand(2**n, -1))
+    sigma = diffusion.sigma(find_count_time(diffusion, k, clean.n))
+    nats = cross_entropy(diffusion, denoiser, clean, masked, sigma).double().sum(-1)
+    return (
+        torch.zeros(n + 1, dtype=torch.float64, device=x0.device).index_add(0, k, nats)
+        / k.bincount()
+    )
+
+
+def nelbo_exact(terms: Float[Tensor, " K"]) -> Float[Tensor, ""]:
+    """The bound in nats from C_0 .. C_n: sum of C_k / k."""
+    return (terms[1:] / torch.arange(1, len(terms), device=terms.device)).sum()
+
+
+def nelbo_discrete(
+    terms: Float[Tensor, " K"], schedule: Schedule, n_steps: int
+) -> Float[Tensor, ""]:
+    """The bound in nats of a chain of `n_steps` steps, from C_0 .. C_n; it needs alpha(1) = 0."""
+    n = len(terms) - 1
+    k = torch.arange(n + 1, dtype=torch.float64, device=terms.device)
+    grid = torch.arange(n_steps + 1, dtype=torch.float64, device=terms.device) / n_steps
+    masked = schedule.masked(grid).clamp(max=1)
+    reveal = 1 - masked[:-1] / masked[1:]
+    reveal[0] = 1.0
+    p = torch.distributions.Binomial(n, masked[1:, None]).log_prob(k).exp()
+    return (reveal * (p @ terms.double())).sum()
+
+
+_SLACK = 0.05
+"""Nats by which answers may differ: rounding in half precision is within it."""
+
+
+@torch.no_grad()
+def check_apart(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    xt: Int[Tensor, "B L"],
+    sigma: Float[Tensor, " B"],
+    *told: Tensor,
+) -> None:
+    """Raises `UsageError` for a denoiser whose positions' predictions are no function of xt alone.
+
+    `told` are its further arguments, such as lengths. It is asked twice.
+    """
+    first, second = (denoiser(xt, sigma, *told) for _ in range(2))
+    if first.ndim != 3 or first.shape[:2] != xt.shape:
+        _refuse(f"its answer has the shape {tuple(first.shape)}")
+    masked = xt == diffusion.mask_id
+    laws = [
+        diffusion.target_logits(one)[masked].double().log_softmax(-1) for one in (first, second)
+    ]
+    # What is not finite is the bound's to refuse.
+    if masked.any() and (laws[0].exp() * (laws[0] - laws[1]).abs()).amax() > _SLACK:
+        _refuse("asked twice about the same bases, it gives two answers")
+
+
+def _refuse(why: str) -> None:
+    raise UsageError(
+        "a network whose positions' predictions depend on one another has no bound of this kind: "
+        + why,
+        fix="let it give one distribution a position, and draw nothing within the network",
+    )

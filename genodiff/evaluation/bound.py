@@ -29,7 +29,7 @@ from torch import Tensor
 
 from genodiff.data.loader import Batch, EvalBatches
 from genodiff.data.windows import Windows
-from genodiff.diffusion.apart import check_apart
+from genodiff.diffusion.loss import check_apart
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError

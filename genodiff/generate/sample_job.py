@@ -11,17 +11,15 @@ from typing import Any, TypeVar
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import CheckpointError, DataError, UsageError, format_count
-from genodiff.generate.dna_drawing import DnaDrawing
-from genodiff.generate.estimate import check_room, plan_sampling
+from genodiff.generate.dna_drawing import DnaDrawing, GapDrawing
+from genodiff.generate.estimate import check_room, find_steps, plan_sampling
 from genodiff.generate.filler import RecordParts, Sample
-from genodiff.generate.gap_drawing import GapDrawing
 from genodiff.generate.guiding import Guiding, open_guided
 from genodiff.generate.infill import Template, read_gaps, read_templates
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.request import DrawRequest, SampleRequest
 from genodiff.generate.sample import Drawing
 from genodiff.generate.sampling import Sampling
-from genodiff.generate.step_choice import find_steps
 from genodiff.generate.text_drawing import TextDrawing, make_whole_template, read_template
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from genodiff.backbones.dit import DiTSettings
-from genodiff.data.tokenizer import FileTokenizer
-from genodiff.data.tokenizer_sources import open_tokenizer
+from genodiff.data.tokenizer import FileTokenizer, open_tokenizer
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Opaque, Stored
 from genodiff.hub.mdlm_layout import (

@@ -75,7 +75,7 @@ def open_any(
             fix = "give the folder of one of its units, or the run that they were tuned from"
             raise UsageError(fault.what, file=fault.file, fix=fix) from None
     if is_published(path):
-        from genodiff.data.tokenizer_sources import rebuild_tokenizer
+        from genodiff.data.tokenizer import rebuild_tokenizer
         from genodiff.hub.adopt import open_published
 
         model, files = open_published(path, device, tokenizer=tokenizer)

@@ -23,8 +23,13 @@ from genodiff.data.store import Store
 from genodiff.data.text_recipe import TextRecipe, load_text_recipe, make_text_recipe
 from genodiff.data.text_store import build_text_store
 from genodiff.data.text_windows import open_text_windows
-from genodiff.data.tokenizer import JSON, MERGES, VOCAB, WORDS, FileTokenizer, Tokenizer
-from genodiff.data.tokenizer_sources import (
+from genodiff.data.tokenizer import (
+    JSON,
+    MERGES,
+    VOCAB,
+    WORDS,
+    FileTokenizer,
+    Tokenizer,
     name_tokenizer,
     open_tokenizer,
     read_vocabulary,

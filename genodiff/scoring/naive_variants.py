@@ -12,7 +12,7 @@ from math import log
 import numpy as np
 import torch
 
-from genodiff.diffusion.likelihood import count_terms, nelbo_exact
+from genodiff.diffusion.loss import count_terms, nelbo_exact
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.memory.relatives import Relatives
 from genodiff.scoring.spelling_pair import Flags, Ids, SpellingPair

@@ -6,7 +6,7 @@
             unmasked base by base; each term is a lower bound on log p(S | F)
 
 The average over all orders needs the 2^m − 1 masks of a span of m bases, and no order: with C_k the
-cross-entropy at k masks, averaged over all sets of k, it is −Σ C_k / k (`diffusion/likelihood.py`).
+cross-entropy at k masks, averaged over all sets of k, it is −Σ C_k / k (`diffusion/loss.py`).
 It is taken where that is not more than the orders would cost. Beyond, orders are drawn, the same
 for both spellings where the spans are equally long.
 

@@ -2,7 +2,7 @@
 
     score = NELBO(x_ref) − NELBO(x_alt),   NELBO(x) = E_k [ n/k · sum of −log p at k masks of n ]
 
-Both bounds are those of `diffusion/likelihood.py`, in nats of a window. The spellings share their
+Both bounds are those of `diffusion/loss.py`, in nats of a window. The spellings share their
 draws: one time t gives both their counts, k = ceil(t n), and a base of the flanks has one uniform
 for both. Spans share theirs from the first base on. So what the spellings have in common cancels.
 

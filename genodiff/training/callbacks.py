@@ -41,7 +41,7 @@ from genodiff.training.optimizer import (
     read_moments,
     set_moments,
 )
-from genodiff.training.sharding import gather_all, is_sharded
+from genodiff.training.ranks import gather_all, is_sharded
 from genodiff.training.signals import Signals
 
 _log = logging.getLogger("genodiff")

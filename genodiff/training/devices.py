@@ -1,8 +1,10 @@
-"""How many processes may share the steps of a run on this machine. Imports no torch."""
+"""What a run may be asked for here: processes that share its steps, and loggers. No torch."""
 
 import os
+from collections.abc import Sequence
+from importlib import import_module
 
-from genodiff.errors import UsageError
+from genodiff.errors import MachineError, UsageError, did_you_mean
 from genodiff.runs.config import RunConfig
 
 
@@ -35,3 +37,21 @@ def check_batch_is_given(config: RunConfig) -> None:
     if not (config.train.batch_size and config.train.accumulate):
         what = "--batch-size and --accumulate cannot be auto with several processes"
         raise UsageError(what, fix="give --batch-size and --accumulate numbers")
+
+
+LOGGERS = ("csv", "tensorboard", "wandb")
+"""`csv` is metrics.csv, which is always written."""
+
+
+def check_loggers(names: Sequence[str]) -> None:
+    """Raises `UsageError` for an unknown logger, `MachineError` where its package is missing."""
+    for name in names:
+        if name not in LOGGERS:
+            raise UsageError(f"no logger '{name}'; {did_you_mean(name, LOGGERS)}")
+        try:
+            import_module(name)
+        except ImportError:
+            raise MachineError(
+                f"--logger {name} needs the package {name}, which is not installed",
+                fix="pip install 'genodiff[loggers]'",
+            ) from None

@@ -11,7 +11,7 @@ import torch
 
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
-from genodiff.data.genomes.survey import describe_plan, plan_genomes
+from genodiff.data.genomes.mixing import describe_plan, plan_genomes
 from genodiff.errors import format_count
 from genodiff.io.input_file import count_letters
 from genodiff.io.progress import format_duration
@@ -19,9 +19,13 @@ from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_alphabet, find_recipe
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective
-from genodiff.training.footprint import count_footprint, measure_footprint, spread_tokens
 from genodiff.training.optimizer import adamw
-from genodiff.training.settle import settle_config
+from genodiff.training.settle import (
+    count_footprint,
+    measure_footprint,
+    settle_config,
+    spread_tokens,
+)
 from genodiff.training.teacher import SHOWN_EVERY
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
 
@@ -41,7 +45,7 @@ _H100_FLOPS = 0.4 * 989e12
 
 
 def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
-    """The plan as plain values. Times come from a few real steps, memory from `footprint`.
+    """The plan as plain values. Times come from a few real steps, memory from `measure_footprint`.
 
     What an objective's loss asks of the network twice, a reconstruction, counts twice.
     """

@@ -45,7 +45,7 @@ from genodiff.runs.config import RunConfig
 from genodiff.runs.denoiser import make_inputs
 from genodiff.training.memory import Remember
 from genodiff.training.optimizer import adamw
-from genodiff.training.sharding import all_finite, gather, shard_network
+from genodiff.training.ranks import all_finite, gather, shard_network
 from genodiff.training.teacher import SHOWN_EVERY, Heard, Tutor
 
 _TENSORS = ("x0", "maskable", "soft", "u_mask", "u_time", "u_shared", "slot")

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 
 from genodiff.runs.sections import OptimSettings
-from genodiff.training.sharding import take_part
+from genodiff.training.ranks import take_part
 
 _EMBEDDINGS = ("embedding", "head", "classes", "recalled")
 

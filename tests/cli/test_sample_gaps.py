@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_run import SEQ_LEN, write_fasta
 
-from genodiff.generate import gap_drawing
+from genodiff.generate import dna_drawing
 from genodiff.generate.infill import Gap, merge_gaps, plan_rounds, read_gaps, split_contig
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
@@ -123,15 +123,15 @@ def test_region_strings_are_counted_from_1_with_both_ends(run, sample, here):
 
 def test_a_genome_is_read_around_its_gaps_and_copied_in_pieces(run, sample, here, monkeypatch):
     write_fasta(here / "in.fa", {"x": b"ACGT" * 50_000})
-    monkeypatch.setattr(gap_drawing, "_CHUNK", 1000)
+    monkeypatch.setattr(dna_drawing, "_CHUNK", 1000)
     asked: list[int] = []
-    fetch = gap_drawing.Genome.fetch
+    fetch = dna_drawing.Genome.fetch
 
     def spy(self: object, contig: str, start: int, end: int) -> bytes:
         asked.append(end - start)
         return fetch(self, contig, start, end)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(gap_drawing.Genome, "fetch", spy)
+    monkeypatch.setattr(dna_drawing.Genome, "fetch", spy)
     words = (run, "--steps", 3, "--template", "in.fa", "--region", "x:100001-100020")
     assert sample(*words, "--fasta", "some.fa", "--only-filled")[0] == 0
     assert sum(asked) <= SEQ_LEN + 20

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from many_genomes import LETTERS, change, turn, write_contigs, write_family, write_list
+from genomes import LETTERS, change, turn, write_family, write_fasta, write_list
 
 from genodiff.alphabet import DNA, encode_bases
 from genodiff.data.genomes.build import build_genome
@@ -19,8 +19,7 @@ from genodiff.data.genomes.collection import (
 from genodiff.data.genomes.dealing import Contig, cluster_owners, deal_units
 from genodiff.data.genomes.homologs import Rows, leave_homologs_out
 from genodiff.data.genomes.listing import GenomeRow, read_genome_list
-from genodiff.data.genomes.sketches import SAMPLED, SketchWriter, mix, open_sketch
-from genodiff.data.kmers import canonical_kmers
+from genodiff.data.kmers import SAMPLED, SketchWriter, canonical_kmers, mix, open_sketch
 from genodiff.errors import DataError
 
 
@@ -58,7 +57,7 @@ def test_a_stretch_that_train_has_too_is_left_out(tmp_path):
         at = 25_000 * (i + 1)
         sequence[at : at + 1500] = change(turn(shared) if i % 2 else shared, 0.02, rng)
         places[f"g{i}"] = at
-        write_contigs(tmp_path / f"g{i}.fa", c=sequence)
+        write_fasta(tmp_path / f"g{i}.fa", {"c": sequence})
         rows.append({"path": f"g{i}.fa"})
     manifest, parts, _ = build(tmp_path, rows)
     names = [g["name"] for g in manifest["genomes"]]
@@ -84,7 +83,7 @@ def test_what_the_sample_misses_is_found_by_all_kmers(tmp_path):
     rows: list[Rows] = [[(0, 0, 400_000)], [], [(1, 0, 400_000)]]
     contigs = [Contig(0, "a", 400_000), Contig(1, "b", 400_000)]
     for name, sequence in (("a", train), ("b", held)):
-        path = write_contigs(tmp_path / f"{name}.fa", **{name: sequence})
+        path = write_fasta(tmp_path / f"{name}.fa", {name: sequence})
         row = GenomeRow(str(path), name, 1, name, "cluster", None, 2)
         build_genome(row, tmp_path / name)
     sketches = [open_sketch(tmp_path / name) for name in "ab"]
@@ -119,7 +118,7 @@ def test_chromosomes_of_a_name_and_whole_assemblies_are_held_out_together(tmp_pa
     rows = []
     for i in range(4):
         contigs = {f"chr{c}": LETTERS[rng.integers(0, 4, 2000 + 500 * c)] for c in range(8)}
-        write_contigs(tmp_path / f"g{i}.fa", **contigs)
+        write_fasta(tmp_path / f"g{i}.fa", contigs)
         rows.append({"path": f"g{i}.fa", "split": "chromosome"})
     manifest, parts, _ = build(tmp_path, rows)
     names = names_of(manifest)

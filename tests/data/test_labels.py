@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from genomes import random_dna, recipe_of, store_of
+from genomes import random_dna, windows_of
 
-from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.labels import NONE, place_labels, read_labels
 from genodiff.data.loader import TrainBatches
 from genodiff.errors import DataError, UsageError
@@ -24,8 +23,7 @@ def write(folder: Path, *rows: str) -> Path:
 
 @pytest.fixture
 def windows(tmp_path):
-    store, recipe = store_of(tmp_path, CONTIGS, recipe_of(CONTIGS, valid=("v",)))
-    return DnaWindows(store, recipe, "train", 32)
+    return windows_of(tmp_path, CONTIGS, 32, valid=("v",))
 
 
 def test_a_window_has_the_label_of_its_middle_base(windows, tmp_path):
@@ -63,6 +61,15 @@ def test_a_table_labels_contigs_whole_and_quantiles_are_of_rows(windows, tmp_pat
         (("a 1", "b much"), {"quantiles": 2}, "'much' is not a finite number"),
         (("a 1", "b nan"), {"quantiles": 2}, "'nan' is not a finite number"),
         (("a 1", "b 1", "v 2"), {"quantiles": 3}, "q2 is empty"),
+        (("a 0 100 x", "b start 100 y"), {}, "line 3: the position 'start' is not an integer"),
+        (("a 0 1,000 x", "b 0 100 y"), {}, "line 2: .*'1,000' has thousands separators"),
+        (("a x", "b NA"), {}, "line 3: the label 'NA' says that a value is missing"),
+        (("a x", "b y", "contig label"), {}, "line 4: 'contig' and 'label' are names of columns"),
+        (("a x", "b X"), {}, "'X' and 'x' differ in capitals only"),
+        (("a x", "b y", "a y"), {}, "line 4: the contig a has the label 'x' in line 2"),
+        (("a x", "b y", "v 3"), {}, "line 4: the label '3' is a number, and all others are names"),
+        (("a 1", "b 2", "v high"), {}, "line 4: the label 'high' is no number, and all others are"),
+        (("a x", "b 1-Sep"), {}, "line 3: the label '1-Sep' is a date"),
     ],
 )
 def test_a_faulty_file_is_refused(tmp_path, rows, how, said):
@@ -94,25 +101,6 @@ def test_names_of_columns_that_nobody_knows_are_refused_by_the_genome(windows, t
     place_labels(read_labels(write(tmp_path, "a x", "b y", "c x", "d z")), windows.store)
     assert "2 of 4 rows are on contigs that the genome lacks" in caplog.text
     assert "first: line 4, c" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (("a 0 100 x", "b start 100 y"), "line 3: the position 'start' is not an integer"),
-        (("a 0 1,000 x", "b 0 100 y"), "line 2: .*'1,000' has thousands separators"),
-        (("a x", "b NA"), "line 3: the label 'NA' says that a value is missing"),
-        (("a x", "b y", "contig label"), "line 4: 'contig' and 'label' are names of columns"),
-        (("a x", "b X"), "'X' and 'x' differ in capitals only"),
-        (("a x", "b y", "a y"), "line 4: the contig a has the label 'x' in line 2"),
-        (("a x", "b y", "v 3"), "line 4: the label '3' is a number, and all others are names"),
-        (("a 1", "b 2", "v high"), "line 4: the label 'high' is no number, and all others are"),
-        (("a x", "b 1-Sep"), "line 3: the label '1-Sep' is a date"),
-    ],
-)
-def test_a_row_that_cannot_be_what_its_columns_say_is_refused(tmp_path, rows, said):
-    with pytest.raises(DataError, match=said):
-        read_labels(write(tmp_path, *rows))
 
 
 def test_labels_that_do_not_fit_the_genome_are_refused(windows, tmp_path):

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from genomes import covered, random_dna, recipe_of, store_of
+from genomes import covered, random_dna, windows_of
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
@@ -15,7 +15,6 @@ from torch.utils.data import DataLoader
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.data.dna_store import N_ID
-from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import (
     Batch,
     EvalBatches,
@@ -37,11 +36,7 @@ CONTIGS = {
 
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        recipe = recipe_of(CONTIGS, valid=("v",))
-        store, recipe = store_of(tmp_path_factory.mktemp("l"), CONTIGS, recipe)
-    return DnaWindows(store, recipe, "train", 32)
+    return windows_of(tmp_path_factory.mktemp("l"), CONTIGS, 32, valid=("v",))
 
 
 def same(one: Batch, two: Batch) -> bool:
@@ -250,8 +245,8 @@ def test_rows_of_uniforms_are_the_single_draws():
 
 def test_the_loader_takes_less_than_a_fiftieth_of_a_cpu_training_step(windows, tmp_path):
     """A step costs about 50 µs a base on one core: 2 % are 1 µs a base."""
-    store, recipe = store_of(tmp_path, {"a": random_dna(300_000)})
-    batches = TrainBatches(DnaWindows(store, recipe, "train", 1024), 1, 32, rc_augment=True)
+    windows = windows_of(tmp_path, {"a": random_dna(300_000)}, 1024)
+    batches = TrainBatches(windows, 1, 32, rc_augment=True)
     batches.batch(0)
     start = time.process_time()
     for k in range(20):

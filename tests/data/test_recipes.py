@@ -1,13 +1,19 @@
-"""Recipes: what stands in the YAML files, and how faults in them are told."""
+"""Recipes: what stands in the YAML files, how faults in them are told, and the commands `genodiff
+data list` and `build`.
+"""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
+from genomes import random_dna, write_fasta
 
 from genodiff.data.recipe import Recipe, list_recipe_names, load_recipe, make_user_recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.settings import to_yaml
+from tests.commands import command, succeed
 
 
 @pytest.mark.parametrize("name", ["ecoli_k12", "hg38", "mm39", "sacCer3", "toy"])
@@ -107,3 +113,42 @@ def test_a_missing_bed_is_a_data_error_that_names_it(tmp_path):
 @pytest.mark.parametrize("name", ["my genome.fa.gz", "-x.fa", "ä.fasta", "...", "x.fna"])
 def test_any_file_name_makes_a_recipe_of_ones_own(name):
     assert isinstance(make_user_recipe(name), Recipe)
+
+
+def test_list_names_every_recipe_and_says_that_the_toy_is_built_in(capsys):
+    code, out, _ = command(capsys, "data", "list")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()} >= {
+        "hg38", "mm39", "sacCer3", "ecoli_k12", "toy",
+    }  # fmt: skip
+    assert "built in" in next(line for line in out.splitlines() if line.startswith("toy"))
+    _, out, _ = command(capsys, "data", "list", "--json")
+    rows = {row["name"]: row for row in map(json.loads, out.splitlines())}
+    assert rows["toy"]["present"] is True
+    assert rows["hg38"]["present"] is False
+    assert rows["hg38"]["sources"][0]["sha256"]
+
+
+def test_build_counts_windows_and_reports_what_was_skipped(capsys, tmp_path):
+    contigs = {"chr1": random_dna(5000) + "N" * 5000, "x": "ACGT"}
+    contigs |= {"chr13": random_dna(700), "chr21": random_dna(600)}
+    path = write_fasta(tmp_path / "part.fa", contigs)
+    words = ("data", "build", "hg38", "--fasta", path, "--seq-len", 100)
+    answer = json.loads(succeed(capsys, *words, "--json"))
+    assert [answer["splits"][s]["windows"] for s in ("train", "valid", "test")] == [50, 7, 6]
+    assert answer["splits"]["train"]["windows_too_much_n"] == 50
+    assert any("lacks 21 of hg38's 24 contigs" in note for note in answer["notes"])
+    assert any("x" in note for note in answer["notes"])
+    assert Path(answer["store"]).is_dir()
+    assert "50 windows with more than 50% N" in succeed(capsys, *words)
+
+
+def test_build_honours_a_bed(capsys, tmp_path):
+    path, bed = write_fasta(tmp_path / "in.fa", {"a": random_dna(1000)}), tmp_path / "in.bed"
+    bed.write_text("a\t0\t500\ttrain\na\t500\t700\ttest\n")
+    code, out, _ = command(
+        capsys, "data", "build", "hg38", "--fasta", path, "--bed", bed, "--seq-len", 50, "--json"
+    )
+    splits = json.loads(out)["splits"]
+    assert code == 0
+    assert [splits[name]["windows"] for name in ("train", "test", "valid")] == [10, 4, 0]

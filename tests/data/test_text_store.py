@@ -4,7 +4,6 @@ clear line.
 
 import gzip
 import itertools
-import json
 import logging
 import pickle
 import zipfile
@@ -73,15 +72,13 @@ def test_one_text_is_cut_by_position_and_the_splits_cover_it_once(tmp_path):
 
 def test_rows_are_dealt_by_the_hash_of_their_text_so_that_copies_stay_together(tmp_path):
     path = write_rows(tmp_path)
-    twice = tmp_path / "twice.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    twice.write_text("".join(lines + lines[::-1]))
-    one, two = store_of(path), store_of(twice)
+    (tmp_path / "twice.jsonl").write_text("".join(lines + lines[::-1]))
+    one, two = store_of(path), store_of(tmp_path / "twice.jsonl")
     assert set(two.names) == set(SPLITS)
     assert two.duplicates() == {"valid": 0, "test": 0}
-    assert {s: 2 * i.n_bases for s, i in one.splits.intervals.items()} == {
-        s: i.n_bases for s, i in two.splits.intervals.items()
-    }
+    sizes, twice = ([i.n_bases for i in x.splits.intervals.values()] for x in (one, two))
+    assert [2 * n for n in sizes] == twice
 
 
 def test_few_rows_are_cut_by_position(tmp_path):
@@ -91,13 +88,11 @@ def test_few_rows_are_cut_by_position(tmp_path):
 
 
 def test_files_go_to_the_splits_in_their_names(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(
-        logging.getLogger("genodiff"), "propagate", True
-    )  # a command may have run before, and quietly
+    # A command may have run before, and quietly.
+    monkeypatch.setattr(logging.getLogger("genodiff"), "propagate", True)
     caplog.set_level(logging.WARNING, logger="genodiff")
-    (tmp_path / "ptb.train.txt").write_text(
-        "\n".join(f" {v} {i}" for i in range(9) for v in VERSES)
-    )
+    rows = "\n".join(f" {v} {i}" for i in range(9) for v in VERSES)
+    (tmp_path / "ptb.train.txt").write_text(rows)
     (tmp_path / "ptb.valid.txt").write_text(f" {VERSES[0]} 3\nnew line here\n")
     (tmp_path / "ptb.test.txt").write_text("only in the test\n")
     store = build_text_store(load_text_recipe("ptb"), tmp_path, ByteTokenizer())
@@ -109,9 +104,8 @@ def test_files_go_to_the_splits_in_their_names(tmp_path, caplog, monkeypatch):
 
 
 def test_a_recipe_without_a_file_of_train_trains_on_valid_and_says_so(tmp_path):
-    (tmp_path / "wiki.valid.tokens").write_text(
-        "\n".join(f" = Title {i} = \n {v}" for i in range(20) for v in VERSES)
-    )
+    rows = "\n".join(f" = Title {i} = \n {v}" for i in range(20) for v in VERSES)
+    (tmp_path / "wiki.valid.tokens").write_text(rows)
     (tmp_path / "wiki.test.tokens").write_text(" = Other = \n\n text of the test\n")
     store = build_text_store(load_text_recipe("wikitext2"), tmp_path, ByteTokenizer())
     assert "no file of train: its valid trains in that place" in store.splits.notes[0]
@@ -121,9 +115,8 @@ def test_a_recipe_without_a_file_of_train_trains_on_valid_and_says_so(tmp_path):
 
 
 def test_a_cut_falls_between_documents(tmp_path):
-    store = store_of(
-        write_rows(tmp_path, 100), split_by_hash=False, cut={"valid": 500, "test": 0.1}
-    )
+    cut = {"valid": 500, "test": 0.1}
+    store = store_of(write_rows(tmp_path, 100), split_by_hash=False, cut=cut)
     starts = set(np.asarray(store.starts).tolist())
     for split in SPLITS:
         assert int(store.splits.intervals[split].start[0]) in starts
@@ -132,15 +125,13 @@ def test_a_cut_falls_between_documents(tmp_path):
 @pytest.mark.parametrize("how", ["jsonl", "parquet", "csv", "tsv"])
 def test_the_same_documents_are_read_from_every_format(tmp_path, how):
     texts = [f'{v} "{i}"' for i in range(8) for v in VERSES]
-    path = tmp_path / f"in.{how}"
+    path, frame = tmp_path / f"in.{how}", pl.DataFrame({"n": range(len(texts)), "text": texts})
     if how == "jsonl":
-        path.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+        frame.write_ndjson(path)
     elif how == "parquet":
-        pl.DataFrame({"n": range(len(texts)), "text": texts}).write_parquet(path)
+        frame.write_parquet(path)
     else:
-        pl.DataFrame({"n": range(len(texts)), "text": texts}).write_csv(
-            path, separator="\t" if how == "tsv" else ","
-        )
+        frame.write_csv(path, separator="\t" if how == "tsv" else ",")
     assert documents_of(store_of(path, split_by_hash=False)) == texts
 
 
@@ -162,11 +153,7 @@ def test_a_byte_order_mark_is_no_text_and_a_control_token_is_only_text(tmp_path)
     [
         ("in.txt", b"", "empty or holds only white space"),
         ("in.txt", b" \n\t\n", "empty or holds only white space"),
-        (
-            "in.txt",
-            b"good\nbad \xc0\xaf here",
-            "in.txt, line 2: byte 0xC0 at offset 9 is not UTF-8",
-        ),
+        ("in.txt", b"good\nbad \xc0\xaf", ", line 2: byte 0xC0 at offset 9 is not UTF-8"),
         ("in.txt", b"a\nb\0c", "in.txt, line 2: NUL byte"),
         ("in.txt", "text".encode("utf-16"), "UTF-16"),
         ("in.jsonl", b'{"text": "a"}\n{"text": 3}\n', "in.jsonl, line 2: 'text' is not a string"),
@@ -250,9 +237,8 @@ def test_every_text_recipe_says_where_it_comes_from_and_how_it_is_cut(name):
     assert recipe.sources or "--text" in recipe.description
     for source in recipe.sources:
         assert source.members or recipe.bucket(Path(source.filename)) is not None, source.filename
-    assert (
-        "packed" in recipe.description or "padded" in recipe.description
-    ) or recipe.documents == "file"
+    said = any(word in recipe.description for word in ("packed", "padded"))
+    assert said or recipe.documents == "file"
 
 
 def test_the_promised_text_recipes_are_there():

@@ -1,6 +1,7 @@
 """Windows of text, packed and padded, and the batches that are made of them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ import torch
 from torch.utils.data import DataLoader
 
 from genodiff.data.loader import EvalBatches, TrainBatches
-from genodiff.data.text_recipe import make_text_recipe
+from genodiff.data.text_recipe import TextRecipe, make_text_recipe
 from genodiff.data.text_windows import PackedWindows, PaddedWindows, open_text_windows
-from genodiff.data.tokenizer_sources import open_tokenizer
+from genodiff.data.tokenizer import open_tokenizer
 from genodiff.errors import DataError, UsageError
 from genodiff.vocabulary import BYTES
 from tests.texts import store_of, write_rows, write_song
@@ -57,9 +58,8 @@ def test_a_start_token_is_given_and_never_scored(tmp_path):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "mill"]
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
     path = write_rows(tmp_path)
-    windows = PaddedWindows(
-        store_of(path, open_tokenizer(str(tmp_path))), make_text_recipe(path), "train", 16
-    )
+    store = store_of(path, open_tokenizer(str(tmp_path)))
+    windows = PaddedWindows(store, make_text_recipe(path), "train", 16)
     batch = next(iter(EvalBatches(windows, 8, seed=1)))
     assert (batch.x0[:, 0] == 2).all()
     assert not batch.maskable[:, 0].any()
@@ -121,28 +121,24 @@ def test_segments_number_the_documents_of_a_window(tmp_path):
 
 def test_the_recipe_says_how_windows_are_packed_unless_one_is_asked_for(tmp_path):
     path = write_rows(tmp_path)
-    store, recipe = store_of(path), make_text_recipe(path)
-    assert isinstance(open_text_windows(store, recipe, "train", 32), PackedWindows)
-    assert isinstance(
-        open_text_windows(store, recipe, "train", 32, packing="padded"), PaddedWindows
-    )
-    asked = recipe.model_copy(update={"packing": "padded"})
-    assert isinstance(open_text_windows(store, asked, "train", 32), PaddedWindows)
+    recipe = make_text_recipe(path)
+    padded = recipe.model_copy(update={"packing": "padded"})
+
+    def opened(asked: TextRecipe, **how: Any) -> type:
+        return type(open_text_windows(store_of(path), asked, "train", 32, **how))
+
+    assert opened(recipe) is PackedWindows
+    assert opened(recipe, packing="padded") is opened(padded) is PaddedWindows
     with pytest.raises(UsageError, match="--document-attention is for packed windows"):
-        open_text_windows(store, asked, "train", 32, by_document=True)
+        opened(padded, by_document=True)
     with pytest.raises(UsageError, match="marks no ends of documents"):
-        open_text_windows(
-            store, recipe.model_copy(update={"ends": False}), "train", 32, by_document=True
-        )
+        opened(recipe.model_copy(update={"ends": False}), by_document=True)
 
 
 def test_too_short_a_text_names_the_file_and_the_remedy(tmp_path):
     path = write_song(tmp_path, 1)
-    with pytest.raises(
-        DataError,
-        match=r"song\.txt: the text is too short: .* less than one window of seq_len "
-        r"4096; .*--seq-len",
-    ):
+    said = r"song\.txt: the text is too short: .* less than one window of seq_len 4096; .*--seq-len"
+    with pytest.raises(DataError, match=said):
         packed(path, seq_len=4096)
     with pytest.raises(UsageError, match="no split 'dev'"):
         padded(path, "dev")

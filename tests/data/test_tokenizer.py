@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genodiff.alphabet import DNA
-from genodiff.data.detokenize import DETOKENIZERS
-from genodiff.data.tokenizer import ByteTokenizer, FileTokenizer, LetterTokenizer
-from genodiff.data.tokenizer_sources import (
+from genodiff.data.text_recipe import DETOKENIZERS
+from genodiff.data.tokenizer import (
+    ByteTokenizer,
+    FileTokenizer,
+    LetterTokenizer,
     name_tokenizer,
     open_tokenizer,
     read_vocabulary,

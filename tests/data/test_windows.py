@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from genomes import covered, random_dna, recipe_of, store_of
+from genomes import covered, random_dna, recipe_of, store_of, windows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,17 +90,15 @@ def test_windows_of_an_epoch_share_no_base(tmp_path_factory, lengths, seq_len, n
 
 
 def test_phases_move_the_windows_of_a_long_interval_over_all_places(tmp_path):
-    store, recipe = store_of(tmp_path, {"a": random_dna(64 * 40)})
-    windows = DnaWindows(store, recipe, "train", 32)
+    windows = windows_of(tmp_path, {"a": random_dna(64 * 40)}, 32)
     starts = {int(windows.tiling(p).at(np.array([3]))[0][0]) % 32 for p in range(PHASES)}
     assert len(starts) == PHASES
 
 
 def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_start(tmp_path):
     contigs = {"a": random_dna(70), "b": random_dna(35), "c": random_dna(9)}
-    store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("c",)))
-    windows = DnaWindows(store, recipe, "train", 16)
-    assert [store.names[i] for i in windows.contig_index] == ["a", "a", "a", "a", "b", "b"]
+    windows = windows_of(tmp_path, contigs, 16, valid=("c",))
+    assert [windows.store.names[i] for i in windows.contig_index] == ["a", "a", "a", "a", "b", "b"]
     assert windows.start.tolist() == [0, 16, 32, 48, 0, 16]
     assert windows.length.tolist() == [16] * 6
     assert len(windows) == 6
@@ -109,19 +107,17 @@ def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_st
 def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_away(tmp_path):
     contigs = {"a": random_dna(64), "b": random_dna(20, 1), "c": random_dna(3, 2)}
     contigs["v"] = random_dna(40)
-    store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
-    windows = DnaWindows(store, recipe, "train", 32)
+    windows = windows_of(tmp_path, contigs, 32, valid=("v",))
     assert windows.length.tolist() == [32, 32, 20]
     assert windows.dropped == {"windows_too_much_n": 0, "intervals_too_short": 1, "tail_bases": 3}
     rows = windows.gather(windows.flat_start, windows.length, 4)
     assert (rows[2, 20:] == 4).all()
-    assert rows[2, :20].tolist() == store.ids("b").tolist()
+    assert rows[2, :20].tolist() == windows.store.ids("b").tolist()
 
 
 def test_the_windows_at_a_contigs_end_do_not_run_into_the_next(tmp_path):
     contigs = {"a": "A" * 33, "b": "C" * 32, "c": "G" * 8}
-    store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("c",)))
-    windows = DnaWindows(store, recipe, "train", 16)
+    windows = windows_of(tmp_path, contigs, 16, valid=("c",))
     rows = windows.gather(windows.flat_start, windows.length, 4)
     assert all(len(set(row)) == 1 for row in rows.tolist())
     assert windows.dropped["tail_bases"] == 1
@@ -130,13 +126,11 @@ def test_the_windows_at_a_contigs_end_do_not_run_into_the_next(tmp_path):
 def test_windows_of_mostly_n_are_dropped_counted_and_told(tmp_path):
     sequence = "A" * 16 + "N" * 9 + "C" * 7 + "N" * 8 + "G" * 8 + "N" * 64
     contigs = {"a": sequence, "v": "ACGT" * 8}
-    store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
-    windows = DnaWindows(store, recipe, "train", 16)
+    windows = windows_of(tmp_path, contigs, 16, valid=("v",))
     assert windows.start.tolist() == [0, 32]
     assert windows.dropped["windows_too_much_n"] == 5
     assert "5 windows with more than 50% N" in windows.summary()
-    recipe = recipe.model_copy(update={"max_n_fraction": 0.6})
-    assert len(DnaWindows(store, recipe, "train", 16)) == 3
+    assert len(windows_of(tmp_path, contigs, 16, valid=("v",), max_n_fraction=0.6)) == 3
 
 
 def test_no_window_of_train_touches_a_held_out_base(tmp_path):
@@ -162,9 +156,7 @@ def test_legacy_tiling_walks_into_held_out_bases_and_only_on_request(tmp_path):
 
 
 def test_a_subset_is_spread_evenly_and_lists_its_own_windows(tmp_path):
-    contigs = {"a": random_dna(320), "v": random_dna(32)}
-    store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
-    windows = DnaWindows(store, recipe, "train", 16)
+    windows = windows_of(tmp_path, {"a": random_dna(320), "v": random_dna(32)}, 16, valid=("v",))
     part = windows.spread(4)
     assert part.start.tolist() == [0, 80, 160, 240]
     assert len(part) == 4
@@ -173,26 +165,22 @@ def test_a_subset_is_spread_evenly_and_lists_its_own_windows(tmp_path):
 
 
 def test_every_contig_shorter_than_the_window_is_refused_with_both_lengths(tmp_path):
-    contigs = {"s1": random_dna(40), "s2": random_dna(99)}
-    store, recipe = store_of(tmp_path, contigs)
     with pytest.raises(DataError) as fault:
-        DnaWindows(store, recipe, "train", 128)
+        windows_of(tmp_path, {"s1": random_dna(40), "s2": random_dna(99)}, 128)
     for part in ("in.fa", "seq_len of 128", "s2", "99", "--seq-len"):
         assert part in str(fault.value)
 
 
 def test_a_genome_of_only_n_is_refused_naming_file_and_record(tmp_path):
-    store, recipe = store_of(tmp_path, {"gap": "N" * 5000})
     with pytest.raises(DataError, match=r"in\.fa \(record gap\): no usable window.* N;"):
-        DnaWindows(store, recipe, "train", 128)
+        windows_of(tmp_path, {"gap": "N" * 5000}, 128)
 
 
 def test_islands_in_n_give_only_windows_with_bases(tmp_path):
     contigs = {"gap": ("N" * 5940 + random_dna(60)) * 3}
-    store, recipe = store_of(tmp_path, contigs)
     with pytest.raises(DataError, match="no usable window"):
-        DnaWindows(store, recipe, "train", 128)
-    windows = DnaWindows(store, recipe, "train", 64)
+        windows_of(tmp_path, contigs, 128)
+    windows = windows_of(tmp_path, contigs, 64)
     rows = windows.gather(windows.flat_start, windows.length, 4)
     assert len(windows)
     assert ((rows != N_ID).sum(1) >= 32).all()

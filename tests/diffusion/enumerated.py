@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
+from genodiff.diffusion.loss import count_terms
 from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.diffusion.schedule import (
@@ -89,8 +90,7 @@ def mean_over_masks(of: Objective, denoiser, x0: Tensor, steps: int, schedule: S
 
 def exact_bound(of: Objective, denoiser, x0: Tensor) -> float:  # type: ignore[no-untyped-def]
     """The exact mean of `bound` where it draws counts: all counts, all orders."""
-    n = len(x0)
-    orders = torch.tensor(list(itertools.permutations(range(n))), dtype=torch.float64) / n
+    n, orders = len(x0), all_orders(len(x0))
     rows, total = x0.expand(len(orders), -1), 0.0
     for k in range(1, n + 1):
         given = draws(orders, torch.full((len(orders),), (k - 0.5) / n, dtype=torch.float64))
@@ -99,6 +99,15 @@ def exact_bound(of: Objective, denoiser, x0: Tensor) -> float:  # type: ignore[n
         assert (given.counts(clean) == k).all()
         total += float((found.scale * found.ce.sum(-1)).mean()) / n
     return total
+
+
+def world_terms(world: World, denoiser: Network | None = None) -> Tensor:
+    """C_0 .. C_L averaged over the world."""
+    ok = torch.ones(world.length, dtype=torch.bool)
+    return sum(
+        p * count_terms(world.diffusion(), denoiser or world.denoiser, x, ok)
+        for x, p in zip(world.sequences, world.p, strict=True)
+    )
 
 
 def everywhere(x0: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from small_worlds import random_world
 from torch import Tensor
 from worlds import World, markov_chain
 
-from genodiff.diffusion.likelihood import count_terms, nelbo_exact
+from genodiff.diffusion.loss import count_terms, nelbo_exact
 from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.objectives.block import BlockDiffusion, mask_blocks
 from genodiff.diffusion.objectives.mdlm import Mdlm

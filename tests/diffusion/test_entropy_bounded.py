@@ -7,11 +7,10 @@ import pytest
 from sampling import draws, masks, watch
 from small_worlds import MASK, States, assert_counts, divergence, random_world
 from torch import Tensor
-from worlds import copy_task, markov_chain
+from worlds import copy_task
 
 from genodiff.diffusion.sampler import Sampled, SamplerOptions
 from genodiff.diffusion.samplers.entropy_bounded import entropy_bounded
-from genodiff.errors import UsageError
 
 
 def run(world, n: int, bound: float) -> Sampled:  # type: ignore[no-untyped-def]
@@ -88,9 +87,3 @@ def test_equal_entropies_go_by_the_uniform():
     entropy_bounded(random_world().diffusion(), flat, masks(1, 6), SamplerOptions(**u), bound=0.0)
     order = [int((b.int() - a.int()).argmax()) for a, b in itertools.pairwise(seen)]
     assert order == u["u_order"][0].argsort()[:-1].tolist()
-
-
-@pytest.mark.parametrize("bound", [-0.1, math.nan])
-def test_an_impossible_bound_is_refused(bound):
-    with pytest.raises(UsageError, match="entropy bound"):
-        run(markov_chain(), 1, bound)

@@ -1,6 +1,7 @@
-"""Losses: sums, denominators and weights, and the arguments of the denoiser."""
+"""Losses: sums, denominators, weights and spread, and the arguments of the denoiser."""
 
 import math
+from collections import defaultdict
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from sampling import DNA
 from strategies import seeds, windows
 from torch import Tensor
+from worlds import dna_like
 
 from genodiff.diffusion.loss import (
     LossTerms,
@@ -18,7 +20,7 @@ from genodiff.diffusion.loss import (
     exact_count_bound,
     exact_count_loss,
 )
-from genodiff.diffusion.masked import Clean, MaskedDiffusion, counts
+from genodiff.diffusion.masked import Clean, MaskedDiffusion, counts, times
 from genodiff.diffusion.schedule import (
     Geometric,
     Linear,
@@ -83,12 +85,8 @@ def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(case
     n = case.maskable.sum(-1)
     held = torch.minimum(rows.clamp(min=1), n)
     u = case.uniforms(*case.x0.shape)
-    losses = [
-        exact_count_loss(
-            case.diffusion, lambda xt, s: case.logits, Clean(case.x0, case.maskable), which, u
-        )
-        for which in (rows, held)
-    ]
+    given = case.diffusion, lambda xt, s: case.logits, Clean(case.x0, case.maskable)
+    losses = [exact_count_loss(*given, which, u) for which in (rows, held)]
     assert torch.equal(losses[0].nats, losses[1].nats)
 
 
@@ -97,21 +95,20 @@ def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(case
 def test_discrete_time_is_finite_in_ten_thousand_draws(n_steps, noise, seed):
     g = torch.Generator().manual_seed(seed)
     batch = 10_000
-    x0, ok = torch.full((batch, 2), 8), torch.ones(batch, 2, dtype=torch.bool)
+    clean = Clean(torch.full((batch, 2), 8), torch.ones(batch, 2, dtype=torch.bool))
     t = 1 - torch.rand(batch, generator=g, dtype=torch.float64)
     t[:3] = torch.tensor([1e-300, 1 / n_steps, 1.0])
     u = torch.rand(batch, 2, generator=g, dtype=torch.float64)
     diffusion = MaskedDiffusion(noise, 3, (7, 8, 9, 10))
-    loss = discrete_time_loss(diffusion, uniform, Clean(x0, ok), t, u, n_steps)
+    loss = discrete_time_loss(diffusion, uniform, clean, t, u, n_steps)
     assert torch.isfinite(loss.nats)
 
 
 def test_position_weights_scale_what_is_optimised_and_not_what_is_reported():
     x0, ok = torch.full((1, 4), 7), torch.ones(1, 4, dtype=torch.bool)
     weight = torch.tensor([[1.0, 0.1, 0.1, 0.0]])
-    loss = exact_count_loss(
-        DNA, uniform, Clean(x0, ok, weight), torch.tensor([4]), torch.rand(1, 4)
-    )
+    given = Clean(x0, ok, weight), torch.tensor([4]), torch.rand(1, 4)
+    loss = exact_count_loss(DNA, uniform, *given)
     assert loss.nats.item() == pytest.approx(1.2 * math.log(4))
     assert loss.nats_unweighted.item() == pytest.approx(4 * math.log(4))
     assert loss.nats.requires_grad
@@ -128,14 +125,11 @@ def test_lengths_reach_a_denoiser_that_takes_them():
         seen.append(arguments)
         return torch.zeros(*arguments[0].shape, 16)
 
-    x0 = torch.full((1, 4), 7)
-    ok = torch.ones(1, 4, dtype=torch.bool)
-    k = torch.tensor([2])
-    u = torch.rand(1, 4)
-    lengths = torch.tensor([4])
-    exact_count_loss(DNA, denoiser, Clean(x0, ok, lengths=lengths), k, u)
-    exact_count_bound(DNA, denoiser, Clean(x0, ok, lengths=lengths), k, u)
-    exact_count_loss(DNA, denoiser, Clean(x0, ok), k, u)
+    x0, ok = torch.full((1, 4), 7), torch.ones(1, 4, dtype=torch.bool)
+    drawn, lengths = (torch.tensor([2]), torch.rand(1, 4)), torch.tensor([4])
+    exact_count_loss(DNA, denoiser, Clean(x0, ok, lengths=lengths), *drawn)
+    exact_count_bound(DNA, denoiser, Clean(x0, ok, lengths=lengths), *drawn)
+    exact_count_loss(DNA, denoiser, Clean(x0, ok), *drawn)
     assert [len(arguments) for arguments in seen] == [3, 3, 2]
     assert seen[0][2] is lengths
     assert [(arguments[0] == 3).sum().item() for arguments in seen] == [2, 2, 2]
@@ -205,3 +199,28 @@ def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_t
         assert ours.nats_unweighted.item() == pytest.approx(
             theirs.nats_unweighted.item(), rel=1e-10, abs=1e-10
         )
+
+
+BATCH, LENGTH = 32, 256
+
+
+@pytest.mark.slow
+def test_exact_counts_at_systematic_times_vary_at_most_half_as_much_as_stratified_times():
+    world, g = dna_like(LENGTH, stay=0.4), torch.Generator().manual_seed(1)
+    diffusion = MaskedDiffusion(Linear(), world.mask_id, world.targets)
+    x0 = world.draw(torch.rand(BATCH, LENGTH, generator=g, dtype=torch.float64))
+    clean, slot = Clean(x0, torch.ones(BATCH, LENGTH, dtype=torch.bool)), torch.arange(BATCH)
+    found = defaultdict(list)
+    for _ in range(120):
+        own = torch.rand(BATCH, generator=g, dtype=torch.float64)
+        u = torch.rand(BATCH, LENGTH, generator=g, dtype=torch.float64)
+        shared = torch.rand(1, generator=g).item()
+        for method in ("iid", "stratified", "systematic"):
+            t = times(method, own, shared, slot, BATCH)
+            if method == "systematic":
+                t = counts(t, clean.n)
+            loss = exact_count_loss if method == "systematic" else continuous_time_loss
+            found[method].append(loss(diffusion, world.denoiser, clean, t, u).nats)
+    spread = {method: torch.stack(nats).std() for method, nats in found.items()}
+    assert spread["systematic"] <= spread["stratified"] / 2
+    assert spread["systematic"] < spread["iid"] / 2

@@ -10,6 +10,7 @@ import torch
 from enumerated import (
     NEVER,
     WORLDS,
+    Network,
     as_ratios,
     draws,
     everywhere,
@@ -18,10 +19,11 @@ from enumerated import (
     read_one_way,
     with_mask,
 )
+from sampling import DNA
 from torch import Tensor
-from worlds import markov_chain
+from worlds import World, markov_chain
 
-from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
+from genodiff.diffusion.loss import count_terms, nelbo_discrete, nelbo_exact
 from genodiff.diffusion.masked import Clean, MaskedDiffusion, bell
 from genodiff.diffusion.objective import OBJECTIVES, Objective, objective
 from genodiff.diffusion.objectives.ar import Ar, shifted
@@ -31,8 +33,6 @@ from genodiff.diffusion.objectives.mlm import Mlm
 from genodiff.diffusion.objectives.sedd import Sedd
 from genodiff.diffusion.schedule import Cosine, Linear, LogLinear
 from genodiff.errors import UsageError
-
-DNA = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
 
 # MDLM and D3PM
 
@@ -86,23 +86,23 @@ def test_the_bound_of_t_steps_has_the_mean_of_their_loss_whichever_step_drew_a_m
         torch.testing.assert_close(found, by_step[0])
 
 
+def find_copying_cost(world: World, net: Network, x0: Tensor) -> float:
+    """What a network pays for the tokens that it sees."""
+    rows = x0[None]
+    return float(world.diffusion().nll(net(rows, torch.zeros(1)), rows, everywhere(rows)).sum())
+
+
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_d3pm_of_a_network_that_never_says_mask_and_copies_what_it_sees_is_mdlm_in_steps(steps):
     world = markov_chain(3)
     for noise in (0.0, 0.5):
         denoiser, x0 = with_mask(world, NEVER, noise), world.sequences[2]
         terms = count_terms(world.diffusion(), denoiser, x0, everywhere(x0))
-        copying = -float(
-            world.diffusion()
-            .nll(denoiser(x0[None], torch.zeros(1)), x0[None], everywhere(x0[None]))
-            .sum()
-        )
-        found = mean_over_masks(
-            D3pm(world.diffusion(), time_steps=steps), denoiser, x0, steps, Linear()
-        )
-        assert found == pytest.approx(
-            float(nelbo_discrete(terms, Linear(), steps)) - copying, rel=1e-9
-        )
+        copying = find_copying_cost(world, denoiser, x0)
+        of = D3pm(world.diffusion(), time_steps=steps)
+        found = mean_over_masks(of, denoiser, x0, steps, Linear())
+        wanted = float(nelbo_discrete(terms, Linear(), steps)) + copying
+        assert found == pytest.approx(wanted, rel=1e-9)
         if noise == 0:
             assert copying == pytest.approx(0, abs=1e-9)
 
@@ -124,11 +124,8 @@ def test_the_next_token_follows_from_those_before_it_and_what_does_not_count_is_
     assert shifted(x0, 3).tolist() == [[3, 7, 8, 11]]
     ok = torch.tensor([[True, True, False, True]])
     weight = torch.tensor([[1.0, 0.5, 1.0, 0.0]])
-    terms = Ar(DNA).loss(
-        lambda xt, s: torch.zeros(1, 4, 16),
-        Clean(x0, ok, weight),
-        draws(torch.zeros(1, 4).double(), torch.ones(1)),
-    )
+    given = Clean(x0, ok, weight), draws(torch.zeros(1, 4).double(), torch.ones(1))
+    terms = Ar(DNA).loss(lambda xt, s: torch.zeros(1, 4, 16), *given)
     assert float(terms.nats) == pytest.approx(1.5 * math.log(4))
     assert float(terms.nats_unweighted) == pytest.approx(3 * math.log(4))
     assert int(terms.n_tokens) == 3
@@ -197,36 +194,32 @@ def test_padding_and_batch_mates_change_nothing(name):
         rest = torch.full((x0[rows].shape[0], pad), 4)
         x = torch.cat([x0[rows, :width], rest], 1)
         more = torch.cat([u[rows, :width], torch.zeros(len(rest), pad, dtype=torch.float64)], 1)
-        ok = (x != 4).clone()
-        given = draws(more, t[rows])
         lengths = torch.full((len(x),), width) if pad else None
-        found = of.bound(net, Clean(x, ok, lengths=lengths), given)
-        return float(of.loss(net, Clean(x, ok, lengths=lengths), given).nats), float(
-            (found.scale * found.ce.sum(-1)).sum()
-        )
+        given = Clean(x, x != 4, lengths=lengths), draws(more, t[rows])
+        found = of.bound(net, *given)
+        bound = float((found.scale * found.ce.sum(-1)).sum())
+        return float(of.loss(net, *given).nats), bound
 
     whole = sums(slice(0, 4), 6, 0)
     padded = sums(slice(0, 4), 6, 3)
     parts = [sums(slice(i, i + 1), 6, i) for i in range(4)]
     assert padded == pytest.approx(whole, rel=1e-9)
-    assert [sum(part[j] for part in parts) for j in range(2)] == pytest.approx(
-        list(whole), rel=1e-9
-    )
+    assert tuple(map(sum, zip(*parts, strict=True))) == pytest.approx(whole, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_a_window_with_nothing_to_predict_costs_nothing(name):
     of = objective(name, MaskedDiffusion(Linear(), 3, (7, 8)))
     x0 = torch.full((1, 4), 11)
-    given = draws(torch.rand(1, 4, dtype=torch.float64), torch.tensor([0.5], dtype=torch.float64))
-    nothing = torch.zeros(1, 4, dtype=torch.bool)
+    t, u = torch.tensor([0.5], dtype=torch.float64), torch.rand(1, 4, dtype=torch.float64)
+    given = Clean(x0, torch.zeros(1, 4, dtype=torch.bool)), draws(u, t)
 
     def net(xt: Tensor, sigma: Tensor, **of_blocks: object) -> Tensor:
         return torch.zeros(1, 4, 16)
 
-    terms = of.loss(net, Clean(x0, nothing), given)
+    terms = of.loss(net, *given)
     assert (float(terms.nats), int(terms.n_tokens)) == (0.0, 0)
-    assert float(of.bound(net, Clean(x0, nothing), given).ce.sum()) == 0
+    assert float(of.bound(net, *given).ce.sum()) == 0
 
 
 def test_the_chance_of_not_saying_mask_is_accurate_at_both_ends():
@@ -237,16 +230,13 @@ def test_the_chance_of_not_saying_mask_is_accurate_at_both_ends():
 def test_mdlm_without_carry_over_pays_for_copying_too():
     world = markov_chain(3)
     net, x0 = with_mask(world, 0.0, 0.7), world.sequences[3]
-    copying = float(
-        world.diffusion().nll(net(x0[None], torch.zeros(1)), x0[None], everywhere(x0[None])).sum()
-    )
+    copying = find_copying_cost(world, net, x0)
     whole, bare = (
         exact_bound(Mdlm(world.diffusion(), carry_over=c), net, x0) for c in (True, False)
     )
     assert bare == pytest.approx(whole + copying, rel=1e-9)
-    assert whole == pytest.approx(
-        float(nelbo_exact(count_terms(world.diffusion(), net, x0, everywhere(x0)))), rel=1e-9
-    )
+    terms = count_terms(world.diffusion(), net, x0, everywhere(x0))
+    assert whole == pytest.approx(float(nelbo_exact(terms)), rel=1e-9)
 
 
 def test_counts_of_a_bell_come_from_its_rates_in_order():

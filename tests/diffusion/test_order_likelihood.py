@@ -1,19 +1,18 @@
 """Exact likelihoods of samplers, against enumeration of all sequences."""
 
-import itertools
 import math
 from collections.abc import Callable
 
 import pytest
 import torch
+from enumerated import all_orders
 from sampling import draws, masks
 from small_worlds import MASK, TARGETS, States, assert_counts, complement, random_world
 from torch import Tensor
 from worlds import World, markov_chain
 
-from genodiff.diffusion.apart import check_apart
 from genodiff.diffusion.draw import Draw
-from genodiff.diffusion.likelihood import count_terms, nelbo_exact
+from genodiff.diffusion.loss import check_apart, count_terms, nelbo_exact
 from genodiff.diffusion.order_likelihood import (
     OrderLikelihood,
     find_fixed_order,
@@ -229,18 +228,11 @@ def test_a_symmetric_order_gives_both_strands_one_likelihood(name, settings):
 
 
 def test_the_mean_over_random_orders_is_the_bound():
-    orders = torch.tensor(list(itertools.permutations(range(4))), dtype=torch.float64) / 4
+    orders = all_orders(4)
     x0, network = WORLD.sequences[37].expand(len(orders), 4), wrong()
     found = score("first-hitting", network, x0, u_order=orders)
     terms = count_terms(WORLD.diffusion(), network, x0[0], torch.ones(4, dtype=torch.bool))
     assert found.total.mean().item() == pytest.approx(nelbo_exact(terms).item())
-
-
-@pytest.mark.parametrize("name", ["both-ends", "left-to-right"])
-def test_no_bases_at_once_are_refused(name):
-    given = WORLD.diffusion(), wrong(), masks(1, 6), SamplerOptions(**draws(1, 6))
-    with pytest.raises(UsageError, match="at_once"):
-        SAMPLERS[name].draw(*given, at_once=0.0)
 
 
 # Steps of a fixed order

@@ -1,4 +1,4 @@
-"""Sampled tokens do not depend on the batch or on rounding; temperature and nucleus."""
+"""Sampled tokens do not depend on the batch or on rounding; temperature, nucleus, large heads."""
 
 import itertools
 import math
@@ -9,9 +9,12 @@ import torch
 from sampling import DNA, draws, each_sampler, masks, mixing, mixing_for, run_sampler
 from torch import Tensor
 
+from genodiff.backbones.dit import DiTSettings
+from genodiff.diffusion.masked import LARGE, MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, Filling, Sampled, Sampler
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.samplers.confidence import confidence
+from genodiff.diffusion.schedule import Linear
 
 # nobody else's business
 
@@ -196,3 +199,27 @@ def test_a_forbidden_token_is_never_drawn_not_even_by_the_extreme_uniforms():
         given = DNA, lambda x, s: logits.expand(*x.shape, 12), masks(1, 1)
         done = run_sampler(ancestral, *given, u_order=u_token, u_token=u_token, steps=3)
         assert done.x0.item() == (8 if u == 0 else 9)
+
+
+SHAPE = DiTSettings(d_model=16, n_layer=1, n_head=2, adaln=False)
+
+
+@each_sampler
+def test_a_sampler_gets_the_same_tokens_from_the_rows_it_reveals(sampler):
+    network = SHAPE.build(LARGE + 1).double()
+    with torch.no_grad():
+        network.head.normal_(std=1.0, generator=torch.Generator().manual_seed(0))  # type: ignore[union-attr]
+    diffusion = MaskedDiffusion(Linear(), LARGE, tuple(range(LARGE)))
+    xt = torch.full((3, 6), LARGE)
+    xt[1, 2:] = 5
+    u = torch.rand(2, 3, 6, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+
+    def whole(x: Tensor, sigma: Tensor) -> Tensor:
+        return network(x, sigma)  # type: ignore[no-any-return]
+
+    found = [
+        run_sampler(sampler, diffusion, denoiser, xt, u_order=u[0], u_token=u[1], steps=4)
+        for denoiser in (network, whole)
+    ]
+    assert torch.equal(found[0].x0, found[1].x0)
+    assert torch.equal(found[0].nfe, found[1].nfe)

@@ -21,33 +21,25 @@ from genodiff.diffusion.schedule import (
 from genodiff.errors import UsageError
 
 FROM_ONE_TO_ZERO = [Linear(), Cosine(), OneMinusCosine(), CosineSquared(), Polynomial()]
+ENDS = torch.tensor([0.0, 1.0], dtype=torch.float64)
 INSIDE = torch.linspace(0.001, 0.999, 401, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("noise", FROM_ONE_TO_ZERO, ids=repr)
 def test_alpha_goes_from_one_to_exactly_zero(noise):
-    start, end = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
-    assert noise.masked(start).item() == 0
-    assert noise.alpha(start).item() == pytest.approx(1, abs=2e-16)
-    assert noise.alpha(end).item() == 0
-    assert noise.masked(end).item() == pytest.approx(1, abs=3e-16)
-    assert noise.sigma(end).item() == math.inf
+    assert noise.alpha(ENDS).tolist() == [pytest.approx(1, abs=2e-16), 0]
+    assert noise.masked(ENDS).tolist() == [0, pytest.approx(1, abs=3e-16)]
+    assert noise.sigma(ENDS)[1] == math.inf
 
 
 @pytest.mark.parametrize("cls", [Linear, Cosine, OneMinusCosine, CosineSquared, Polynomial])
 def test_alpha_ends_at_eps_where_one_is_given(cls):
-    assert cls(eps=0.01).alpha(torch.ones(1, dtype=torch.float64)).item() == pytest.approx(
-        0.01, abs=1e-15
-    )
-    assert cls(eps=0.01).alpha(torch.zeros(1, dtype=torch.float64)).item() == pytest.approx(
-        1, abs=1e-15
-    )
+    assert cls(eps=0.01).alpha(ENDS).tolist() == pytest.approx([1, 0.01], abs=1e-15)
 
 
 @pytest.mark.parametrize("cls", [SigmaLinear, Geometric])
 def test_a_schedule_given_by_its_noise_starts_and_ends_at_the_noise_it_names(cls):
-    ends = cls(0.01, 5.0).sigma(torch.tensor([0.0, 1.0], dtype=torch.float64))
-    assert ends.tolist() == pytest.approx([0.01, 5.0])
+    assert cls(0.01, 5.0).sigma(ENDS).tolist() == pytest.approx([0.01, 5.0])
 
 
 def test_the_linear_weight_is_exactly_one_over_t():
@@ -58,25 +50,21 @@ def test_the_linear_weight_is_exactly_one_over_t():
 @given(st.floats(0.01, 0.99))
 def test_the_two_cosines_are_two_functions_each_with_its_own_name(t):
     at = torch.tensor([t], dtype=torch.float64)
-    assert schedule("cosine").alpha(at).item() == pytest.approx(
-        math.cos(math.pi * t / 2), abs=1e-15
-    )
-    assert schedule("one_minus_cosine").alpha(at).item() == pytest.approx(
-        1 - math.cos(math.pi * (1 - t) / 2), abs=1e-15
-    )
-    assert schedule("cosine_squared").alpha(at).item() == pytest.approx(
-        math.cos(math.pi * t / 2) ** 2, abs=1e-15
-    )
-    assert schedule("polynomial", power=2.0).alpha(at).item() == pytest.approx(1 - t**2, abs=1e-15)
+    for noise, wanted in (
+        (schedule("cosine"), math.cos(math.pi * t / 2)),
+        (schedule("one_minus_cosine"), 1 - math.cos(math.pi * (1 - t) / 2)),
+        (schedule("cosine_squared"), math.cos(math.pi * t / 2) ** 2),
+        (schedule("polynomial", power=2.0), 1 - t**2),
+    ):
+        assert noise.alpha(at).item() == pytest.approx(wanted, abs=1e-15)
 
 
 def test_loglinear_is_linear_and_its_truncated_twin_has_a_name_of_its_own():
     assert schedule("loglinear") == schedule("linear") == Linear()
     assert schedule("loglinear_eps", eps=1e-3) == LogLinear()
     at = torch.tensor([0.3], dtype=torch.float64)
-    assert LogLinear(1e-3).sigma(at).item() == pytest.approx(
-        -math.log1p(-(1 - 1e-3) * 0.3), abs=1e-15
-    )
+    sigma = -math.log1p(-(1 - 1e-3) * 0.3)
+    assert LogLinear(1e-3).sigma(at).item() == pytest.approx(sigma, abs=1e-15)
 
 
 @pytest.mark.parametrize(

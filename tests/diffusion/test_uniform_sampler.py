@@ -4,7 +4,7 @@ import pytest
 import torch
 from noisy_worlds import Network, chain_law, forward, list_states, wrong
 from sampling import draws, masks
-from small_worlds import assert_counts, random_world
+from small_worlds import assert_counts, number_rows, random_world
 from torch import Tensor
 from worlds import World
 
@@ -20,14 +20,12 @@ N = 10_000
 def looked_up(world: World, network: Network, share: float, ends: list[float]) -> Network:
     """The network as a table of states and times: many samples are quick."""
     states, process = list_states(world), MixedNoise(world.diffusion(time_conditioning=True), share)
-    code = 12 ** torch.arange(world.length)
-    row = torch.full((12**world.length,), -1)
-    row[(states * code).sum(-1)] = torch.arange(len(states))
+    row = number_rows(states)
     told = process.sigma(torch.tensor(ends[:-1], dtype=torch.float64))
     tables = {round(float(sigma), 6): network(states, sigma.expand(len(states))) for sigma in told}
 
     def lookup(z: Tensor, sigma: Tensor) -> Tensor:
-        return tables[round(float(sigma[0]), 6)][row[(z * code).sum(-1)]]
+        return tables[round(float(sigma[0]), 6)][row(z)]
 
     return lookup
 
@@ -39,8 +37,7 @@ def find_ends(world: World, share: float, steps: int, start: float = 1.0) -> lis
 
 
 def of_sequences(world: World, law: Tensor) -> Tensor:
-    states = list_states(world)
-    return torch.stack([law[(states == x).all(-1).nonzero()[0, 0]] for x in world.sequences])
+    return law[number_rows(list_states(world))(world.sequences)]
 
 
 @pytest.mark.few(2)

@@ -21,7 +21,7 @@ from worlds import LongChain, dna_like
 from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_windows import SequenceWindows
 from genodiff.data.loader import EvalBatches
-from genodiff.diffusion.likelihood import count_terms, nelbo_exact
+from genodiff.diffusion.loss import count_terms, nelbo_exact
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import Cosine, Linear, Schedule

@@ -90,17 +90,6 @@ def sticky(stay: float, noise: float = 0.0) -> Chain:
     return Chain(transition, np.full(4, 0.25), noise)
 
 
-def turned() -> Chain:
-    """A chain that no reversal and no complement leaves alone, but the reverse complement does."""
-    start = np.array([0.35, 0.15, 0.15, 0.35])
-    pairs = np.random.default_rng(3).random((4, 4)) ** 2 + 0.02
-    # f(ab) = f(comp b, comp a); the complement of index i is 3 - i.
-    pairs = pairs + pairs[::-1, ::-1].T
-    for _ in range(500):
-        pairs *= np.sqrt(start / pairs.sum(1))[:, None] * np.sqrt(start / pairs.sum(0))
-    return Chain(pairs / pairs.sum(1, keepdims=True), start)
-
-
 def sequences(length: int) -> np.ndarray:
     """All 4^length texts, as ids, in the order of `codes`."""
     return BASES[np.array(list(itertools.product(range(4), repeat=length)))]

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -86,19 +87,38 @@ def test_the_bytes_depend_on_neither_batch_nor_threads_and_close_draws_are_decid
         torch.set_num_threads(threads)
 
 
+def call_all_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each draw is decided by the record's own states in double precision."""
+    init = SamplerOptions.__init__
+
+    def begin(self: Any, *args: Any, **more: Any) -> None:
+        init(self, *args, **(more | {"tolerance": 1e3}))
+
+    monkeypatch.setattr(SamplerOptions, "__init__", begin)
+
+
 def test_every_draw_may_be_decided_in_double_precision(monkeypatch):
     of = model(4)
     wanted = drawn(sample(of, 2, 10, seed=2))
-    # All draws are close ones: each is decided by the record's own states in double precision.
-    monkeypatch.setattr(SamplerOptions, "__init__", with_tolerance(SamplerOptions.__init__, 1e3))
+    call_all_close(monkeypatch)
     assert np.array_equal(drawn(sample(of, 2, 10, seed=2)), wanted)
 
 
-def with_tolerance(init: Any, tolerance: float) -> Any:
-    def begin(self: Any, *args: Any, **more: Any) -> None:
-        init(self, *args, **(more | {"tolerance": tolerance}))
-
-    return begin
+def find_law(
+    read: Callable[[Tensor], Tensor], whole: Tensor, places: range, hidden: slice
+) -> np.ndarray:
+    """The chance of the bases at these places, over all orders in which they may be drawn."""
+    found = []
+    for order in itertools.permutations(places):
+        chance, xt = torch.ones(len(whole), dtype=torch.float64), whole.clone()
+        xt[:, hidden] = MASK
+        for place in order:
+            with torch.no_grad():
+                logp = PROCESS.log_x0(read(xt), xt)[:, place].double()
+            chance *= logp.gather(1, whole[:, place, None])[:, 0].exp()
+            xt[:, place] = whole[:, place]
+        found.append(chance.numpy())
+    return np.mean(found, 0)
 
 
 @pytest.mark.few(1)
@@ -109,18 +129,9 @@ def test_samples_follow_the_law_that_the_bound_is_of(length, block):
     all_of = torch.tensor(list(itertools.product(DNA.targets, repeat=length)))
     law = np.ones(len(all_of))
     for begin in range(0, length, block):
-        end, orders = min(begin + block, length), []
-        for order in itertools.permutations(range(begin, end)):
-            chance, xt = torch.ones(len(all_of), dtype=torch.float64), all_of.clone()
-            xt[:, begin:] = MASK
-            for place in order:
-                with torch.no_grad():
-                    logits = of.backbone(xt, clean=all_of, block=block)
-                logp = PROCESS.log_x0(logits, xt)[:, place].double()
-                chance *= logp.gather(1, all_of[:, place, None])[:, 0].exp()
-                xt[:, place] = all_of[:, place]
-            orders.append(chance.numpy())
-        law *= np.mean(orders, 0)
+        places = range(begin, min(begin + block, length))
+        read = functools.partial(of.backbone, clean=all_of, block=block)
+        law *= find_law(read, all_of, places, slice(begin, None))
     assert law.sum() == pytest.approx(1, abs=1e-5)
     number = {tuple(one): i for i, one in enumerate(all_of.tolist())}
     found = [number[tuple(one)] for one in np.asarray(ids).tolist()]
@@ -168,17 +179,20 @@ def open_records(block: int | None) -> tuple[Any, list[Any], Sampling]:
     return of, texts, Sampling(steps=3, batch_size=3, stride=None if block else 8)
 
 
+def fill(block: int | None, batch_size: int, parts: RecordParts) -> tuple[list[Any], int]:
+    """The records, and how many evaluations they took."""
+    of, texts, how = open_records(block)
+    calls: list[int] = []
+    sized = replace(how, batch_size=batch_size)
+    return list(infill(of, texts, how=sized, seed=3, tick=calls.append, parts=parts)), sum(calls)
+
+
 @functools.cache
 def draw_whole(block: int | None, batch_size: int = 3) -> tuple[list[Any], list[bytes], int]:
-    """The records, what is kept of them, and how many evaluations they took."""
-    of, texts, how = open_records(block)
+    """The same, and between them what is kept of the records."""
     kept: list[bytes] = []
-    calls: list[int] = []
-    found = infill(
-        of, texts, how=replace(how, batch_size=batch_size), seed=3, tick=calls.append,
-        parts=RecordParts([], 0, kept.append),
-    )  # fmt: skip
-    return list(found), kept, sum(calls)
+    found, calls = fill(block, batch_size, RecordParts([], 0, kept.append))
+    return found, kept, calls
 
 
 @pytest.fixture
@@ -194,16 +208,11 @@ def short_parts(monkeypatch):
 def test_records_go_on_after_what_is_kept_of_them(block, batch_size, keeps):
     whole, kept, _ = draw_whole(block)
     assert len(kept) > 7
-    of, texts, how = open_records(block)
-    calls: list[int] = []
-    again = infill(
-        of, texts, how=replace(how, batch_size=batch_size), seed=3, tick=calls.append,
-        parts=RecordParts(kept[:keeps]),
-    )  # fmt: skip
+    again, calls = fill(block, batch_size, RecordParts(kept[:keeps]))
     for one, wanted in zip(again, whole, strict=True):
         assert np.array_equal(one.ids, wanted.ids)
         assert one.nfe == wanted.nfe
-    assert sum(calls) == draw_whole(block, batch_size)[2]
+    assert calls == draw_whole(block, batch_size)[2]
 
 
 @pytest.mark.few(1)
@@ -265,16 +274,8 @@ def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it():
     pairs = torch.tensor(list(itertools.product(DNA.targets, repeat=2)))
     whole = torch.from_numpy(draft(text).astype(np.int64)).repeat(len(pairs), 1)
     whole[:, 4:6] = pairs
-    law = np.zeros(len(pairs))
-    for order in ((4, 5), (5, 4)):
-        chance, xt = torch.ones(len(pairs), dtype=torch.float64), whole.clone()
-        xt[:, 4:6] = MASK
-        for place in order:
-            with torch.no_grad():
-                logp = PROCESS.log_x0(read_by_pass(of.backbone, whole, xt, 4), xt)[:, place]
-            chance *= logp.double().gather(1, whole[:, place, None])[:, 0].exp()
-            xt[:, place] = whole[:, place]
-        law += chance.numpy() / 2
+    read = functools.partial(read_by_pass, of.backbone, whole, block=4)
+    law = find_law(read, whole, range(4, 6), slice(4, 6))
     assert law.sum() == pytest.approx(1, abs=1e-5)
     number = {tuple(one): i for i, one in enumerate(pairs.tolist())}
     assert abs(distance([number[tuple(one)] for one in ids.tolist()], law)) < 4
@@ -290,7 +291,7 @@ def test_templates_of_any_gaps_are_the_same_bytes_in_any_batch(monkeypatch):
     wanted = [one.ids for one in infill(of, drafts, seed=2, how=Sampling(batch_size=1))]
     found = infill(of, drafts, seed=2, how=Sampling(batch_size=3))
     assert all(np.array_equal(one.ids, a) for one, a in zip(found, wanted, strict=True))
-    monkeypatch.setattr(SamplerOptions, "__init__", with_tolerance(SamplerOptions.__init__, 1e3))
+    call_all_close(monkeypatch)
     found = infill(of, drafts, seed=2, how=Sampling(batch_size=5))
     assert all(np.array_equal(one.ids, a) for one, a in zip(found, wanted, strict=True))
 

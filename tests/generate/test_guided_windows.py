@@ -22,13 +22,8 @@ from genodiff.runs.trained_model import TrainedModel
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        folders = [tmp_path_factory.mktemp(f"run{seed}") for seed in (0, 1)]
-        return [
-            genodiff.load(write_run(folder, seed=seed), device="cpu")
-            for seed, folder in enumerate(folders)
-        ]
+    runs = [write_run(tmp_path_factory.mktemp(f"run{seed}"), seed=seed) for seed in (0, 1)]
+    return [genodiff.load(run, device="cpu") for run in runs]
 
 
 def fill(
@@ -130,9 +125,8 @@ def test_a_changed_oracle_is_another_one(tmp_path, monkeypatch):
     found = []
     for text in ("n = 1", "n = 1", "n = 22"):
         monkeypatch.delitem(sys.modules, "rates_of_test", raising=False)
-        (tmp_path / "rates_of_test.py").write_text(
-            f"{text}\ndef rate(s):\n    return [n] * len(s)\n"
-        )
+        rate = f"{text}\ndef rate(s):\n    return [n] * len(s)\n"
+        (tmp_path / "rates_of_test.py").write_text(rate)
         found.append(load_oracle("rates_of_test:rate").digest)
     assert found[0] == found[1] != found[2]
     assert Guiding("smc", 1.0, Oracle(count_c, "c", digest="x")).describe()["oracle_sha256"] == "x"

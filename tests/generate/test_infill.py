@@ -57,28 +57,20 @@ def test_a_text_that_is_all_gap_is_filled_semi_autoregressively(length, window, 
     assert plan == expected
 
 
-def test_a_text_no_longer_than_the_window_is_one_window():
-    assert plan_rounds(np.ones(10, bool), 16, 3) == [(0, 10)]
-    scattered = np.isin(np.arange(16), [0, 7, 15])
-    assert plan_rounds(scattered, 16, 3) == [(0, 16)]
-
-
-def test_nothing_to_fill_is_no_window():
-    assert plan_rounds(np.zeros(10, bool), 4, 2) == []
-    assert plan_rounds(np.zeros(0, bool), 4, 2) == []
-
-
-def test_a_gap_inside_a_long_text_stands_in_the_middle_of_its_window():
-    gaps = np.zeros(1000, bool)
-    gaps[500:510] = True
-    assert plan_rounds(gaps, 100, 50) == [(455, 555)]
-
-
-def test_gaps_that_fit_one_stride_share_a_window_and_a_gap_that_does_not_is_left_whole():
-    gaps = np.zeros(1000, bool)
-    gaps[[500, 520]] = True
-    gaps[545:555] = True
-    assert plan_rounds(gaps, 100, 50) == [(445, 545), (500, 600)]
+@pytest.mark.parametrize(
+    ("length", "gaps", "window", "stride", "plan"),
+    [
+        (10, [], 4, 2, []),
+        (0, [], 4, 2, []),
+        (10, range(10), 16, 3, [(0, 10)]),
+        (16, [0, 7, 15], 16, 3, [(0, 16)]),
+        (1000, range(500, 510), 100, 50, [(455, 555)]),  # it stands in the middle
+        # Gaps that fit one stride share a window, and one that does not is left whole.
+        (1000, [500, 520, *range(545, 555)], 100, 50, [(445, 545), (500, 600)]),
+    ],
+)
+def test_windows_of_some_texts(length, gaps, window, stride, plan):
+    assert plan_rounds(np.isin(np.arange(length), list(gaps)), window, stride) == plan
 
 
 def test_kept_letters_survive_with_case_and_codes_and_an_n_is_filled_in_its_own_case():

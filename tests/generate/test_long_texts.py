@@ -14,10 +14,19 @@ from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.counter import Purpose, uniforms
+from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.diffusion.sampler import SAMPLERS, Sampled, SamplerOptions
+from genodiff.errors import DataError, UsageError
 from genodiff.generate.dna_drawing import DnaDrawing
 from genodiff.generate.infill import Template
 from genodiff.generate.sample import Sampling, infill, sample
+from genodiff.generate.text_drawing import (
+    TextTemplate,
+    fill_text,
+    make_draft,
+    make_prompt_template,
+    read_template,
+)
 
 
 def replace_sampler(monkeypatch: pytest.MonkeyPatch, draw: Any) -> None:
@@ -79,10 +88,9 @@ def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window():
 def test_the_law_of_a_long_text_holds_across_the_joints_of_its_windows():
     chain = sticky(0.8)
     apart, window = model(chain, 8), 8
-    long = drawn(
-        sample(apart, 1500, 20, seed=8, sampler="first-hitting", stride=4, batch_size=1500)
-    )
-    cut = drawn(sample(apart, 1500, 16, seed=8, sampler="first-hitting", stride=8, batch_size=1500))
+    how = {"seed": 8, "sampler": "first-hitting", "batch_size": 1500}
+    long = drawn(sample(apart, 1500, 20, stride=4, **how))
+    cut = drawn(sample(apart, 1500, 16, stride=8, **how))
     law = np.outer(np.full(4, 0.25), np.ones(4)) * chain.exact[0][1, :4].numpy()
     for joint in (window, window + 4, 16):
         assert abs(distance(codes(long[:, joint - 1 : joint + 1]), law)) < 4
@@ -151,3 +159,28 @@ def test_beyond_the_trained_length_a_window_takes_fewer_steps_unless_told_otherw
     template = Template("a", "", b"ACGTN" * 8)
     drawing = DnaDrawing(model(sticky(0.6), 16), Sampling(), 1, templates=[template])
     assert drawing.how.steps == "auto"
+
+
+def test_templates_keep_text_and_gaps_in_order(tmp_path):
+    tokenizer = ByteTokenizer()
+    (tmp_path / "t.txt").write_text("a[[3]]bc[[x]][[2]]")
+    template = read_template(str(tmp_path / "t.txt"))
+    assert template.parts == ("a", 3, "bc[[x]]", 2)
+    assert template.gaps == 5
+    made = make_draft(template, tokenizer, start=False)
+    ids = made.ids.copy()
+    assert (ids == 257).sum() == 5
+    ids[ids == 257] = [*b"xy", 256, 0xFF, *b"z"]
+    done = fill_text(template, made, ids, tokenizer)
+    assert done.text.decode() == "axy\n<|endoftext|>\nbc[[x]]�z"
+    assert done.invalid == 1
+    gap = TextTemplate((5,))
+    made = make_draft(gap, tokenizer, False)
+    assert fill_text(gap, made, ids[:5], tokenizer, whole=True).text == b"axy"
+    assert make_prompt_template("abc", 10, tokenizer).parts == ("abc", 7)
+    with pytest.raises(UsageError, match="the prompt has 3 tokens"):
+        make_prompt_template("abc", 3, tokenizer)
+    (tmp_path / "big.txt").write_text("[[99999999999999]]")
+    with pytest.raises(DataError, match="is not between 1 and"):
+        read_template(str(tmp_path / "big.txt"))
+    assert np.array_equal(make_draft(TextTemplate(("ab",)), tokenizer, True).ids, [97, 98])

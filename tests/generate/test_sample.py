@@ -1,6 +1,12 @@
-"""Sampling in a world whose law is known, for records that depend on (seed, index) alone."""
+"""Sampling in a world whose law is known, for records that depend on (seed, index) alone; and how
+many steps a wanted loss of bits takes.
+"""
 
 import copy
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,20 +24,19 @@ from markov_world import (
     sequences,
     step_law,
     sticky,
-    turned,
 )
 from torch import Tensor, nn
 
 from genodiff.alphabet import DNA
 from genodiff.counter import Purpose, uniforms
-from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
+from genodiff.diffusion.loss import count_terms, nelbo_discrete, nelbo_exact
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.diffusion.schedule import schedule
-from genodiff.errors import UsageError
+from genodiff.errors import GenodiffError, UsageError
 from genodiff.generate import filler as room
+from genodiff.generate.estimate import bits_lost, choose_steps, find_curve
 from genodiff.generate.infill import Template
 from genodiff.generate.sample import Sampling, infill, measure_workload, plan_draft, sample
-from genodiff.generate.step_choice import bits_lost
 
 MASKED = [name for name, one in SAMPLERS.items() if "masked" in one.fits]
 
@@ -47,10 +52,9 @@ def test_samples_follow_the_exact_law_of_the_ancestral_sampler(steps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", ["first-hitting"])
-def test_one_base_at_a_time_follows_the_law_of_the_data(sampler):
-    chain = sticky(0.7)
-    ids = drawn(sample(model(chain, 4), 8000, 4, seed=12, sampler=sampler, batch_size=4000))
+def test_one_base_at_a_time_follows_the_law_of_the_data():
+    chain, how = sticky(0.7), {"sampler": "first-hitting", "batch_size": 4000}
+    ids = drawn(sample(model(chain, 4), 8000, 4, seed=12, **how))
     assert abs(distance(codes(ids), chain_law(chain, 4))) < 4
 
 
@@ -61,9 +65,8 @@ def test_a_template_is_filled_by_the_exact_conditional_law(text, steps):
     chain, start = sticky(0.7), draft(text)
     law = chain_law(chain, 4) if steps is None else step_law(chain, start, steps)
     law = np.where((sequences(4) == start)[:, start != MASK].all(1), law, 0)
-    how = Sampling(
-        sampler="first-hitting" if steps is None else "ancestral", steps=steps, batch_size=4000
-    )
+    sampler = "first-hitting" if steps is None else "ancestral"
+    how = Sampling(sampler=sampler, steps=steps, batch_size=4000)
     ids = drawn(infill(model(chain, 4), [start] * 6000, how=how, seed=13))
     assert abs(distance(codes(ids), law / law.sum())) < 4
 
@@ -71,10 +74,8 @@ def test_a_template_is_filled_by_the_exact_conditional_law(text, steps):
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("steps", "length"), [(16, 12), (64, 12), (5, 30), (1, 7)])
 def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps, length):
-    found = list(
-        sample(model(sticky(0.5), length), 3000, length, seed=14, steps=steps, batch_size=1000)
-    )
-    nfe = np.array([s.nfe for s in found])
+    how = {"seed": 14, "steps": steps, "batch_size": 1000}
+    nfe = np.array([s.nfe for s in sample(model(sticky(0.5), length), 3000, length, **how)])
     expected = steps * (1 - (1 - 1 / steps) ** length)
     assert nfe.max() <= min(steps, length)
     assert abs(nfe.mean() - expected) <= 4 * nfe.std() / np.sqrt(len(nfe)) + 1e-12
@@ -113,9 +114,8 @@ def test_what_steps_cost_is_the_gap_between_the_bounds_of_a_long_chain():
     chain, n = sticky(0.7), 16
     world = model(chain, n)
     x0 = torch.tensor(drawn(sample(world, 1, n, sampler="first-hitting", seed=4))[0]).long()
-    terms = count_terms(
-        world.diffusion, copy.deepcopy(chain).double(), x0, torch.ones(n, dtype=torch.bool)
-    )
+    exact, everywhere = copy.deepcopy(chain).double(), torch.ones(n, dtype=torch.bool)
+    terms = count_terms(world.diffusion, exact, x0, everywhere)
     curve = [(k / n, float(terms[k]) / k) for k in range(1, n + 1)]
     gap = float(nelbo_discrete(terms, schedule("linear"), 8) - nelbo_exact(terms)) / n / np.log(2)
     assert bits_lost(curve, schedule("linear"), 8) == pytest.approx(gap, rel=0.25)
@@ -210,32 +210,6 @@ def test_temperature_0_takes_the_likeliest_base_and_top_p_drops_the_unlikely_one
     assert abs(distance(cold.ravel() - BASES[0], p / p.sum())) < 4
 
 
-@pytest.mark.few(1)
-@pytest.mark.slow
-@pytest.mark.parametrize("sampler", ["ancestral", "first-hitting"])
-def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler):
-    chain = turned()
-    x = torch.tensor(np.array([draft("NANNCGN"), draft("GNNNNNT")]).astype(np.int64))
-    comp = torch.tensor(DNA.complement)
-    there, back = chain(x), chain(comp[x].flip(1)).flip(1)[..., comp]
-    targets = list(DNA.targets)
-    there, back = (logits[..., targets].softmax(-1) for logits in (there, back))
-    assert torch.allclose(there, back, atol=1e-5), "of a denoiser that is not equivariant: nothing"
-    how = {"seed": 21, "sampler": sampler, "steps": 3, "batch_size": 5000}
-    ids = drawn(sample(model(chain, 5), 20_000, 5, **how))
-    counts = np.bincount(codes(ids), minlength=4**5)
-    mirror = counts[codes(DNA.rc(sequences(5)))]
-    both = counts + mirror
-    pairs = both > 20
-    chi = ((counts - mirror) ** 2 / np.maximum(both, 1))[pairs].sum() / 2
-    df = pairs.sum() / 2
-    assert df > 100
-    assert abs(chi - df) < 4 * np.sqrt(2 * df)
-    assert np.ptp(np.bincount(ids.ravel())[BASES] / ids.size) > 0.02, (
-        "a world without bias would show nothing"
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -260,3 +234,58 @@ def test_what_cannot_be_meant_is_refused_before_any_work(arguments, named):
     with pytest.raises(UsageError, match=named):
         sample(model(chain, 8), **{"n": 2, "length": 8, **arguments})
     assert chain.calls == 0
+
+
+RATES = [(i + 0.5) / 200 for i in range(200)]
+SLOPE = 0.8 * math.log(2)
+
+
+def rising() -> list[tuple[float, float]]:
+    """C_k / k = 0.8 bits x masked share: T linear steps lose 0.8 / (2 T) bits a base."""
+    return [(0.0, 0.0), *((r, SLOPE * r) for r in RATES), (1.0, SLOPE)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "steps"), [(0.41, 1), (0.05, 8), (0.4 / 37.5, 38), (4e-4, 1000)]
+)
+def test_the_fewest_steps_of_a_known_curve(wanted, steps):
+    found = choose_steps(rising(), schedule("linear"), wanted * (1 + 1e-4))
+    assert found == steps
+    assert bits_lost(rising(), schedule("linear"), found) <= wanted * (1 + 1e-4)
+    if found > 1:
+        assert bits_lost(rising(), schedule("linear"), found - 1) > wanted
+
+
+def test_a_flat_curve_needs_one_step_and_too_small_a_loss_is_refused():
+    assert choose_steps([(r, 1.3) for r in RATES], schedule("cosine"), 1e-6) == 1
+    with pytest.raises(UsageError, match="loses so little"):
+        choose_steps(rising(), schedule("linear"), 1e-6)
+
+
+def evaluation(nats: float = 1.0) -> dict[str, Any]:
+    return {"split": "valid", "curve": [{"rate_lo": 0.0, "rate_hi": 1.0, "nats": nats}]}
+
+
+def test_the_curve_is_measured_once_and_kept_with_the_hash_of_the_weights(tmp_path):
+    calls = []
+
+    def measure() -> dict[str, Any]:
+        calls.append(1)
+        return evaluation(len(calls))
+
+    model: Any = SimpleNamespace(run=tmp_path, digest="aaa")
+    assert find_curve(model, measure) == find_curve(model, measure) == [(0.5, 1.0)]
+    assert len(calls) == 1
+    other: Any = SimpleNamespace(run=tmp_path, digest="bbb")
+    assert find_curve(other, measure) == [(0.5, 2.0)]
+    assert len(calls) == 2
+
+
+def test_an_evaluation_of_the_same_weights_is_read_first(tmp_path):
+    kept = {"valid": evaluation(1.5) | {"checkpoint": "aaa"}}
+    (tmp_path / "eval.json").write_text(json.dumps(kept))
+    model: Any = SimpleNamespace(run=tmp_path, digest="aaa")
+    assert find_curve(model, dict) == [(0.5, 1.5)]
+    changed: Any = SimpleNamespace(run=tmp_path, digest="bbb")
+    with pytest.raises(GenodiffError, match="no curve"):
+        find_curve(changed, dict)

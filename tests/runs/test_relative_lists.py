@@ -21,7 +21,7 @@ from genodiff.runs.known_contigs import hash_letters
 from genodiff.runs.relative_lists import list_genomes, list_relative_recipes
 from genodiff.runs.relatives import read_genome_text
 from tests.commands import SERVER, check_refused, command, succeed
-from tests.data.many_genomes import read_tree, write_list
+from tests.data.genomes import read_tree, write_list
 from tests.tiny_run import differ, genome_text
 
 NAMES = [

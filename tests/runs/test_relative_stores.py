@@ -36,7 +36,7 @@ from genodiff.runs.training_memory import (
     open_split_memory,
 )
 from tests.conservation.constraint_world import write_world
-from tests.data.many_genomes import LETTERS, change, read_tree, write_contigs, write_list
+from tests.data.genomes import LETTERS, change, read_tree, write_contigs, write_list
 
 N = 12_000
 

@@ -27,7 +27,7 @@ from genodiff.runs.trained_model import TrainedModel
 from genodiff.runs.trained_on import TrainedOn, TrainPart, measure_seen_bases
 from genodiff.scoring.variant_windows import HeldContigs
 from tests.commands import succeed
-from tests.data.many_genomes import write_list
+from tests.data.genomes import write_list
 from tests.tiny_run import genome_text, split_contigs, write_fasta
 
 SEEN = "the run was trained on genome.fa: 146 of 251 scored bases were in its train split"

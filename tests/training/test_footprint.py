@@ -18,8 +18,8 @@ from genodiff.errors import MachineError
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import build_backbone
 from genodiff.runs.resolve import resolve_config
-from genodiff.training import footprint
-from genodiff.training.footprint import count_footprint, fit_batch, measure_footprint
+from genodiff.training import settle
+from genodiff.training.settle import count_footprint, fit_batch, measure_footprint
 
 QUEUE = Path(__file__).parents[2] / "benchmarks" / "gpu" / "QUEUE.md"
 GPU = 80e9
@@ -109,12 +109,12 @@ def test_a_gpu_recomputes_states_before_it_recomputes_blocks(monkeypatch):
         found = count_footprint(config.model_copy(update={"backbone": backbone}), "fp32")
         needed.append(found.count_bytes(1))
     assert needed == sorted(needed, reverse=True)
-    monkeypatch.setattr(footprint, "measure_footprint", lambda c, *_: count_footprint(c, "fp32"))
+    monkeypatch.setattr(settle, "measure_footprint", lambda c, *_: count_footprint(c, "fp32"))
     monkeypatch.setattr(torch.nn.Module, "to", lambda self, device: self)
     chosen = []
     for need in needed:
         free = int(need / 0.9) + 1000
-        monkeypatch.setattr(footprint, "find_free_bytes", lambda device, free=free: free)
+        monkeypatch.setattr(settle, "find_free_bytes", lambda device, free=free: free)
         backbone = fit_batch(config, "cuda").backbone
         chosen.append((backbone.recompute_states, backbone.checkpointing))  # type: ignore[attr-defined]
     assert chosen == [(False, False), (True, False), (False, True)]
@@ -155,7 +155,7 @@ def fitted(monkeypatch: pytest.MonkeyPatch, windows: float, **settings: Any) -> 
     backbone = build_backbone(config, DNA)
     one = measure_footprint(config, backbone, "cpu")
     free = int((one.fixed + windows * one.per_window) / 0.9) + 1
-    monkeypatch.setattr(footprint, "find_free_bytes", lambda device: free)
+    monkeypatch.setattr(settle, "find_free_bytes", lambda device: free)
     return fit_batch(config, "cpu")
 
 

@@ -37,11 +37,10 @@ def found(model: nn.Module, name: str, options: dict[str, Any]) -> tuple[Tensor,
     u_mask = torch.rand(3, 9, generator=generator).double()
     u_time = torch.rand(3, generator=generator).double()
     draws = Draws(u_mask, u_time, 0.3, torch.arange(3), 3)
-    terms = objective(name, DIFFUSION, **options).loss(
-        model, Clean(x0, maskable, lengths=torch.tensor([9, 7, 8])), draws
-    )
-    parameters = [p for p in model.parameters()]
-    return terms.nats.detach(), list(torch.autograd.grad(terms.nats, parameters, allow_unused=True))  # type: ignore[arg-type]
+    clean = Clean(x0, maskable, lengths=torch.tensor([9, 7, 8]))
+    nats = objective(name, DIFFUSION, **options).loss(model, clean, draws).nats
+    grads = torch.autograd.grad(nats, list(model.parameters()), allow_unused=True)
+    return nats.detach(), list(grads)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("network", NETWORKS)

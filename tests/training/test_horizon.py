@@ -21,11 +21,6 @@ def play(
     return step, seconds, seen
 
 
-def test_a_run_of_given_length_ends_there(tmp_path):
-    plan = open_plan(tmp_path, TrainSettings(max_steps=7), 0, 0.0, None)
-    assert play(plan, 1.0)[0] == 7
-
-
 def test_a_run_under_a_clock_knows_its_length_early_and_keeps_to_the_clock(tmp_path):
     plan = open_plan(tmp_path, TrainSettings(max_minutes=2), 0, 0.0, None)
     step, seconds, seen = play(plan, 0.1)
@@ -42,13 +37,13 @@ def test_a_run_that_becomes_slower_still_ends_in_time(tmp_path):
     assert abs(step - seen[-1]) <= 1
 
 
-def test_both_limits_hold(tmp_path):
-    short, long = (
-        TrainSettings(max_minutes=2, max_steps=9),
-        TrainSettings(max_minutes=1, max_steps=99),
-    )
-    assert play(open_plan(tmp_path / "a", short, 0, 0.0, None), 0.1)[0] == 9
-    assert play(open_plan(tmp_path / "b", long, 0, 0.0, None), 1.0)[1] <= 60
+def test_each_limit_holds(tmp_path):
+    def end(name: str, pace: float, **limits: int) -> tuple[int, float]:
+        return play(open_plan(tmp_path / name, TrainSettings(**limits), 0, 0.0, None), pace)[:2]
+
+    assert end("a", 1.0, max_steps=7)[0] == 7
+    assert end("b", 0.1, max_minutes=2, max_steps=9)[0] == 9
+    assert end("c", 1.0, max_minutes=1, max_steps=99)[1] <= 60
 
 
 def test_a_run_that_goes_on_makes_the_recorded_decisions_at_the_recorded_steps(tmp_path):

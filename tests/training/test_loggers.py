@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from genodiff.errors import MachineError, UsageError
-from genodiff.training.logger_names import LOGGERS, check_loggers
+from genodiff.training.devices import LOGGERS, check_loggers
 from genodiff.training.run import train
 from tests.commands import command
 from tests.tiny_training import read_rows, tiny

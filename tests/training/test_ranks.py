@@ -1,4 +1,6 @@
-"""The process group that a run began ends with it; one that was there before stays."""
+"""Which GPU a rank computes on; the process group that a run began ends with it, and one that was
+there before stays.
+"""
 
 import os
 import subprocess
@@ -8,7 +10,22 @@ import time
 import pytest
 import torch
 
-from genodiff.training.ranks import end_process_group
+from genodiff.training.ranks import World, end_process_group
+from genodiff.training.trainer import choose_devices
+
+
+@pytest.mark.parametrize(
+    ("device", "world", "chosen"),
+    [
+        ("cuda:1", World(0, 1, 1), [1]),
+        ("cuda", World(0, 1, 1), 1),
+        ("cpu", World(0, 1, 1), 1),
+        ("cuda:0", World(1, 4, 2), 2),  # torchrun deals the GPUs
+    ],
+)
+def test_a_numbered_gpu_is_the_one_that_is_used(device, world, chosen):
+    assert choose_devices(device, world) == chosen
+
 
 _CODE = """
 import sys, torch

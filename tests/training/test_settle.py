@@ -88,12 +88,12 @@ def saved(run: Path) -> RunConfig:
 
 def test_a_run_keeps_what_was_decided_at_its_beginning(tmp_path, monkeypatch):
     run = tmp_path / "run"
-    monkeypatch.setattr("genodiff.training.footprint._MOST_TOKENS", 512)
+    monkeypatch.setattr("genodiff.training.settle._MOST_TOKENS", 512)
     run_tiny(run, steps=2, batch_size="auto", accumulate="auto")
     begun = saved(run)
     assert (begun.train.batch_size, begun.train.accumulate) == (8, 1)
     assert begun.train.precision == "fp32"
-    monkeypatch.setattr("genodiff.training.footprint._MOST_TOKENS", 2048)
+    monkeypatch.setattr("genodiff.training.settle._MOST_TOKENS", 2048)
     again = tiny(steps=3, batch_size="auto", accumulate="auto")
     assert settle_config(again, "cuda", run).train.precision == "fp32"
     assert run_tiny(run, steps=3, batch_size="auto", accumulate="auto").step == 3

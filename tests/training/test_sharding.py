@@ -18,7 +18,7 @@ from genodiff.runs.resolve import resolve_config
 from genodiff.runs.sections import OptimSettings
 from genodiff.training.devices import check_devices
 from genodiff.training.optimizer import WeightAverage, adamw, read_moments, set_moments
-from genodiff.training.sharding import all_finite, gather, gather_all, is_sharded, shard_network
+from genodiff.training.ranks import all_finite, gather, gather_all, is_sharded, shard_network
 from tests.training.test_launch import train, wait_for_step
 
 KINDS: dict[str, dict[str, Any]] = {

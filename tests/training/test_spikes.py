@@ -11,7 +11,6 @@ from tiny_training import read_rows, run_tiny
 from genodiff.errors import GenodiffError
 from genodiff.runs.checkpoint import list_steps, locate_checkpoint
 from genodiff.training import module
-from genodiff.training import module as module_file
 from genodiff.training.module import SpikeWatch
 
 
@@ -40,7 +39,7 @@ class Jump:
     """Stands before the loss and raises that of the batches with these numbers."""
 
     def __init__(self, steps: set[int], rows: int = 4) -> None:
-        self.steps, self.rows, self.real = steps, rows, module_file.batch_loss
+        self.steps, self.rows, self.real = steps, rows, module.batch_loss
 
     def __call__(self, diffusion: Any, backbone: torch.nn.Module, batch: Any, *more: Any) -> Any:
         terms, weights = self.real(diffusion, backbone, batch, *more)
@@ -60,7 +59,7 @@ SHORT: dict[str, Any] = {"steps": 10, "checkpoint_every": 2, "keep": 9, "lr": 1e
 
 @pytest.mark.parametrize("policy", ["warn", "skip"])
 def test_a_spike_is_told_and_left_out_where_asked(tmp_path, monkeypatch, caplog, policy):
-    monkeypatch.setattr(module_file, "batch_loss", Jump({7}))
+    monkeypatch.setattr(module, "batch_loss", Jump({7}))
     run_tiny(tmp_path / "run", **SHORT, on_spike=policy)
     assert "step 8: the loss jumped from about" in caplog.text
     assert "windows 28 to 31" in caplog.text
@@ -69,7 +68,7 @@ def test_a_spike_is_told_and_left_out_where_asked(tmp_path, monkeypatch, caplog,
 
 
 def test_stop_leaves_the_last_checkpoint_from_which_another_policy_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(module_file, "batch_loss", Jump({7}))
+    monkeypatch.setattr(module, "batch_loss", Jump({7}))
     with pytest.raises(GenodiffError, match=r"step 8: the loss jumped.*the last checkpoint"):
         run_tiny(tmp_path / "run", **SHORT, on_spike="stop")
     assert list_steps(tmp_path / "run") == [6, 4, 2]
@@ -81,7 +80,7 @@ def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interr
     tmp_path, monkeypatch, caplog
 ):
     jump = Jump({7})
-    monkeypatch.setattr(module_file, "batch_loss", jump)
+    monkeypatch.setattr(module, "batch_loss", jump)
     caplog.set_level(logging.INFO)
     run_tiny(tmp_path / "calm", **SHORT, on_spike="rewind")
     assert "back to step 6, and past these batches" in caplog.text
@@ -89,18 +88,15 @@ def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interr
     assert [int(row["step"]) for row in found] == list(range(1, 11))
     assert all(row["skipped"] == "0" for row in found)
 
-    def die(*_: Any) -> Any:
-        raise KeyboardInterrupt
-
-    real = module_file.batch_loss
-
     def killed(diffusion: Any, backbone: Any, batch: Any, *more: Any) -> Any:
-        return die() if int(batch.index[0]) // 4 == 9 else real(diffusion, backbone, batch, *more)
+        if int(batch.index[0]) // 4 == 9:
+            raise KeyboardInterrupt
+        return jump(diffusion, backbone, batch, *more)
 
-    monkeypatch.setattr(module_file, "batch_loss", killed)
+    monkeypatch.setattr(module, "batch_loss", killed)
     with pytest.raises((KeyboardInterrupt, SystemExit, GenodiffError)):
         run_tiny(tmp_path / "killed", **SHORT, on_spike="rewind")
-    monkeypatch.setattr(module_file, "batch_loss", jump)
+    monkeypatch.setattr(module, "batch_loss", jump)
     run_tiny(tmp_path / "killed", **SHORT, on_spike="rewind")
     assert [r["loss_hex"] for r in read_rows(tmp_path / "killed")] == [r["loss_hex"] for r in found]
     for name in ("model.safetensors", "trainer.safetensors"):
@@ -108,13 +104,14 @@ def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interr
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_spike_that_comes_again_and_again_ends_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(module_file, "batch_loss", Jump(set(range(7, 99))))
-    with pytest.raises(GenodiffError, match="went back 2 times before, the maximum"):
-        run_tiny(tmp_path / "run", **SHORT, on_spike="rewind", max_skipped=2)
-
-
-def test_without_a_checkpoint_there_is_nothing_to_go_back_to(tmp_path, monkeypatch):
-    monkeypatch.setattr(module_file, "batch_loss", Jump({7}))
-    with pytest.raises(GenodiffError, match="there is no checkpoint to return to"):
-        run_tiny(tmp_path / "run", **SHORT | {"checkpoint_every": 99}, on_spike="rewind")
+@pytest.mark.parametrize(
+    ("steps", "more", "said"),
+    [
+        (range(7, 99), {"max_skipped": 2}, "went back 2 times before, the maximum"),
+        ({7}, {"checkpoint_every": 99}, "there is no checkpoint to return to"),
+    ],
+)
+def test_a_run_that_cannot_go_back_any_more_ends(tmp_path, monkeypatch, steps, more, said):
+    monkeypatch.setattr(module, "batch_loss", Jump(set(steps)))
+    with pytest.raises(GenodiffError, match=said):
+        run_tiny(tmp_path / "run", **SHORT | more, on_spike="rewind")

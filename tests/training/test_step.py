@@ -10,19 +10,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_training import read_rows, run_tiny, tiny
+from safetensors.torch import load_file
+from tiny_training import build_parts, read_rows, run_tiny, tiny
 
 from genodiff.alphabet import DNA
 from genodiff.data.loader import Batch
 from genodiff.errors import GenodiffError
-from genodiff.runs.checkpoint import list_steps
-from genodiff.runs.model import (
-    build_backbone,
-    build_diffusion,
-    build_objective,
-    collect_tensors,
-    load_model,
-)
+from genodiff.runs.checkpoint import list_steps, locate_checkpoint, read_state
+from genodiff.runs.feed import open_feed, open_train_batches, open_valid_batches
+from genodiff.runs.model import collect_tensors, load_model
+from genodiff.training import callbacks
 from genodiff.training import module as module_file
 from genodiff.training.module import batch_loss
 from genodiff.training.trainer import validate
@@ -57,12 +54,8 @@ def rows_of(whole: Batch, rows: slice) -> Batch:
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 1000), cut=st.integers(1, 5), pad=st.integers(0, 20))
 def test_a_batch_and_its_parts_have_the_same_objective(exact_count, seed, cut, pad):
-    config = tiny(exact_count=exact_count)
-    objective, whole = (
-        build_objective(config, build_diffusion(config, DNA)),
-        batch(6, 32, seed, pad),
-    )
-    backbone = build_backbone(config, DNA)
+    backbone, objective = build_parts(tiny(exact_count=exact_count))
+    whole = batch(6, 32, seed, pad)
     terms, weights = batch_loss(objective, backbone, whole, 0.1)
     parts = [
         batch_loss(objective, backbone, rows_of(whole, rows), 0.1)
@@ -77,9 +70,8 @@ def test_a_batch_and_its_parts_have_the_same_objective(exact_count, seed, cut, p
 
 
 def test_soft_masked_bases_weigh_what_they_are_given():
-    config = tiny()
-    objective, one = build_objective(config, build_diffusion(config, DNA)), batch(4, 32)
-    backbone = build_backbone(config, DNA)
+    backbone, objective = build_parts(tiny())
+    one = batch(4, 32)
     (full, sum_full), (half, sum_half), (none, sum_none) = (
         batch_loss(objective, backbone, one, w) for w in (1.0, 0.5, 0.0)
     )
@@ -117,23 +109,17 @@ def test_micro_batches_train_the_same_model(tmp_path, accumulate):
 
 
 def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path):
-    from genodiff.runs.checkpoint import locate_checkpoint, read_state
-
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
     state = read_state(locate_checkpoint(tmp_path / "run", 6))
     loaded = collect_tensors(load_model(tmp_path / "run").backbone)
-    raw = {
-        n.removeprefix("weights."): t for n, t in state.tensors.items() if n.startswith("weights.")
-    }
-    assert raw.keys() == loaded.keys()
+    raw = {n for n in state.tensors if n.startswith("weights.")}
+    assert raw == {f"weights.{n}" for n in loaded}
     assert all(torch.equal(loaded[n], state.weights[n]) for n in loaded)
-    assert not torch.equal(loaded["embedding"], raw["embedding"])
+    assert not torch.equal(loaded["embedding"], state.tensors["weights.embedding"])
     assert state.counters["averaged"] == 7
 
 
 def test_validation_is_the_bound_of_the_averaged_weights(tmp_path):
-    from genodiff.runs.feed import open_feed, open_valid_batches
-
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
     model = load_model(tmp_path / "run")
     batches = open_valid_batches(open_feed(model.config), model.config)
@@ -147,9 +133,8 @@ class Poison:
     """Stands before the loss and spoils it at chosen calls."""
 
     def __init__(self, calls: set[int], value: float, where: str) -> None:
-        self.calls, self.value, self.where, self.count, self.real = (
-            calls, value, where, 0, module_file.batch_loss,
-        )  # fmt: skip
+        self.calls, self.value, self.where = calls, value, where
+        self.count, self.real = 0, module_file.batch_loss
 
     def __call__(self, diffusion: Any, backbone: torch.nn.Module, *rest: Any) -> Any:
         self.count += 1
@@ -161,9 +146,8 @@ class Poison:
         if self.where == "logged":
             return terms._replace(nats_unweighted=terms.nats_unweighted * self.value), weights
         parameter = dict(backbone.named_parameters())["blocks.0.norm.weight"]
-        return terms._replace(
-            nats=terms.nats + (parameter * self.value).sum() * 0.0 + parameter.sum() * self.value
-        ), weights
+        spoiled = (parameter * self.value).sum() * 0.0 + parameter.sum() * self.value
+        return terms._replace(nats=terms.nats + spoiled), weights
 
 
 @pytest.mark.few(3)
@@ -201,8 +185,6 @@ def test_too_many_such_steps_stop_the_run_and_leave_its_last_sound_state(tmp_pat
 
 
 def test_a_state_that_is_not_finite_is_never_saved(tmp_path, monkeypatch):
-    from genodiff.training import callbacks
-
     real = callbacks.read_moments
 
     def spoiled(*args: Any) -> dict[str, torch.Tensor]:
@@ -234,10 +216,6 @@ def test_weights_that_are_not_finite_stop_the_run_at_once_and_are_named(
 
 
 def test_the_batch_of_a_step_that_is_not_finite_is_kept(tmp_path, monkeypatch, caplog):
-    from safetensors.torch import load_file
-
-    from genodiff.runs.feed import open_feed, open_train_batches
-
     monkeypatch.setattr(module_file, "batch_loss", Poison({3}, math.nan, "loss"))
     run_tiny(tmp_path / "run", steps=2, accumulate=2)
     assert "its batch is in faulty_batches/step_00000002_rank_0.safetensors" in caplog.text

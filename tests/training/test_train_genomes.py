@@ -8,7 +8,7 @@ import pytest
 import genodiff
 from genodiff.errors import DataError, UsageError
 from tests.commands import command
-from tests.data.many_genomes import write_family, write_list
+from tests.data.genomes import write_family, write_list
 from tests.tiny_training import TINY
 
 NETWORK = {k: v for k, v in TINY.items() if k != "recipe"} | {"steps": 4, "validate_every": 4}
@@ -41,9 +41,8 @@ def test_other_genomes_are_refused_when_a_run_goes_on(listed, tmp_path):
     out = tmp_path / "run"
     genodiff.train(**(NETWORK | {"genomes": listed, "steps": 1}), out=out)
     text = listed.read_text()
-    listed.write_text(
-        text.replace("path\tspecies", "path\tspecies\tweight").replace("kind 0", "kind 0\t2")
-    )
+    weighed = text.replace("path\tspecies", "path\tspecies\tweight")
+    listed.write_text(weighed.replace("kind 0", "kind 0\t2"))
     with pytest.raises(DataError, match=r"sha256|have changed"):
         genodiff.train(resume=out, steps=2)
     listed.write_text(text)

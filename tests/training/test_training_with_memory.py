@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
-from tiny_training import read_losses, read_rows
+from tiny_training import build_parts, read_losses, read_rows
 
 import genodiff
 from genodiff.alphabet import DNA
@@ -23,7 +23,7 @@ from genodiff.runs.checkpoint import locate_checkpoint
 from genodiff.runs.config import RunConfig
 from genodiff.runs.denoiser import make_inputs
 from genodiff.runs.feed import open_feed, open_train_batches
-from genodiff.runs.model import build_backbone, build_diffusion, build_objective, load_model
+from genodiff.runs.model import build_backbone, load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.runs.training_memory import open_memory_of_run, open_train_memory
 from genodiff.training import memory as memory_module
@@ -50,11 +50,6 @@ def copied(fasta):
     path = fasta.with_name("copied.fa")
     path.write_text(f"{text}>c5\n{letters.tobytes().decode()}\n")
     return path
-
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 def configure(fasta: Path, *, recalls: bool = True, **train: Any) -> RunConfig:
@@ -104,8 +99,7 @@ def test_a_window_does_not_remember_itself_in_training(fasta, monkeypatch):
     batches = open_train_batches(feed, config)
     known = open_run_memory(config, feed, batches, None, None)
     assert known.train is not None
-    backbone = build_backbone(config, DNA)
-    objective = build_objective(config, build_diffusion(config, DNA))
+    backbone, objective = build_parts(config)
 
     def measure(remember: Any, **options: Any) -> list[float]:
         found = [
@@ -202,12 +196,10 @@ def test_what_cannot_have_a_memory_is_refused_in_one_line(fasta, tmp_path):
     with pytest.raises(GenodiffError, match="not for many genomes"):
         resolve_config(several)
     config = configure(fasta)
-    wide = config.data.model_copy(update={"seq_len": 9000})
+    wide = config.model_copy(update={"data": config.data.model_copy(update={"seq_len": 9000})})
     feed = open_feed(config)
-    batches = open_train_batches(feed, config)
-    wide_config = config.model_copy(update={"data": wide})
     with pytest.raises(UsageError, match="windows of at most"):
-        open_run_memory(wide_config, feed, batches, None, None)
+        open_run_memory(wide, feed, open_train_batches(feed, config), None, None)
 
 
 def test_the_loss_is_that_of_the_network_that_remembers(copied):
@@ -215,8 +207,7 @@ def test_the_loss_is_that_of_the_network_that_remembers(copied):
     feed = open_feed(config)
     batches = open_train_batches(feed, config)
     known = open_run_memory(config, feed, batches, None, None)
-    backbone = build_backbone(config, DNA)
-    objective = build_objective(config, build_diffusion(config, DNA))
+    backbone, objective = build_parts(config)
     batch = batches.batch(5)
     starts, lengths = batches.place(batch.index.numpy())
     memory = open_memory_of_run(feed.store).memory
@@ -242,26 +233,22 @@ def test_a_run_remembers_by_default(fasta, tmp_path, monkeypatch):
         monkeypatch.setattr(
             SampleMemory, name, lambda *a, _real=real, _name=name: opened.append(_name) or _real(*a)
         )
-    draw: dict[str, Any] = {"steps": 4, "device": "cpu", "n": 1}
-    template = tmp_path / "gap.fa"
-    template.write_text(">g\nACGTNNNNACGT\n")
-    region = ["c2:101-120"]
-
-    told = genodiff.sample(reads, out=tmp_path / "a.fa", length=32, **draw)
-    assert told["memory"]["mode"] == "on"
-    assert "wrap" in opened
-    told = genodiff.sample(reads, out=tmp_path / "b.fa", template=template, **draw)
-    assert told["memory"]["mode"] == "on"
-    opened.clear()
-    told = genodiff.sample(reads, out=tmp_path / "c.fa", length=32, memory="off", **draw)
-    assert "memory" not in told
-    told = genodiff.sample(plain, out=tmp_path / "d.fa", length=32, **draw)
-    assert "memory" not in told
-    assert opened == []
-    told = genodiff.sample(reads, out=tmp_path / "e.fa", template=fasta, region=region, **draw)
-    assert told["memory"]["mode"] == "on"
-    told = genodiff.redesign(reads, out=tmp_path / "f.fa", fasta=fasta, region=region, **draw)
-    assert told["memory"]["mode"] == "on"
+    (tmp_path / "gap.fa").write_text(">g\nACGTNNNNACGT\n")
+    places: dict[str, Any] = {"region": ["c2:101-120"]}
+    for i, (verb, run, asked, reading) in enumerate(
+        (
+            (genodiff.sample, reads, {"length": 32}, True),
+            (genodiff.sample, reads, {"template": tmp_path / "gap.fa"}, True),
+            (genodiff.sample, reads, {"length": 32, "memory": "off"}, False),
+            (genodiff.sample, plain, {"length": 32}, False),
+            (genodiff.sample, reads, places | {"template": fasta}, True),
+            (genodiff.redesign, reads, places | {"fasta": fasta}, True),
+        )
+    ):
+        opened.clear()
+        told = verb(run, out=tmp_path / f"{i}.fa", steps=4, device="cpu", n=1, **asked)
+        assert told.get("memory", {}).get("mode") == ("on" if reading else None), asked
+        assert ("wrap" in opened) == bool(opened) == reading, asked
     opened.clear()
     genodiff.load(reads, device="cpu").redesign("ACGTNNNNACGT", 1, steps=4)
     assert "wrap" in opened

@@ -4,7 +4,7 @@
     FOLDER/splits.npy        the intervals of each split
     FOLDER/NAME/             the store of a genome (dna_store.py says what its files are)
         manifest.json        its contigs, each with the sha256 of its sequence
-        sketch.*             the sample of its k-mers (sketches.py)
+        sketch.*             the sample of its k-mers (kmers.py)
         source.json          path and time of the file, by which a later build knows it again
 
 A file is read once: it is judged, hashed, encoded and sketched on the way, in memory for one block.
@@ -37,7 +37,7 @@ from genodiff.data.dna_store import (
 from genodiff.data.fetch import fetch_file, find_local_path, is_present
 from genodiff.data.genomes.listing import GenomeList, GenomeRow, raise_last
 from genodiff.data.genomes.parquet import PARQUET, read_parquet_contents
-from genodiff.data.genomes.sketches import KMERS, PLACES, SCALE, SketchWriter
+from genodiff.data.kmers import KMERS, PLACES, SCALE, SketchWriter
 from genodiff.data.recipe import Source
 from genodiff.data.store import MANIFEST
 from genodiff.errors import DataError, MachineError

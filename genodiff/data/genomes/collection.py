@@ -46,8 +46,7 @@ from genodiff.data.genomes.homologs import (
     sum_bases,
 )
 from genodiff.data.genomes.listing import GenomeList
-from genodiff.data.genomes.sketches import Words, open_sketch
-from genodiff.data.kmers import K, canonical_kmers, find_streamed, keep_distinct
+from genodiff.data.kmers import K, Words, canonical_kmers, find_streamed, keep_distinct, open_sketch
 from genodiff.data.splits import Rows
 from genodiff.data.store import MANIFEST, Coded
 from genodiff.errors import DataError

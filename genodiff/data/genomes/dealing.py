@@ -15,7 +15,7 @@ from scipy.sparse import coo_array  # type: ignore[import-untyped]
 from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
 from genodiff.data.genomes.listing import RULES
-from genodiff.data.genomes.sketches import SAMPLED, Sketch, Words
+from genodiff.data.kmers import SAMPLED, Sketch, Words
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.data.splits import HELD_OUT, Rows, resolve
 from genodiff.errors import DataError

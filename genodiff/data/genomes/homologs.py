@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from genodiff.data.genomes.dealing import Contig
-from genodiff.data.genomes.sketches import SAMPLED, Sketch, Words
-from genodiff.data.kmers import K, find_known, keep_distinct
+from genodiff.data.kmers import SAMPLED, K, Sketch, Words, find_known, keep_distinct
 from genodiff.data.splits import Rows
 
 log = logging.getLogger("genodiff")

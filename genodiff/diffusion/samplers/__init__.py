@@ -2,5 +2,5 @@
 
 from genodiff.diffusion.samplers import (  # noqa: F401, I001
     ancestral, first_hitting, confidence, entropy_bounded, strand_symmetric, remasking,
-    path_planning, analytic, left_to_right, both_ends,
+    path_planning, analytic, left_to_right,
 )  # fmt: skip

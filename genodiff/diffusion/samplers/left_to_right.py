@@ -1,9 +1,13 @@
-"""Tokens from left to right, each from those before it.
+"""Tokens from left to right, each from those before it; or from both ends inwards.
 
 A causal network that keeps what it has read (keys and values, or the state of a recurrence) reads
 every token once; see `Decoder`. Without a decoder the network is run again over the whole window
 for every token: the definition, and slow. A masked network is always run again, and knows what
 stands to the right of a gap.
+
+Both ends first is the outermost mask of the left, then that of the right, and so inwards. With
+`at_once=2` a base and its mirror image are drawn together. A network of both strands then has
+p(x) = p(rc x), as under `strand_symmetric`.
 """
 
 import torch
@@ -79,3 +83,28 @@ def _go_on(
                 column[j : j + 1], _ = draw(diffusion.target_logits(exact), u[row, i], 0.0)
         x[rows, i] = targets[column]
     return Sampled(x, masked.sum(-1))
+
+
+@sampler(
+    "both-ends",
+    fits=("masked", "score"),
+    evaluations=count_groups,
+    uses_steps=False,
+    steers=True,
+    order="fixed",
+)
+def both_ends(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    xt: Int[Tensor, "B L"],
+    options: SamplerOptions,
+    at_once: float = 1.0,
+) -> Sampled:
+    """`at_once` positions per evaluation; `u_order` and `steps` play no part."""
+    filling = Filling(diffusion, denoiser, xt, options)
+    masked = filling.masked
+    rank = masked.cumsum(-1) - 1
+    from_right = masked.sum(-1, keepdim=True) - 1 - rank
+    inwards = torch.where(rank <= from_right, 2 * rank, 2 * from_right + 1)
+    order = inwards.masked_fill(~masked, 2 * xt.shape[1]).argsort(dim=-1, stable=True)
+    return fill_in_order(filling, order, at_once=read_at_once(at_once))
