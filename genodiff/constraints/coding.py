@@ -80,9 +80,8 @@ class CodonAutomaton(Automaton):
             found[:, :OTHER] = np.where(self._first[number], bases + 1, DEAD)
         elif turn == 1:
             before = states - 1
-            found[:, :OTHER] = np.where(
-                self._second[number][before], 5 + 4 * before[:, None] + bases, DEAD
-            )
+            after = 5 + 4 * before[:, None] + bases
+            found[:, :OTHER] = np.where(self._second[number][before], after, DEAD)
         else:
             one, two = np.divmod(states - 5, 4)
             found[:, :OTHER] = np.where(self._allowed[number][one, two], 0, DEAD)
@@ -197,11 +196,9 @@ class KeepProtein(_ReadingFrame):
                 wanted = self.protein[number].upper()
                 return lambda c: codes_for(c, wanted, self.table)
             if "N" in codon:
-                raise DataError(
-                    f"codon {codon} at position {three[0] + space.offset + 1} has no amino acid "
-                    "that could be kept",
-                    fix="give the protein, or a frame of A, C, G and T",
-                )
+                what = f"codon {codon} at position {three[0] + space.offset + 1} has no amino acid "
+                fix = "give the protein, or a frame of A, C, G and T"
+                raise DataError(f"{what}that could be kept", fix=fix)
             starts = unambiguous_dna_by_id[self.table].start_codons
             if not number and self.keep_start and codon in starts:
                 return lambda c: c == codon

@@ -71,9 +71,8 @@ def _read_file(path: Path, table: int) -> dict[str, float]:
     def fault(what: str, line: int | None = None) -> DataError:
         return DataError(what, file=path, line=line, fix="write lines such as AAG 0.24")
 
-    lines = [
-        (n, t) for n, t in read_text_lines(path, "codon usage") if t.strip() and not is_comment(t)
-    ]
+    every = read_text_lines(path, "codon usage")
+    lines = [(n, t) for n, t in every if t.strip() and not is_comment(t)]
     first = next((i for i, (_, text) in enumerate(lines) if _find_codon(text) is not None), None)
     if first is None:
         raise fault("has no codon")

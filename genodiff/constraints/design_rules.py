@@ -305,6 +305,5 @@ def name_conflict(parts: Sequence[str], where: str) -> GenodiffError:
         what = f"{where}: this constraint contradicts the fixed bases: {parts[0]}"
         return UsageError(what, fix="leave it out, or let more bases change")
     what = f"{where}: these constraints contradict each other: {'; '.join(parts)}"
-    return UsageError(
-        what, fix="leave one of them out; without any one, the others can be satisfied"
-    )
+    fix = "leave one of them out; without any one, the others can be satisfied"
+    return UsageError(what, fix=fix)

@@ -114,11 +114,8 @@ def is_feasible(rules: Rules, space: DesignSpace, *, most_states: int = MOST_STA
 def _open(rules: Rules, space: DesignSpace) -> list[Automaton]:
     judged = judge_in(rules, space)
     limits = tuple(limit for rule, here in judged for limit in rule.limits(here))
-    return [
-        automaton
-        for rule, here in judged
-        for automaton in rule.automata(replace(here, limits=limits))
-    ]
+    spaces = ((rule, replace(here, limits=limits)) for rule, here in judged)
+    return [automaton for rule, here in spaces for automaton in rule.automata(here)]
 
 
 def _explore(

@@ -51,8 +51,20 @@ def _sort_once(parts: list[Hashes]) -> Hashes:
     return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
 
+class _OfFile(Constraint):
+    longest: int
+    source: str
+
+    @property
+    def reach(self) -> int:
+        return self.longest
+
+    def __str__(self) -> str:
+        return f"no repeat of {self.source} longer than {self.longest}"
+
+
 @dataclass(frozen=True)
-class NoRepeats(Constraint):
+class NoRepeats(_OfFile):
     """No stretch longer than `longest` bases that stands in the file as well, on either strand.
 
     `words` are the file's stretches of `longest` + 1 bases, both strands; see `read_repeats`.
@@ -66,19 +78,12 @@ class NoRepeats(Constraint):
     def automata(self, space: DesignSpace) -> list[Automaton]:
         return Avoid(self.words, False, self.span).automata(space) if self.words else []
 
-    @property
-    def reach(self) -> int:
-        return self.longest
-
-    def __str__(self) -> str:
-        return f"no repeat of {self.source} longer than {self.longest}"
-
     def __repr__(self) -> str:  # all words would be megabytes
         return f"NoRepeats({self.longest}, {len(self.words)} words, {self.source!r}, {self.span})"
 
 
 @dataclass(frozen=True)
-class NoGenomeRepeats(Constraint):
+class NoGenomeRepeats(_OfFile):
     """No stretch longer than `longest` bases that stands in the file as well, on either strand.
 
     `hashes` are sorted, of the file's forward strand; see `read_repeats`.
@@ -117,13 +122,6 @@ class NoGenomeRepeats(Constraint):
             if space.limits or not space.free[at : at + size].all()
         }
         return Avoid(tuple(sorted(words)), False, self.span).automata(space) if words else []
-
-    @property
-    def reach(self) -> int:
-        return self.longest
-
-    def __str__(self) -> str:
-        return f"no repeat of {self.source} longer than {self.longest}"
 
     def __repr__(self) -> str:
         return f"NoGenomeRepeats({self.longest}, {self.digest}, {self.source!r}, {self.span})"
@@ -164,13 +162,8 @@ def _list_repeats(texts: list[bytes], path: str, longest: int, span: Span) -> No
     for one in texts:
         text = one.upper().decode("ascii")
         for part in (text, str(reverse_complement(text))):
-            found.update(
-                dict.fromkeys(
-                    word
-                    for i in range(len(part) - size + 1)
-                    if not (word := part[i : i + size]).strip(BASES)
-                )
-            )
+            every = (part[i : i + size] for i in range(len(part) - size + 1))
+            found |= dict.fromkeys(word for word in every if not word.strip(BASES))
     rule = NoRepeats(longest, tuple(found), path, span)
     if rule.words:
         make_word_table(rule.words)  # refuse now what is too large

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.data.dna_store import DnaStore
 from genodiff.data.recipe import Recipe
 from genodiff.data.store import Store
 from genodiff.data.windows import IntervalTiling, Ints, TiledWindows, Tokens, Windows
@@ -34,7 +33,7 @@ class DnaWindows(TiledWindows):
 
     def __init__(
         self,
-        store: DnaStore,
+        store: Store,
         recipe: Recipe,
         split: str,
         seq_len: int,
@@ -103,10 +102,8 @@ class HeldSequences:
         self.names = tuple(record.name for record in records)
         self.lengths = np.array([len(record.sequence) for record in records], np.int64)
         self.offsets = np.concatenate(([0], np.cumsum(self.lengths)))
-        parts = [
-            DNA.encode(r.sequence) | np.where(DNA.soft_mask(r.sequence), SOFT, 0).astype(np.uint8)
-            for r in records
-        ]
+        texts = [record.sequence for record in records]
+        parts = [DNA.encode(x) | (DNA.soft_mask(x) * np.uint8(SOFT)) for x in texts]
         self.flat: NDArray[Any] = np.concatenate([*parts, np.zeros(0, np.uint8)])
 
 

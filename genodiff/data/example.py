@@ -95,9 +95,8 @@ def write_example(folder: Path, *, seed: int = 1, force: bool = False) -> list[P
 
 
 def _lay_out(length: int, rng: np.random.Generator) -> _Layout:
-    made = _Layout(
-        rng.choice(4, length, p=_SHARE), np.ones(length), np.full((length, 3), -1, np.int64)
-    )
+    letters, none = rng.choice(4, length, p=_SHARE), np.full((length, 3), -1, np.int64)
+    made = _Layout(letters, np.ones(length), none)
     at = int(rng.integers(200, 500))
     while at < length - 3000:
         at = _put_gene(made, at, rng)
@@ -121,9 +120,8 @@ def _put_gene(made: _Layout, at: int, rng: np.random.Generator) -> int:
         first = int(rng.integers(60, len(text) - 60))
     start = at + utr
     end = start + len(text) + intron
-    places = np.concatenate(
-        [np.arange(start, start + first), np.arange(start + first + intron, end)]
-    )
+    exons = (start, start + first), (start + first + intron, end)
+    places = np.concatenate([np.arange(*exon) for exon in exons])
     parts = [(start, start + first), (start + first + intron, end)]
     if strand < 0:
         mirror = start + end - 1

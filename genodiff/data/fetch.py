@@ -115,7 +115,8 @@ def copy_https(url: str, path: Path) -> str | None:
     stated: list[str] = []
 
     def check(answer: requests.Response, **_: Any) -> None:
-        _check(answer)
+        if answer.is_redirect:  # to another scheme (http:, file:, ftp:), before it is followed
+            _allowed(urljoin(answer.url, answer.headers["location"]))
         stated.extend(_SHA256.findall(answer.headers.get("x-linked-etag", "")))
 
     shows = is_on_screen() and importlib.util.find_spec("tqdm") is not None
@@ -155,12 +156,6 @@ def bring(copy: Callable[[Path], str | None], path: Path, sha256: str | None) ->
                 if isinstance(fault, ImportError | FileNotFoundError):
                     break
     raise DataError(f"could not be fetched ({reason})")
-
-
-def _check(answer: requests.Response) -> None:
-    """Refuse a redirect to another scheme (http:, file:, ftp:) before it is followed."""
-    if answer.is_redirect:
-        _allowed(urljoin(answer.url, answer.headers["location"]))
 
 
 def _allowed(url: str) -> str:

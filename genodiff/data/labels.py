@@ -216,9 +216,8 @@ def _is_header(rows: list[list[str]], column: int | None, is_bed: bool, numbers:
         return False
     contig, label = first[0], first[wanted]
     if numbers and read_number(label) is None:
-        return len(rows) > 1 and all(
-            len(row) > wanted and read_number(row[wanted]) is not None for row in rows[1:]
-        )
+        rest = [row[wanted] if len(row) > wanted else "" for row in rows[1:]]
+        return bool(rest) and all(read_number(text) is not None for text in rest)
     return bool(_CONTIG_COLUMN.fullmatch(contig) and _LABEL_COLUMN.fullmatch(label))
 
 

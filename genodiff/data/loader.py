@@ -147,15 +147,11 @@ class TrainBatches:
             starts[rows], lengths[rows] = self.windows.tiling(phase).at(order[index[rows] % n])
         return starts, lengths
 
-    def from_batch(self, first: int, stop: int | None = None) -> "BatchStream":
-        """For `DataLoader(…, batch_size=None)` with any number of workers: micro-batches `first`,
-        `first` + 1, …
-        """
-        return BatchStream(self, first, stop)
-
 
 class BatchStream(IterableDataset[Batch]):
-    """Micro-batches in order; a `DataLoader` takes them from its workers in turn."""
+    """Micro-batches `first`, `first` + 1, … for `DataLoader(…, batch_size=None)`, which takes them
+    from any number of workers in turn.
+    """
 
     def __init__(self, batches: TrainBatches, first: int, stop: int | None = None) -> None:
         self.batches, self.first, self.stop = batches, first, stop

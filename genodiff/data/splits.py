@@ -174,11 +174,8 @@ def _from_rule(recipe: Recipe, contigs: dict[str, int], names: list[str]) -> dic
             named = {c for other in ("valid", "test") for c in _names(recipe, other)}
             pieces = tuple(c for c in contigs if c not in named)
         placed = [(p, 0, contigs.get(p, 0)) if isinstance(p, str) else p for p in pieces]
-        rows[split] = [
-            (number[c], start, min(end, contigs[c]))
-            for c, start, end in placed
-            if c in contigs and start < contigs[c]
-        ]
+        here = [(c, a, min(b, contigs[c])) for c, a, b in placed if c in contigs]
+        rows[split] = [(number[c], a, b) for c, a, b in here if a < contigs[c]]
     return rows
 
 
@@ -275,9 +272,8 @@ def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str |
             clash = np.flatnonzero((at >= 0) & (right.end[at] > left.start))
             if clash.size:
                 i = clash[0]
-                theirs = b.take(
-                    (b.contig == contig) & (b.start < left.end[i]) & (b.end > left.start[i])
-                )
+                meets = (b.start < left.end[i]) & (b.end > left.start[i])
+                theirs = b.take((b.contig == contig) & meets)
                 mine, their = _shown(left, i, names), _shown(theirs, 0, names)
                 what = f"the {one} interval {mine} overlaps the {other} interval {their}"
                 fix = "make the splits disjoint"

@@ -65,9 +65,8 @@ class Store(ABC):
         self.lengths: NDArray[np.int64] = np.array([*contigs.values()], np.int64)
         self.offsets: NDArray[np.int64] = np.concatenate(([0], np.cumsum(self.lengths)))
         self.recipe_digest = recipe_digest
-        self.fingerprint = sha256_json(
-            {"recipe": recipe_digest, "content": manifest["key"]}, compact=True
-        )
+        content = {"recipe": recipe_digest, "content": manifest["key"]}
+        self.fingerprint = sha256_json(content, compact=True)
 
     @cached_property
     def flat(self) -> NDArray[Any]:
@@ -220,9 +219,8 @@ def split_stretches(
     store: Store, split: str, *, legacy_caduceus_tiling: bool = False
 ) -> list[Coded]:
     """The intervals of a split as a model saw them in training, as codes, read one by one."""
-    return read_stretches(
-        store, find_intervals(store, split, legacy_caduceus_tiling=legacy_caduceus_tiling)
-    )
+    legacy = legacy_caduceus_tiling
+    return read_stretches(store, find_intervals(store, split, legacy_caduceus_tiling=legacy))
 
 
 def find_intervals(store: Store, split: str, *, legacy_caduceus_tiling: bool = False) -> Intervals:

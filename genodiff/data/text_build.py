@@ -340,7 +340,5 @@ def _cut_stream(
         limit -= int(part * total) if part < 1 else int(part)
         first = int(np.searchsorted(before, max(limit, 0), "right")) - 1 if len(size) >= 40 else end
         found[split], end = (digests[first:end], size[first:end]), min(first, end)
-    return {
-        "train": (digests[:end], size[:end]),
-        **{split: part for split, part in found.items() if len(part[0])},
-    }
+    held = {split: part for split, part in found.items() if len(part[0])}
+    return {"train": (digests[:end], size[:end])} | held

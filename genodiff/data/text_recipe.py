@@ -241,11 +241,8 @@ def list_files(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]],
     """(split or "all", file) of a file or folder, in reading order; notes. Raises `DataError`."""
     if not given.is_dir():
         return [(recipe.bucket(given) or "all", given)], []
-    there = sorted(
-        p
-        for p in given.rglob("*")
-        if p.is_file() and not any(part.startswith(".") for part in p.relative_to(given).parts)
-    )
+    every = ((p, p.relative_to(given).parts) for p in given.rglob("*") if p.is_file())
+    there = sorted(p for p, parts in every if not any(part.startswith(".") for part in parts))
     own = recipe.files == {"all": ("*",)}
     texts = [p for p in there if not own or strip_compression(p).lower().endswith(OWN_ENDINGS)]
     found = [(bucket, p) for p in texts if (bucket := recipe.bucket(p)) is not None]

@@ -70,11 +70,9 @@ class TextStore(Store):
 
     def identity(self) -> dict[str, Any]:
         """As `Store.identity`, with the tokenizer."""
-        vocabulary = self.vocabulary
-        return super().identity() | {
-            "tokenizer": vocabulary.name,
-            "tokenizer_sha256": vocabulary.tokenizer_sha256,
-        }
+        own = self.vocabulary
+        told = {"tokenizer": own.name, "tokenizer_sha256": own.tokenizer_sha256}
+        return super().identity() | told
 
     def _describe_change(self, remembered: dict[str, Any]) -> DataError:
         fix = "restore it, or start a new run with another --out"
@@ -124,10 +122,8 @@ class TextStore(Store):
         donor = next((name for name in ("all", "train", "valid", "test") if name in number), None)
         if donor is None:
             raise DataError("contains no token", file=self.source.path, fix="give a file with text")
-        rows = {
-            s: [(number[s], 0, self.contigs[s])] if s in number and s != donor else []
-            for s in SPLITS
-        }
+        own = [s for s in SPLITS if s in number and s != donor]
+        rows = {s: [(number[s], 0, self.contigs[s])] if s in own else [] for s in SPLITS}
         missing = [s for s in ("valid", "test") if not rows[s]]
         if donor in ("valid", "test"):
             cut = " and ".join(missing)
@@ -144,10 +140,8 @@ class TextStore(Store):
             rows[split], end = [(number[donor], start, end)], start
         rows["train"] = [(number[donor], 0, end)]
         if missing and (donor == "all" or recipe.split_by_hash):
-            shares = ", ".join(
-                f"{s} {sum(b - a for _, a, b in rows[s]) / self.contigs[donor]:.1%}"
-                for s in missing
-            )
+            size = {s: sum(b - a for _, a, b in rows[s]) for s in missing}
+            shares = ", ".join(f"{s} {n / self.contigs[donor]:.1%}" for s, n in size.items())
             notes.append(f"one text, split by position: {shares} of its end, the rest trains")
         return Splits({s: Intervals.of(rows[s]) for s in SPLITS}, tuple(notes))
 
@@ -185,12 +179,9 @@ def build_text_store(
     if remembered is not None:
         refuse_changed(source, remembered)
     decisive = {"documents", "fields", "columns", "detokenizer", "ends", "split_by_hash"}
-    reading = recipe.model_dump(mode="json", include=decisive)
-    vocabulary = tokenizer.vocabulary.fingerprint()
-    key = sha256_json(
-        {"format": FORMAT, "vocabulary": vocabulary, "source": content, "reading": reading},
-        compact=True,
-    )
+    made = {"format": FORMAT, "vocabulary": tokenizer.vocabulary.fingerprint(), "source": content}
+    made["reading"] = recipe.model_dump(mode="json", include=decisive)
+    key = sha256_json(made, compact=True)
     folder = cache_dir() / "stores" / key[:32]
     with lock_folder(folder, "builds the same store"):
         fresh = force or not has_key(_read_text_manifest, folder, key)

@@ -154,9 +154,8 @@ class FileTokenizer(Tokenizer):
 
 def hash_tokenizer(files: dict[str, bytes]) -> str:
     """sha256 (hex) of the names and contents of a tokenizer's files."""
-    return sha256_json(
-        {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    )
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    return sha256_json(hashes)
 
 
 def _import_package(name: str) -> Any:
@@ -180,11 +179,8 @@ def _assemble(tokenizers: Any, files: dict[str, bytes]) -> tuple[Any, bool]:
         parts = json.loads(files[JSON])
         return inner, parts.get("normalizer") is None and _is_byte_level(parts.get("pre_tokenizer"))
     if VOCAB in files:
-        merges = [
-            tuple(line.split(" "))
-            for line in files[MERGES].decode().split("\n")
-            if line and not line.startswith("#version")
-        ]
+        lines = files[MERGES].decode().split("\n")
+        merges = [tuple(x.split(" ")) for x in lines if x and not x.startswith("#version")]
         inner = tokenizers.Tokenizer(tokenizers.models.BPE(json.loads(files[VOCAB]), merges))
         inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
         inner.decoder = tokenizers.decoders.ByteLevel()
@@ -192,9 +188,8 @@ def _assemble(tokenizers: Any, files: dict[str, bytes]) -> tuple[Any, bool]:
     words = files[WORDS].decode().removesuffix("\n").split("\n")
     cased = any(w != w.lower() for w in words if not w.startswith("["))
     ids = {word.removesuffix("\r"): i for i, word in enumerate(words)}
-    inner = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
-    )
+    pieces = tokenizers.models.WordPiece
+    inner = tokenizers.Tokenizer(pieces(ids, unk_token="[UNK]", max_input_chars_per_word=100))
     inner.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=not cased)
     inner.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     inner.decoder = tokenizers.decoders.WordPiece()
@@ -316,10 +311,8 @@ def read_vocabulary(name: str) -> Vocabulary:
 
 def _fetch_published(name: str, offline: bool) -> dict[str, bytes]:
     try:
-        found = {
-            s.filename: fetch_file(s, f"the tokenizer {name}", "--tokenizer", offline=offline)
-            for s in PUBLISHED[name]
-        }
+        given = f"the tokenizer {name}", "--tokenizer"
+        found = {s.filename: fetch_file(s, *given, offline=offline) for s in PUBLISHED[name]}
     except DataError as fault:
         urls = " and ".join(s.url for s in PUBLISHED[name])
         fix = f"get {urls} and give the folder with --tokenizer FOLDER"

@@ -298,9 +298,8 @@ def find_dropped_windows(
     right = np.stack((np.where(some, inside[:, 1], meet[:, 1]), meet[:, 1]), 1)
     edges = np.concatenate((left + first[i][:, None], right + first[i][:, None]))
     sizes = np.maximum(edges[:, 1] - edges[:, 0], 0)
-    number = np.unique(
-        np.repeat(edges[:, 0] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-    )
+    before = np.repeat(edges[:, 0] - np.cumsum(sizes) + sizes, sizes)
+    number = np.unique(before + np.arange(sizes.sum()))
     at = np.searchsorted(first, number, "right") - 1
     begin = start[at] + (number - first[at]) * length[at]
     n = count_n_before(runs, begin + length[at]) - count_n_before(runs, begin)

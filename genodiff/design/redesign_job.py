@@ -16,9 +16,8 @@ from genodiff.design.design_regions import Source, TemplateSource
 from genodiff.design.request import HeldDesignsRequest, RedesignRequest
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.generate.guiding import open_guided
-from genodiff.generate.held import MARK
 from genodiff.generate.infill import Gap, Template, read_gaps, read_templates
-from genodiff.generate.sample_job import DrawJob
+from genodiff.generate.sample_job import MARK, DrawJob
 from genodiff.io.faidx import Genome
 from genodiff.io.sequences import is_single, read_records
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted

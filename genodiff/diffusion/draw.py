@@ -93,9 +93,8 @@ class Draw:
         # Against the last column, which rounding may leave beside 1.
         token = (cdf[:, :-1] <= u.double()[:, None] * cdf[:, -1:]).sum(-1)
         if slack:
-            close = close | (
-                (_log_odds(scaled) - torch.logit(u.double())[:, None]).abs() <= slack
-            ).any(-1)
+            gap = (_log_odds(scaled) - torch.logit(u.double())[:, None]).abs()
+            close = close | (gap <= slack).any(-1)
         return token, close
 
     def log_law(self, logits: Float[Tensor, "R K"]) -> Float[Tensor, "R K"]:

@@ -257,9 +257,8 @@ def cross_entropy(
         return cost(clean.logits(denoiser, xt, sigma), x0, masked)
     logits = clean.logits(denoiser, xt, sigma, rows=masked)
     found = cost(logits[None], x0[masked][None], masked[masked][None])[0]
-    return torch.zeros(masked.shape, dtype=found.dtype, device=found.device).masked_scatter(
-        masked, found
-    )
+    nothing = torch.zeros(masked.shape, dtype=found.dtype, device=found.device)
+    return nothing.masked_scatter(masked, found)
 
 
 def as_loss(nats: Float[Tensor, "B L"], clean: Clean) -> LossTerms:
@@ -287,19 +286,16 @@ def count_terms(
     n = len(where)
     if n > _MOST_ENUMERATED:
         raise ValueError(f"{n} maskable positions make 2^{n} masks: too many to enumerate")
-    chosen = torch.tensor(
-        list(itertools.product((False, True), repeat=n)), device=x0.device
-    ).reshape(2**n, n)
+    every = list(itertools.product((False, True), repeat=n))
+    chosen = torch.tensor(every, device=x0.device).reshape(2**n, n)
     masked = torch.zeros(2**n, len(x0), dtype=torch.bool, device=x0.device)
     masked[:, where] = chosen
     k = chosen.sum(-1)
     clean = Clean(x0.expand(2**n, -1), maskable.expand(2**n, -1))
     sigma = diffusion.sigma(find_count_time(diffusion, k, clean.n))
     nats = cross_entropy(diffusion, denoiser, clean, masked, sigma).double().sum(-1)
-    return (
-        torch.zeros(n + 1, dtype=torch.float64, device=x0.device).index_add(0, k, nats)
-        / k.bincount()
-    )
+    total = torch.zeros(n + 1, dtype=torch.float64, device=x0.device).index_add(0, k, nats)
+    return total / k.bincount()
 
 
 def nelbo_exact(terms: Float[Tensor, " K"]) -> Float[Tensor, ""]:
@@ -337,21 +333,17 @@ def check_apart(
 
     `told` are its further arguments, such as lengths. It is asked twice.
     """
-    first, second = (denoiser(xt, sigma, *told) for _ in range(2))
-    if first.ndim != 3 or first.shape[:2] != xt.shape:
-        _refuse(f"its answer has the shape {tuple(first.shape)}")
+    both = [denoiser(xt, sigma, *told) for _ in range(2)]
+    if both[0].ndim != 3 or both[0].shape[:2] != xt.shape:
+        _refuse(f"its answer has the shape {tuple(both[0].shape)}")
     masked = xt == diffusion.mask_id
-    laws = [
-        diffusion.target_logits(one)[masked].double().log_softmax(-1) for one in (first, second)
-    ]
+    laws = [diffusion.target_logits(one)[masked].double().log_softmax(-1) for one in both]
     # What is not finite is the bound's to refuse.
     if masked.any() and (laws[0].exp() * (laws[0] - laws[1]).abs()).amax() > _SLACK:
         _refuse("asked twice about the same bases, it gives two answers")
 
 
 def _refuse(why: str) -> None:
-    raise UsageError(
-        "a network whose positions' predictions depend on one another has no bound of this kind: "
-        + why,
-        fix="let it give one distribution a position, and draw nothing within the network",
-    )
+    what = "a network whose positions' predictions depend on one another has no bound of this kind"
+    fix = "let it give one distribution a position, and draw nothing within the network"
+    raise UsageError(f"{what}: {why}", fix=fix)

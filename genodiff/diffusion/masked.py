@@ -102,11 +102,7 @@ class MaskedDiffusion:
     time_conditioning: bool = False
 
     def __post_init__(self) -> None:
-        if (
-            not self.targets
-            or len(set(self.targets)) != len(self.targets)
-            or self.mask_id in self.targets
-        ):
+        if not self.targets or len({*self.targets, self.mask_id}) != len(self.targets) + 1:
             what = "the targets must be one or more distinct ids, none of them the mask's"
             raise UsageError(what)
 
@@ -126,10 +122,8 @@ class MaskedDiffusion:
         """
         if device not in self._tables:
             with torch.inference_mode(False), own_defaults():
-                ids, column_of = (
-                    torch.tensor(self.targets),
-                    torch.full((max(self.targets) + 2,), -1),
-                )
+                ids = torch.tensor(self.targets)
+                column_of = torch.full((max(self.targets) + 2,), -1)
                 column_of[ids] = torch.arange(len(ids))
                 self._tables[device] = ids.to(device), column_of.to(device)
         return self._tables[device]

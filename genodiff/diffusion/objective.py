@@ -25,9 +25,10 @@ from torch import Tensor
 from genodiff.diffusion.loss import LossTerms, WindowBound
 from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, counts, times
 from genodiff.diffusion.registries import OBJECTIVES as OBJECTIVES
+from genodiff.diffusion.registries import refuse_unknown
 from genodiff.diffusion.sampler import Kind, Sampler, list_samplers
 from genodiff.diffusion.schedule import Linear
-from genodiff.errors import UsageError, did_you_mean
+from genodiff.errors import UsageError
 
 TimeSampling = Literal["iid", "stratified", "systematic"]
 
@@ -123,9 +124,5 @@ def as_bound(nats: Float[Tensor, "B L"]) -> WindowBound:
 
 def objective(name: str, diffusion: MaskedDiffusion, **settings: Any) -> Objective:
     """Create the objective `name`. Raises `UsageError` for an unknown name or setting."""
-    known = OBJECTIVES[name].list_settings()
-    for key in settings:
-        if key not in known:
-            fix = did_you_mean(key, known)
-            raise UsageError(f"the objective '{name}' has no setting '{key}'", fix=fix)
+    refuse_unknown(f"the objective '{name}'", settings, OBJECTIVES[name].list_settings())
     return OBJECTIVES[name](diffusion, **settings)

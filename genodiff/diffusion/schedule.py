@@ -25,7 +25,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from genodiff.diffusion.registries import SCHEDULES as SCHEDULES
-from genodiff.errors import UsageError, did_you_mean
+from genodiff.diffusion.registries import refuse_unknown
+from genodiff.errors import UsageError
 
 Time = Float[Tensor, "*T"]
 
@@ -249,9 +250,8 @@ class SigmaLinear(_Noise):
         return torch.full_like(t, self.sigma_max - self.sigma_min)
 
     def inverse(self, alpha: Time) -> Time:
-        return ((-torch.log(alpha) - self.sigma_min) / (self.sigma_max - self.sigma_min)).clamp(
-            0, 1
-        )
+        share = (-torch.log(alpha) - self.sigma_min) / (self.sigma_max - self.sigma_min)
+        return share.clamp(0, 1)
 
 
 @SCHEDULES.register("geometric")
@@ -279,9 +279,5 @@ class Geometric(_Noise):
 def schedule(name: str, **settings: float) -> Schedule:
     """The schedule `name` with `settings`. Raises `UsageError` for an unknown name or setting."""
     cls = SCHEDULES[name]
-    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-    for key in settings:
-        if key not in known:
-            fix = did_you_mean(key, known)
-            raise UsageError(f"schedule '{name}' has no setting '{key}'", fix=fix)
+    refuse_unknown(f"schedule '{name}'", settings, [one.name for one in fields(cls)])  # type: ignore[arg-type]
     return cls(**settings)

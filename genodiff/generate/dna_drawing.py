@@ -75,9 +75,8 @@ class DnaDrawing(Drawing):
     def describe(self) -> Any:
         drafts: Any = self.lengths
         if self.templates is not None:
-            drafts = [
-                [t.name, t.description, hashlib.sha256(t.text).hexdigest()] for t in self.templates
-            ]
+            texts = ((t, hashlib.sha256(t.text).hexdigest()) for t in self.templates)
+            drafts = [[t.name, t.description, digest] for t, digest in texts]
         return drafts if self.guiding is None else [drafts, self.guiding.describe()]
 
     def drafts(self) -> Iterable[Ids]:

@@ -102,10 +102,8 @@ def plan_sampling(drawing: Drawing, work: Workload, files: Sequence[str]) -> dic
         steps = how.step_count or AUTO_STEPS
         lost = 1000 * bits_lost(curve, model.diffusion.schedule, steps)
         values["bits_lost_per_1000"] = round(lost, 4)
-        lines.append(
-            f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 {units} against one "
-            f"{drawing.domain.unit} at a time"
-        )
+        cost = f"{steps:,} cost about {lost:,.2f} bits per 1,000 {units}"
+        lines.append(f"steps        {cost} against one {drawing.domain.unit} at a time")
     quicker = _quicker(drawing, seconds)
     if quicker:
         lines.append(f"quicker      {quicker}")

@@ -154,9 +154,8 @@ class Filler:
         self.draw = partial(model.objective.samplers[str(how.sampler)].draw, **how.options)
         if how.allow_n:
             extra = set(self.alphabet.encode("N").tolist()) - set(self.diffusion.targets)
-            self.diffusion = replace(
-                self.diffusion, targets=(*self.diffusion.targets, *sorted(extra))
-            )
+            targets = (*self.diffusion.targets, *sorted(extra))
+            self.diffusion = replace(self.diffusion, targets=targets)
         self.noising = None
         if isinstance(model.objective, UniformNoise):
             self.noising = Noising(model.objective.mask_share)
@@ -382,8 +381,6 @@ def find_device(model: TrainedModel) -> torch.device:
 
 def refuse_after_gap(model: TrainedModel) -> UsageError:
     """The error of a gap that something stands after, for a model that only goes on."""
-    what = (
-        f"a model of objective {model.objective.name} only continues a sequence: a "
-        "gap must be at the end"
-    )
+    what = f"a model of objective {model.objective.name} only continues a sequence: "
+    what += "a gap must be at the end"
     return UsageError(what, fix="fill gaps with a model of --objective mdlm")

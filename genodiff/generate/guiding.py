@@ -19,8 +19,9 @@ from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
+from genodiff.diffusion.registries import refuse_unknown
 from genodiff.diffusion.sampler import TILTED_AND_JOINT, Sampler
-from genodiff.errors import CheckpointError, DataError, UsageError, did_you_mean
+from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.generate.oracle import Oracle, hash_callable, load_oracle
 from genodiff.generate.sampling import GuideSettings, check_guide, is_unit
 from genodiff.jobs.request import find_named
@@ -52,10 +53,8 @@ class Guiding:
         if abs(self.strength) > LARGEST:
             what = f"--strength {self.strength:g} is larger than can be weighed"
             raise UsageError(what, fix="give 1, say")
+        refuse_unknown(f"guidance '{self.name}'", self.options, one.settings)
         for name, value in self.options.items():
-            if name not in one.settings:
-                known = did_you_mean(name, list(one.settings)) if one.settings else "leave it out"
-                raise UsageError(f"guidance '{self.name}' has no setting '{name}'", fix=known)
             if not math.isfinite(value):
                 raise UsageError(f"{name} = {value} is not a finite number", fix="give 8, say")
         by_network = one.needs == "conditional"
@@ -127,11 +126,9 @@ class Guiding:
             each = (masks * steps, steps) if sampler.remasks else (masks, reveals)
             most += GUIDANCES[self.name].calls(*each, 4, **self.options) if masks else 0
         if self.max_calls is not None and most > self.max_calls:
-            raise UsageError(
-                f"guidance {self.name} may ask the oracle {most:,} times for a record, more than "
-                f"--max-calls {self.max_calls:,}",
-                fix="give fewer --steps or particles, or a larger --max-calls",
-            )
+            what = f"guidance {self.name} may ask the oracle {most:,} times for a record, "
+            fix = "give fewer --steps or particles, or a larger --max-calls"
+            raise UsageError(f"{what}more than --max-calls {self.max_calls:,}", fix=fix)
 
     def check(self, model: TrainedModel, sampler: Sampler, name: str) -> None:
         """Raises `UsageError`, `CheckpointError` where model or sampler cannot be guided so."""
@@ -191,11 +188,9 @@ class _OracleReward:
         """Raises `DataError` where a value, times the strength, is too large to be weighed."""
         most = float(np.abs(values).max(initial=0))
         if most * abs(self.strength) > LARGEST:
-            raise DataError(
-                f"the oracle {self.oracle.name} gave {most:g}, which --strength "
-                f"{self.strength:g} makes larger than can be weighed",
-                fix="scale the oracle's values, or give a smaller --strength",
-            )
+            what = f"the oracle {self.oracle.name} gave {most:g}, which --strength "
+            fix = "scale the oracle's values, or give a smaller --strength"
+            raise DataError(f"{what}{self.strength:g} makes larger than can be weighed", fix=fix)
         return values
 
     def gradient(self, record: int, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -228,14 +223,9 @@ def open_guided(
         conditional = (conditional or model).of_class(label)
     elif label is not None:
         model = model.of_class(label)
-    return model, Guiding(
-        settings.guidance,
-        float(settings.strength),
-        open_oracle(settings, device),
-        conditional,
-        settings.options,
-        settings.max_calls,
-    )
+    name, strength, oracle = settings.guidance, settings.strength, open_oracle(settings, device)
+    more = settings.options, settings.max_calls
+    return model, Guiding(name, float(strength), oracle, conditional, *more)
 
 
 def open_oracle(settings: GuideSettings, device: str) -> Oracle | None:

@@ -65,7 +65,7 @@ class HeldSampleRequest(SampleFields, Request[list[Any]]):
     >>> m.sample(4, length=200)
     """
 
-    work: ClassVar[str] = "genodiff.generate.held:draw_sequences"
+    work: ClassVar[str] = "genodiff.generate.sample_job:draw_sequences"
 
     n: Annotated[int, Ge(1), Option("Number of sequences.")] = field(default=1, kw_only=False)
     length: Annotated[
@@ -87,7 +87,7 @@ class InfillRequest(SampleFields, Request[Any]):
     >>> m.infill("ACGTNNNNACGT")
     """
 
-    work: ClassVar[str] = "genodiff.generate.held:fill_sequences"
+    work: ClassVar[str] = "genodiff.generate.sample_job:fill_sequences"
 
     sequences: Annotated[Any, Option("Sequences with gaps.")] = field(kw_only=False)
     records: Annotated[bool, Option("Also return names and evaluations.")] = False

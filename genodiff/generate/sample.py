@@ -29,9 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.diffusion.objectives.block import BlockDiffusion
+from genodiff.diffusion.registries import refuse_unknown
 from genodiff.diffusion.sampler import SAMPLERS, revealed_share
 from genodiff.domain import DNA, Domain
-from genodiff.errors import CheckpointError, UsageError, did_you_mean
+from genodiff.errors import CheckpointError, UsageError
 from genodiff.generate.block_reading import Ids, plan_blocks
 from genodiff.generate.filler import DraftPart, Filler, RecordParts, find_device
 from genodiff.generate.filler import Sample as Sample
@@ -88,10 +89,8 @@ def infill(
     `first` is the number of the first draft's record, and `more` is as in `fill_pieces`.
     """
     how, mask = how or Sampling(), model.alphabet.mask_id
-    pieces = (
-        DraftPart(number, 0, draft, plan_draft(model, how, draft == mask))
-        for number, draft in enumerate(drafts, first)
-    )
+    planned = ((draft, plan_draft(model, how, draft == mask)) for draft in drafts)
+    pieces = (DraftPart(number, 0, *one) for number, one in enumerate(planned, first))
     return fill_pieces(model, pieces, how=how, first=first, **more)
 
 
@@ -155,11 +154,8 @@ def choose_sampler(how: Sampling | None, model: TrainedModel) -> Sampling:
     if how.stride is not None and objective.kind == "block":
         what = "--stride is for windows, and this model draws one block after the other"
         raise UsageError(what, fix="leave it out")
-    own = list(known[str(how.sampler)].settings)
-    for name in how.options:
-        if name not in own:
-            fix = did_you_mean(name, own) if own else "leave --sampler-option out"
-            raise UsageError(f"sampler '{how.sampler}' has no setting '{name}'", fix=fix)
+    own, none = known[str(how.sampler)].settings, "leave --sampler-option out"
+    refuse_unknown(f"sampler '{how.sampler}'", how.options, own, none)
     return how
 
 

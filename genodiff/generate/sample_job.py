@@ -1,10 +1,10 @@
-"""New sequences and fillings as a file: `genodiff sample`."""
+"""New sequences and fillings, as a file (`genodiff sample`) and in memory."""
 
 import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,13 +17,19 @@ from genodiff.generate.filler import RecordParts, Sample
 from genodiff.generate.guiding import Guiding, open_guided
 from genodiff.generate.infill import Template, read_gaps, read_templates
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.request import DrawRequest, SampleRequest
+from genodiff.generate.request import DrawRequest, HeldSampleRequest, InfillRequest, SampleRequest
 from genodiff.generate.sample import Drawing
 from genodiff.generate.sampling import Sampling
-from genodiff.generate.text_drawing import TextDrawing, make_whole_template, read_template
+from genodiff.generate.text_drawing import (
+    TextDrawing,
+    make_whole_template,
+    parse_template,
+    read_template,
+)
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.regions import say_linear, says_circular
+from genodiff.io.sequences import is_single, read_records, read_texts, restore_form
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import Published, open_any, refuse_fitted
 from genodiff.runs.feed import open_model_tokenizer
@@ -213,3 +219,62 @@ class SampleJob(DrawJob[SampleRequest]):
     def _check_room(self, n: int, lengths: Sequence[int]) -> None:
         asked = self.request
         check_room(str(asked.out), n, lengths, asked.line_width, asked.batch_size)
+
+
+MARK = b"?"
+"""A gap in a sequence in memory, as well as N."""
+
+
+@dataclass(frozen=True)
+class SampledSequence:
+    """A new or filled sequence; `nfe` counts the evaluations of the network for it."""
+
+    name: str
+    sequence: str
+    nfe: int
+
+
+def draw_sequences(asked: HeldSampleRequest, holder: Any) -> list[Any]:
+    """What `genodiff.Model.sample` gives: strings, or records. Raises `UsageError`."""
+    model = refuse_fitted(holder.inner).in_blocks(asked.block)
+    how = asked.read_sampling(holder.memory)
+    drawing: DnaDrawing | TextDrawing
+    if model.alphabet.domain == "text":
+        tokenizer = holder.tokenizer
+        whole = make_whole_template(model, tokenizer, asked.length, asked.prompt)
+        drawing = TextDrawing(model, how, asked.n, tokenizer, [whole])
+    elif asked.prompt is not None:
+        what = "a prompt is for text, and the model is of DNA"
+        raise UsageError(what, fix="use infill, with N where bases are to be filled in")
+    else:
+        drawing = DnaDrawing(model, how, asked.n, length=asked.length)
+    drawn = _draw(drawing, asked.seed)
+    return drawn if asked.records else [one.sequence for one in drawn]
+
+
+def fill_sequences(asked: InfillRequest, holder: Any) -> Any:
+    """What `genodiff.Model.infill` gives: the sequences filled, in the form of what was given."""
+    model = refuse_fitted(holder.inner).in_blocks(asked.block)
+    how = asked.read_sampling(holder.memory)
+    given = asked.sequences
+    if model.alphabet.domain == "text":
+        texts = [parse_template(one) for one in read_texts(given)]
+        drawn = _draw(TextDrawing(model, how, 1, holder.tokenizer, texts), asked.seed)
+        filled = [one.sequence for one in drawn]
+        restored: Any = filled[0] if isinstance(given, str) else filled
+    else:
+        records = read_records(given, extra=MARK)
+        templates = [Template(one.name, one.description, one.sequence) for one in records]
+        drawn = _draw(DnaDrawing(model, how, 1, templates=templates), asked.seed)
+        restored = restore_form(given, [one.sequence for one in drawn], MARK)
+    if not asked.records:
+        return restored
+    return drawn[0] if is_single(given, MARK) else drawn
+
+
+def _draw(drawing: DnaDrawing | TextDrawing, seed: int) -> list[SampledSequence]:
+    drawn = []
+    for sample in drawing.draw(seed):
+        filled = drawing.read(sample)
+        drawn.append(SampledSequence(drawing.name(sample.number), filled.text.decode(), sample.nfe))
+    return drawn

@@ -90,12 +90,8 @@ class SampleMemory:
         except DataError:
             return {**told, "held_out": None}
         above = sum(one > limit for one in matches)
-        return {
-            **told,
-            "held_out": _describe_matches(held_out),
-            "limit": limit,
-            "above_limit": above,
-        }
+        told["held_out"] = _describe_matches(held_out)
+        return told | {"limit": limit, "above_limit": above}
 
     def _match_held_out(self, drawn: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The longest train match of each held-out sequence as long as `drawn`, in bases."""
@@ -108,11 +104,8 @@ class SampleMemory:
         return self._held_out[key]
 
     def _list_held_out(self, length: int) -> list[Codes]:
-        places = [
-            (codes, at)
-            for _, _, codes in list_stretches(self._store, "valid")
-            for at in range(0, len(codes) - length + 1, length)
-        ]
+        valid = [codes for _, _, codes in list_stretches(self._store, "valid")]
+        places = [(c, at) for c in valid for at in range(0, len(c) - length + 1, length)]
         if not places:
             what = "--memory novel compares with held-out sequence, and the valid split has none of"
             file, fix = self._store.source.path, "give a smaller --length, or --memory on"
@@ -122,11 +115,9 @@ class SampleMemory:
 
     def refuse(self, number: int, drawn: NDArray[np.bool_]) -> GenodiffError:
         """The error of a record that no draw made novel."""
-        return GenodiffError(
-            f"record {number + 1}: none of {TRIES} draws has a train match of at most "
-            f"{self.find_limit(drawn)} bases",
-            fix="give --memory on, or --memory off",
-        )
+        what = f"record {number + 1}: none of {TRIES} draws has a train match of at most "
+        fix = "give --memory on, or --memory off"
+        return GenodiffError(f"{what}{self.find_limit(drawn)} bases", fix=fix)
 
     def identify(self) -> dict[str, Any]:
         """What decides the records, as plain values."""

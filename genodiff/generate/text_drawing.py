@@ -181,11 +181,8 @@ class TextDrawing(Drawing):
                 head = END + b"\n" if sample.number else b""
                 file.write(head + filled.text + b"\n")
                 gaps, start = self.templates[sample.number // self.n].gaps, at + len(head)
-                entry = {
-                    "name": self.name(sample.number),
-                    "length": len(sample.ids),
-                    "filled": gaps,
-                }
+                entry = {"name": self.name(sample.number), "length": len(sample.ids)}
+                entry["filled"] = gaps
                 size = {"start": start, "bytes": len(filled.text), "invalid_utf8": filled.invalid}
                 entries.append({**entry, "nfe": sample.nfe, **size})
                 at = start + len(filled.text) + 1

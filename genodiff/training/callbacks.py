@@ -240,10 +240,8 @@ class Boundary(pl.Callback):
             return None
         found = self.judge(self.average.module, device=module.device)
         if not math.isfinite(found[0]):
-            raise GenodiffError(
-                f"step {step}: the validation bound is not finite",
-                fix="lower --lr; resume goes back a little",
-            )
+            what = f"step {step}: the validation bound is not finite"
+            raise GenodiffError(what, fix="lower --lr; resume goes back a little")
         self.last_valid = found
         if self.folder is not None:
             unit = self.config.unit
@@ -279,9 +277,8 @@ class Boundary(pl.Callback):
             if horizon is not None:
                 pace = (seconds - self.begun[1]) / (step - self.begun[0])
                 of, left = f"/{horizon}", f"{format_duration(pace * (horizon - step))} to go"
-            text = (
-                f"step {step}{of} · loss {self.bits:.4f} bits · {bases / took:,.0f} tok/s · {left}"
-            )
+            loss = f"loss {self.bits:.4f} bits"
+            text = f"step {step}{of} · {loss} · {bases / took:,.0f} tok/s · {left}"
             self.display.show(text, step, horizon)
 
     def _collect(self, trainer: pl.Trainer, module: Pretraining) -> State | None:
@@ -311,6 +308,5 @@ class Boundary(pl.Callback):
         except MachineError as fault:
             if last:
                 raise
-            _log.warning(
-                "%s; training continues without this checkpoint; the previous one is valid", fault
-            )
+            what = "%s; training continues without this checkpoint; the previous one is valid"
+            _log.warning(what, fault)

@@ -51,7 +51,5 @@ def check_loggers(names: Sequence[str]) -> None:
         try:
             import_module(name)
         except ImportError:
-            raise MachineError(
-                f"--logger {name} needs the package {name}, which is not installed",
-                fix="pip install 'genodiff[loggers]'",
-            ) from None
+            what = f"--logger {name} needs the package {name}, which is not installed"
+            raise MachineError(what, fix="pip install 'genodiff[loggers]'") from None

@@ -116,11 +116,8 @@ def time_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device:
     """
     size = sum(p.numel() for p in backbone.parameters())
     kind = torch.device(device).type
-    probe = (
-        _PROBE_BASES
-        if kind == "cuda"
-        else max(64, min(_PROBE_BASES, int(_PROBE_FLOP / (6 * size))))
-    )
+    fits = max(64, min(_PROBE_BASES, int(_PROBE_FLOP / (6 * size))))
+    probe = _PROBE_BASES if kind == "cuda" else fits
     length = min(config.data.seq_len, probe)
     rows = max(1, min(config.train.batch_size // config.train.accumulate, probe // length))
     x = spread_tokens(alphabet, rows, length, device)
@@ -140,9 +137,8 @@ def time_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device:
 
 def format_estimate(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
-    step, total, seconds, memory = (
-        found[k] for k in ("goes_on_from_step", "tokens", "seconds", "memory_bytes")
-    )
+    keys = ("goes_on_from_step", "tokens", "seconds", "memory_bytes")
+    step, total, seconds, memory = (found[key] for key in keys)
     on_gpu, passes = found["gpu_memory_bytes"], found["passes"]
     threads = format_count(found["threads"], "thread")
     left_out = "validation and checkpoints"
@@ -179,10 +175,8 @@ def _advise(steps: int | None, passes: float | None) -> str | None:
     if not steps or not passes or passes <= _MANY_PASSES:
         return None
     enough = max(1, round(steps * _MANY_PASSES / passes))
-    return (
-        f"--max-steps {enough}: each base is then read {_MANY_PASSES} times; predictions for "
-        "held-out sequence rarely improve after that"
-    )
+    text = f"--max-steps {enough}: each base is then read {_MANY_PASSES} times; predictions for "
+    return f"{text}held-out sequence rarely improve after that"
 
 
 def _compute(flop: float | None, evaluations: int) -> str:
@@ -191,7 +185,5 @@ def _compute(flop: float | None, evaluations: int) -> str:
     times = "6 × parameters × tokens" + (f" × {evaluations} evaluations" if evaluations > 1 else "")
     reached = flop / _H100_FLOPS
     took = "less than a second" if reached < 1 else f"about {format_duration(reached)}"
-    return (
-        f"{flop:.2g} floating-point operations ({times}): {took} of an H100, a data-centre GPU, at "
-        "40 % of its peak"
-    )
+    text = f"{flop:.2g} floating-point operations ({times}): {took} of an H100"
+    return f"{text}, a data-centre GPU, at 40 % of its peak"

@@ -20,31 +20,24 @@ _LOST = (
     "connectFullMesh failed",
 )  # fmt: skip
 """What gloo and NCCL say where a rank is gone."""
+_AGAIN = "run the same command again; the last checkpoint is valid"
 
 
 def name_fault(fault: BaseException) -> BaseException:
     """The user's error behind an exception of torch, or the exception itself."""
     text = str(fault)
     if isinstance(fault, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
-        return MachineError(
-            "out of memory in training",
-            fix="give a larger --accumulate, or a smaller --batch-size or --seq-len",
-        )
+        fix = "give a larger --accumulate, or a smaller --batch-size or --seq-len"
+        return MachineError("out of memory in training", fix=fix)
     if any(word in text for word in _LOST):
-        return GenodiffError(
-            f"the connection to another rank broke ({text.splitlines()[0][:120]})",
-            fix="run the same command again; the last checkpoint is valid",
-        )
+        what = f"the connection to another rank broke ({text.splitlines()[0][:120]})"
+        return GenodiffError(what, fix=_AGAIN)
     if "does not have a deterministic implementation" in text:
-        return MachineError(
-            f"--deterministic: torch's {text.split()[0]} has nothing on this device that gives "
-            f"the same bits every time",
-            fix="leave --deterministic out, or train on a CPU",
-        )
+        what = f"--deterministic: torch's {text.split()[0]} has nothing on this device that gives "
+        fix = "leave --deterministic out, or train on a CPU"
+        return MachineError(f"{what}the same bits every time", fix=fix)
     if "DataLoader worker" in text or "DataLoader timed out" in text:
-        return GenodiffError(
-            text.splitlines()[0], fix="run the same command again; the last checkpoint is valid"
-        )
+        return GenodiffError(text.splitlines()[0], fix=_AGAIN)
     return fault
 
 

@@ -111,9 +111,8 @@ def parse(values: Any, path: Path) -> Plan:
             raise ValueError("the decisions are not in order")
         return Plan(values["max_steps"], values["max_seconds"], decisions, path)
     except (KeyError, OSError, TypeError, ValueError) as fault:
-        raise CheckpointError(
-            f"is no plan: corrupt ({fault})", file=path, fix="remove it; the checkpoint has a copy"
-        ) from None
+        fix = "remove it; the checkpoint has a copy"
+        raise CheckpointError(f"is no plan: corrupt ({fault})", file=path, fix=fix) from None
 
 
 def open_plan(

@@ -296,9 +296,8 @@ class Pretraining(pl.LightningModule):
             self._skip_step(self._name_fault())
             return
         if not self.totals[2]:
-            raise GenodiffError(
-                f"step {self.step + 1} has no base to score", fix="use data with fewer N"
-            )
+            what = f"step {self.step + 1} has no base to score"
+            raise GenodiffError(what, fix="use data with fewer N")
         bits = float(self.totals[1] / self.totals[2]) / math.log(2)
         above = self.spikes.measure(bits)
         if above is not None:
@@ -309,10 +308,8 @@ class Pretraining(pl.LightningModule):
     def _meet_spike(self, bits: float, above: float) -> None:
         """Do what the configuration says of spikes."""
         usual = float(np.median(self.spikes.recent))
-        what = (
-            f"step {self.step + 1}: the loss jumped from about {usual:.3f} to {bits:.3f} bits, "
-            f"{above:.0f} times the usual deviation (windows {self._name_windows()})"
-        )
+        what = f"step {self.step + 1}: the loss jumped from about {usual:.3f} to {bits:.3f} bits, "
+        what += f"{above:.0f} times the usual deviation (windows {self._name_windows()})"
         match self._config.train.on_spike:
             case "warn":
                 _log.warning("%s; --on-spike skip, rewind or stop does more", what)
@@ -337,10 +334,8 @@ class Pretraining(pl.LightningModule):
         gradients = [(n, p.grad) for n, p in self.backbone.named_parameters()]
         named = [n for n, grad in gradients if grad is not None and not all_finite(grad)]
         where = f"the gradient of {named[0]} ({len(named)} tensors in all)" if named else "the loss"
-        return (
-            f"step {self.step + 1}: {where} is not finite (loss {float(self.totals[0])}, "
-            f"windows {self._name_windows()}){self._dump()}"
-        )
+        what = f"step {self.step + 1}: {where} is not finite (loss {float(self.totals[0])}, "
+        return f"{what}windows {self._name_windows()}){self._dump()}"
 
     def _name_windows(self) -> str:
         numbers = torch.cat([batch.index for batch in self.batches]).tolist()
@@ -358,9 +353,8 @@ class Pretraining(pl.LightningModule):
                 fix="lower --lr, use --precision fp32, or raise --max-skipped; the last "
                 "checkpoint is valid",
             )
-        _log.warning(
-            "%s: skipped, %d of at most %d", what, self.skipped, self._config.train.max_skipped
-        )
+        most = self._config.train.max_skipped
+        _log.warning("%s: skipped, %d of at most %d", what, self.skipped, most)
         for parameter in self.backbone.parameters():
             parameter.grad = None
 

@@ -38,16 +38,11 @@ def read_world() -> World:
     size = os.environ.get("WORLD_SIZE", "1")
     if size == "1":
         return World(0, 1, 1)
-    missing = [
-        name
-        for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-        if name not in os.environ
-    ]
+    needed = ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    missing = [name for name in needed if name not in os.environ]
     if missing or not size.isdecimal():
-        raise UsageError(
-            f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set",
-            fix="start with torchrun, or unset it",
-        )
+        what = f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set"
+        raise UsageError(what, fix="start with torchrun, or unset it")
     return World(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_WORLD_SIZE"]))
 
 

@@ -134,16 +134,13 @@ def train(
                 _log.info("removed %s, left by a run that was killed", leftover)
         state = restore_state(out)
         if state is None and (out / CARD).exists():
-            what = (
-                "holds weights only, without the state of an optimizer: training cannot "
-                "go on from it"
-            )
-            raise CheckpointError(what, file=out, fix="give it as --init, and another --out")
+            what = "holds weights only, without the state of an optimizer: training cannot "
+            fix = "give it as --init, and another --out"
+            raise CheckpointError(f"{what}go on from it", file=out, fix=fix)
         if state is None and config.init_sha256 != (start.digest if start else None):
             what = "the initial weights differ from those in the configuration (init_sha256)"
-            raise CheckpointError(
-                what, file=config.init, fix="give the same --init as when the run was started"
-            )
+            fix = "give the same --init as when the run was started"
+            raise CheckpointError(what, file=config.init, fix=fix)
         counters = Counters() if state is None else _counters(out, state)
         if world.rank == 0 and state is not None:
             done = _finished(config, out, state, counters)
@@ -198,9 +195,8 @@ def _finished(config: RunConfig, out: Path, state: State, counters: Counters) ->
         return None
     if not has_model_of(out, state.step):
         publish_model(out, state.step)
-    _log.info(
-        "%s: already at step %d of %d: nothing to do", out, state.step, plan.horizon(state.step)
-    )
+    last = plan.horizon(state.step)
+    _log.info("%s: already at step %d of %d: nothing to do", out, state.step, last)
     return RunResult(out, state.step, counters.seconds, counters.tokens, None, True)
 
 
@@ -250,12 +246,10 @@ def _fit(
         session = describe_session(argv, device, counters.step) | begun
         write_provenance(out, config, identity, session)
         files = RunFolder(out, config, feed.alphabet, known, counters.step)
-    precision = config.train.precision
     judge = None
     if valid is not None:
-        judge = partial(
-            validate, objective, batches=valid, precision=precision, remember=memory.valid
-        )
+        judge = partial(validate, objective, batches=valid, remember=memory.valid)
+        judge = partial(judge, precision=config.train.precision)
     boundary = Boundary(config, plan, average, judge, signals, files, counters, state, loggers)
     soft = feed.recipe.soft_mask_weight
     spikes = SpikeWatch(state.counters.get("recent", ()) if state else ())
@@ -269,7 +263,8 @@ def _fit(
         _log.info("%s: blocks are %s", out, f"as they are: {obstacle}" if obstacle else "compiled")
         if not obstacle:
             compile_blocks(backbone)
-    rest = batches.from_batch((counters.step + counters.passed) * config.train.accumulate)
+    first = (counters.step + counters.passed) * config.train.accumulate
+    rest = BatchStream(batches, first)
     loader = open_loader(rest, count_workers(config, device), device)
     join_ranks(world, device)
     trainer = make_trainer(config, device, world, boundary)

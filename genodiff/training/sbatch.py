@@ -46,11 +46,8 @@ def write_sbatch(
     on_gpu = device != "cpu"
     workers = 4 if config.train.workers == "auto" else max(1, config.train.workers)
     cpus = devices * (1 + workers) if on_gpu else threads
-    reason = (
-        f"{devices} x (1 that trains + {workers} that prepare windows, train.workers), a core each"
-        if on_gpu
-        else "--threads, or without it 2 for each process"
-    )
+    each = f"(1 that trains + {workers} that prepare windows, train.workers), a core each"
+    reason = f"{devices} x {each}" if on_gpu else "--threads, or without it 2 for each process"
     return _SCRIPT.format(
         name=name,
         cpus=cpus,

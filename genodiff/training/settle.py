@@ -136,10 +136,8 @@ def fit_batch(config: RunConfig, device: str) -> RunConfig:
         windows = measure_footprint(tried, backbone, device).count_windows(free)
         if windows:
             return _divide(tried, windows)
-    raise MachineError(
-        f"not one window of {config.data.seq_len:,} fits into {free / 1e9:.1f} GB",
-        fix="give a smaller --seq-len or --preset",
-    )
+    what = f"not one window of {config.data.seq_len:,} fits into {free / 1e9:.1f} GB"
+    raise MachineError(what, fix="give a smaller --seq-len or --preset")
 
 
 def _recompute(config: RunConfig, device: str) -> Iterator[RunConfig]:

@@ -44,10 +44,8 @@ class Signals:
             os._exit(128 + number)
         if self.caught is None:
             self.caught = signal.Signals(number)
-            message = (
-                f"genodiff: {self.caught.name}: saving after this step (Ctrl-C again: "
-                f"stop at once)\n"
-            )
+            message = f"genodiff: {self.caught.name}: saving after this step "
+            message += "(Ctrl-C again: stop at once)\n"
             os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, message.encode())
 
 

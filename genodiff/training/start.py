@@ -34,25 +34,17 @@ class WarmStart(NamedTuple):
 
     def check(self, config: RunConfig) -> None:
         """Raises `UsageError` where the configuration's network is not that of the weights."""
-        theirs, ours = (
-            s.model_dump(mode="json", exclude=_OF_TRAINING)
-            for s in (self.settings, config.backbone)
-        )
+        both = (self.settings, config.backbone)
+        theirs, ours = (one.model_dump(mode="json", exclude=_OF_TRAINING) for one in both)
         if theirs.get("kind") != ours.get("kind"):
             differing = [f"a {theirs['kind']}, not a {ours['kind']}"]
         else:
-            differing = [
-                f"{name}: {value}, not {ours.get(name)}"
-                for name, value in theirs.items()
-                if value != ours.get(name)
-            ]
+            other = [name for name, value in theirs.items() if value != ours.get(name)]
+            differing = [f"{name}: {theirs[name]}, not {ours.get(name)}" for name in other]
         if differing:
             what = f"--init holds another network than requested ({'; '.join(differing[:3])})"
-            raise UsageError(
-                what,
-                file=self.path,
-                fix="leave out --preset and the network's settings, or give other weights",
-            )
+            fix = "leave out --preset and the network's settings, or give other weights"
+            raise UsageError(what, file=self.path, fix=fix)
 
 
 def start_from_weights(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
@@ -72,11 +64,7 @@ def start_from_weights(backbone: nn.Module, start: WarmStart, alphabet: Alphabet
     fill_module(backbone, tensors)
     differ = start.parity(backbone)
     if not differ <= TOLERANCE:
-        what = (
-            f"the network that would be trained answers a probe otherwise than its source "
-            f"(by {differ:.1e})"
-        )
-        raise CheckpointError(
-            what, file=start.path, fix="give settings that do not change the network"
-        )
+        what = "the network that would be trained answers a probe otherwise than its source "
+        fix = "give settings that do not change the network"
+        raise CheckpointError(f"{what}(by {differ:.1e})", file=start.path, fix=fix)
     return differ

@@ -47,8 +47,8 @@ def list_accepted(layers: Layers, space: DesignSpace) -> list[str]:
 
 def weigh(designs: Sequence[str], space: DesignSpace, logp: np.ndarray) -> np.ndarray:
     """q of each design: the product of the free bases' probabilities, normalised."""
-    bases = np.array([["ACGT".index(text[at]) for at in space.positions] for text in designs])
-    total = logp[range(len(logp)), bases.reshape(len(designs), len(logp))].sum(1)
+    bases = [["ACGT".index(text[at]) for at in space.positions] for text in designs]
+    total = logp[range(len(logp)), np.array(bases, int).reshape(len(designs), len(logp))].sum(1)
     weights = np.exp(total - total.max())
     return weights / weights.sum()
 

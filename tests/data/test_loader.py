@@ -17,6 +17,7 @@ from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.data.dna_store import N_ID
 from genodiff.data.loader import (
     Batch,
+    BatchStream,
     EvalBatches,
     TrainBatches,
     _epoch,
@@ -91,7 +92,7 @@ def test_micro_batches_and_ranks_deal_out_the_same_steps(windows, accumulate, wo
 @pytest.mark.parametrize("workers", [0, 3])
 def test_any_number_of_workers_gives_the_batches_in_one_order(windows, workers):
     batches = TrainBatches(windows, 5, 4, accumulate=2)
-    loaded = DataLoader(batches.from_batch(3, 10), batch_size=None, num_workers=workers)
+    loaded = DataLoader(BatchStream(batches, 3, 10), batch_size=None, num_workers=workers)
     found = list(loaded)
     assert len(found) == 7
     assert all(same(Batch(*b), batches.batch(3 + i)) for i, b in enumerate(found))

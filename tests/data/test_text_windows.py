@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from genodiff.data.loader import EvalBatches, TrainBatches
+from genodiff.data.loader import BatchStream, EvalBatches, TrainBatches
 from genodiff.data.text_recipe import TextRecipe, make_text_recipe
 from genodiff.data.text_windows import PackedWindows, PaddedWindows, open_text_windows
 from genodiff.data.tokenizer import open_tokenizer
@@ -74,7 +74,7 @@ def test_a_start_token_is_given_and_never_scored(tmp_path):
 def test_batches_are_functions_of_seed_and_number_whoever_makes_them(tmp_path, make):
     windows = make(write_rows(tmp_path))  # type: ignore[operator]
     batches = TrainBatches(windows, 5, 4)
-    loaded = DataLoader(batches.from_batch(3, 9), batch_size=None, num_workers=2)
+    loaded = DataLoader(BatchStream(batches, 3, 9), batch_size=None, num_workers=2)
     for k, batch in enumerate(loaded, 3):
         alone = TrainBatches(windows, 5, 4).batch(k)
         for mine, theirs in zip(batch, alone, strict=True):

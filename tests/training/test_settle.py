@@ -8,6 +8,7 @@ import torch
 from tiny_training import run_tiny, tiny
 
 from genodiff.alphabet import DNA
+from genodiff.data.loader import BatchStream
 from genodiff.errors import UsageError
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import open_feed, open_train_batches
@@ -30,7 +31,7 @@ def test_a_gpu_is_used_fast_with_nothing_set(tmp_path, monkeypatch):
         monkeypatch.setattr(settle, "count_usable_cores", lambda cores=cores: cores)
         assert count_workers(config, "cuda") == workers
     batches = open_train_batches(open_feed(config), config)
-    loader = open_loader(batches.from_batch(0), count_workers(config, "cuda"), "cuda:0")
+    loader = open_loader(BatchStream(batches, 0), count_workers(config, "cuda"), "cuda:0")
     assert loader.pin_memory
     assert loader.num_workers == 1
     backbone = build_backbone(config, DNA)

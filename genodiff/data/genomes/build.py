@@ -267,9 +267,8 @@ def _build_all(
     # Large files first: else the last one runs alone.
     rows = sorted(rows, key=lambda r: (-estimate_bytes(r), r.name))
     stop = Event()
-    pool = ThreadPoolExecutor(
-        min(jobs, len(rows)), "genodiff-genomes", lambda: setattr(_thread, "stop", stop)
-    )
+    jobs = min(jobs, len(rows))
+    pool = ThreadPoolExecutor(jobs, "genodiff-genomes", lambda: setattr(_thread, "stop", stop))
     try:
         futures = {pool.submit(_build_one, build, row, shown): row for row in rows}
         for future in as_completed(futures):

@@ -111,11 +111,9 @@ def leave_homologs_out(
             if strict[contigs[c].genome]:
                 drop[c].append(t)
         kept[mine] = cut_tiles(rows[mine], drop)
-        told[name] = {
-            "bases": sum_bases(rows[mine]),
-            "shared_tiles": round(float(bad.mean()), 4) if len(bad) else 0.0,
-            "left_out": sum_bases(rows[mine]) - sum_bases(kept[mine]),
-        }
+        bases, tiles = sum_bases(rows[mine]), round(float(bad.mean()), 4) if len(bad) else 0.0
+        left = bases - sum_bases(kept[mine])
+        told[name] = {"bases": bases, "shared_tiles": tiles, "left_out": left}
     return HomologyCheck(kept, told)
 
 

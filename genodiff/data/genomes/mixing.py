@@ -215,9 +215,6 @@ def describe_plan(found: dict[str, Any], most: int = 12) -> list[str]:
 
 def measure_room(folder: Path, needed: int = 0, to_build: int = 0) -> dict[str, Any]:
     """The folder, what is still needed there, and what its disk has."""
-    return {
-        "folder": str(folder),
-        "to_build": to_build,
-        "disk_bytes": needed,
-        "free_bytes": shutil.disk_usage(find_existing(folder)).free,
-    }
+    free = shutil.disk_usage(find_existing(folder)).free
+    told = {"folder": str(folder), "to_build": to_build, "disk_bytes": needed}
+    return told | {"free_bytes": free}

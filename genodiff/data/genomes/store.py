@@ -36,7 +36,7 @@ from genodiff.data.genomes.collection import (
     require_manifest,
 )
 from genodiff.data.genomes.listing import read_genome_list
-from genodiff.data.recipe import SPLITS, Recipe
+from genodiff.data.recipe import SPLITS
 from genodiff.data.splits import Intervals, Splits
 from genodiff.data.store import MANIFEST, Store, StoreSource
 from genodiff.data.windows import Ints
@@ -169,10 +169,8 @@ class JoinedIds:
         if start >= stop:
             return np.zeros(0, np.uint8)
         first, last = (int(self.find_genome(at)) for at in (start, stop - 1))
-        parts = [
-            self.part(g)[max(0, start - int(self.offsets[g])) : stop - int(self.offsets[g])]
-            for g in range(first, last + 1)
-        ]
+        begun = [(g, int(self.offsets[g])) for g in range(first, last + 1)]
+        parts = [self.part(g)[max(0, start - at) : stop - at] for g, at in begun]
         return (parts[0] if len(parts) == 1 else np.concatenate(parts))[::step]
 
     def _take(self, at: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -266,10 +264,6 @@ class GenomesWindows(DnaWindows):
     """All windows of one split of many genomes."""
 
     store: GenomesStore
-
-    def __init__(self, store: GenomesStore, recipe: Recipe, split: str, seq_len: int) -> None:
-        """Raises `UsageError` for impossible sizes, `DataError` where no window is usable."""
-        super().__init__(store, recipe, split, seq_len)  # type: ignore[arg-type]
 
     def genome_ranks(self, phase: int) -> Ints:
         """(genomes + 1): the rank of the first window of each genome, at a phase."""

@@ -117,9 +117,8 @@ class Mdlm(Objective):
         if self.carry_over:
             return terms
         more = as_loss(self._reconstruction(denoiser, clean), clean)
-        return LossTerms(
-            terms.nats + more.nats, terms.nats_unweighted + more.nats_unweighted, terms.n_tokens
-        )
+        nats, unweighted = (terms[i] + more[i] for i in range(2))
+        return LossTerms(nats, unweighted, terms.n_tokens)
 
     @torch.no_grad()
     def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
@@ -161,11 +160,8 @@ class Mdlm(Objective):
         share_t = self.diffusion.schedule.masked(t)[:, None]
         if self.time_steps is None:
             weight = self.diffusion.schedule.weight(t)[:, None]
-            costs = weight * (
-                nll
-                + torch.log1p(x_mask * (1 - share_t) / share_t)
-                - x_mask / (share_t + (1 - share_t) * x_mask)
-            )
+            costs = nll + torch.log1p(x_mask * (1 - share_t) / share_t)
+            costs = weight * (costs - x_mask / (share_t + (1 - share_t) * x_mask))
         else:
             share_s = torch.where(first, 0.0, self.diffusion.schedule.masked(s))[:, None]
             reveal = None if self.rao_blackwell else (u >= share_s).to(u.dtype)
@@ -188,23 +184,17 @@ class Mdlm(Objective):
         step = torch.ceil(t * steps).clamp(1, steps)
         masked = self.diffusion.draw_mask(step / steps, u, clean.maskable)
         nll, x_mask = self._evaluate(denoiser, clean, masked, t)
-        share = self.diffusion.schedule.masked(
-            torch.arange(steps + 1, dtype=torch.float64, device=t.device) / steps
-        ).clamp(max=1)
+        grid = torch.arange(steps + 1, dtype=torch.float64, device=t.device) / steps
+        share = self.diffusion.schedule.masked(grid).clamp(max=1)
         share[0] = 0.0  # step 1 reveals whatever is left
         k, n = masked.sum(-1, keepdim=True), clean.n[:, None]
-        chance = (
-            torch.special.xlogy(k, share[1:]) + torch.special.xlog1py(n - k, -share[1:])
-        ).softmax(-1)
+        logs = torch.special.xlogy(k, share[1:]) + torch.special.xlog1py(n - k, -share[1:])
+        chance = logs.softmax(-1)
         costs = torch.zeros_like(nll, dtype=torch.float64)
         for row, here in enumerate(masked):
             i = (chance[row] > _UNLIKELY).nonzero()  # as a column: steps beside positions
-            each = step_cost(
-                nll[row, here].expand(len(i), -1),
-                x_mask[row, here].expand(len(i), -1),
-                share[i + 1],
-                share[i],
-            )
+            given = (one[row, here].expand(len(i), -1) for one in (nll, x_mask))
+            each = step_cost(*given, share[i + 1], share[i])
             costs[row, here] = steps * (chance[row, i] * each).sum(0)
         return costs
 

@@ -73,13 +73,8 @@ class Mlm(Objective):
         selected = clean.maskable & (part < 1)
         targets = torch.tensor(self.diffusion.targets, device=x0.device)
         choice = ((part - MASKED) / RANDOM * len(targets)).long().clamp(0, len(targets) - 1)
-        xt = show(
-            x0,
-            selected & (part < MASKED),
-            selected & (part < MASKED + RANDOM),
-            targets[choice].to(x0.dtype),
-            self.diffusion.mask_id,
-        )
+        hidden = selected & (part < MASKED), selected & (part < MASKED + RANDOM)
+        xt = show(x0, *hidden, targets[choice].to(x0.dtype), self.diffusion.mask_id)
         sigma = torch.zeros(len(x0), dtype=torch.float64, device=x0.device)
         nats = cross_entropy(self.diffusion, denoiser, clean, selected, sigma, xt=xt)
         return as_loss(nats / self.mask_rate, clean)

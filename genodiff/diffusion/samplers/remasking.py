@@ -79,11 +79,8 @@ def plan_loop(share: Floats, eta: float, t_on: float, t_off: float, alpha_on: fl
     height = np.concatenate([[0.0], share])
     held = np.interp(alpha_on, height, done)  # where the schedule itself has revealed so much
     # The time of the schedule at each step: fast at first, then held, then fast again.
-    place = np.where(
-        done <= on,
-        held * done / max(on, 1e-12),
-        held + (1 - held) * np.clip((done - off) / max(1 - off, 1e-12), 0, 1),
-    )
+    late = held + (1 - held) * np.clip((done - off) / max(1 - off, 1e-12), 0, 1)
+    place = np.where(done <= on, held * done / max(on, 1e-12), late)
     place[-1] = 1.0
     path = np.interp(place, done, height)
     path[-1] = 1.0

@@ -57,9 +57,8 @@ class _Noisy(Filling):
             clean = clean[:, :-1].log_softmax(-1)
             again = self.noise.log_q(clean, torch.full_like(clean[:, 0], self.share_s))
             keep = math.log1p(-self.correct) if self.correct < 1 else -math.inf
-            weights = torch.logaddexp(
-                keep + weights.log_softmax(-1), math.log(self.correct) + again
-            )
+            weights = keep + weights.log_softmax(-1)
+            weights = torch.logaddexp(weights, math.log(self.correct) + again)
             error *= 2  # of what is normalised
         column, close = Draw(1.0, 1.0)(weights, u, error)
         return column, close | doubt
@@ -79,10 +78,8 @@ def uniform_ancestral(
     if options.steps < 1:
         raise UsageError(f"{options.steps} sampling steps", fix="use 1 or more")
     if options.joint is not None:
-        what = (
-            "constraints need joint draws of bases, and a network of uniform noise "
-            "draws them independently"
-        )
+        what = "constraints need joint draws of bases, and a network of uniform noise "
+        what += "draws them independently"
         raise UsageError(what, fix="give a run of --objective mdlm")
     share, start, real = options.noising or Noising()
     noise = MixedNoise(diffusion, share)
