@@ -237,12 +237,8 @@ class BuildRequest(Request[BuiltStore]):
             counted = {"windows": len(windows), unit: windows.intervals.n_bases}
             splits[split] = counted | windows.dropped
             summaries[split] = windows.summary()
-        row = {
-            "store": str(store.path),
-            **store.identity(),
-            "notes": list(store.splits.notes),
-            "splits": splits,
-        }
+        row: dict[str, Any] = {"store": str(store.path)} | store.identity()
+        row |= {"notes": list(store.splits.notes), "splits": splits}
         if meant == TEXT.name:
             row["duplicates_of_train"] = store.duplicates()
         return BuiltStore(store.path, row, summaries)

@@ -96,18 +96,15 @@ def open_data(
     if config.domain == TEXT.name:
         return _open_text(config, run, alphabet, offline, remembered)
     recipe, seq_len = find_recipe(config), config.data.seq_len
+    known: dict[str, Any] = {"offline": offline, "remembered": remembered}
     if config.genomes is not None:
-        genomes = open_genomes(
-            config.genomes, jobs=count_usable_cores(), offline=offline, remembered=remembered
-        )
+        genomes = open_genomes(config.genomes, jobs=count_usable_cores(), **known)
 
         def cut_genomes(split: str) -> Windows:
             return GenomesWindows(genomes, recipe, split, seq_len)
 
         return RunData(recipe, genomes, ALPHABETS[config.domain], cut_genomes)
-    store = build_dna_store(
-        recipe, config.fasta, offline=offline, remembered=remembered, tell_splits=tell_splits
-    )
+    store = build_dna_store(recipe, config.fasta, tell_splits=tell_splits, **known)
 
     def cut(split: str) -> Windows:
         legacy = config.data.legacy_caduceus_tiling
@@ -209,10 +206,8 @@ def _open_text(
     store = build_text_store(recipe, config.text, tokenizer, offline=offline, remembered=remembered)
 
     def cut(split: str) -> Windows:
-        packing, apart = data.packing, data.document_attention
-        return open_text_windows(
-            store, recipe, split, data.seq_len, packing=packing, by_document=apart
-        )
+        how: dict[str, Any] = {"packing": data.packing, "by_document": data.document_attention}
+        return open_text_windows(store, recipe, split, data.seq_len, **how)
 
     return RunData(recipe, store, tokenizer.vocabulary, cut, tokenizer)
 
