@@ -274,7 +274,7 @@ def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it():
     pairs = torch.tensor(list(itertools.product(DNA.targets, repeat=2)))
     whole = torch.from_numpy(draft(text).astype(np.int64)).repeat(len(pairs), 1)
     whole[:, 4:6] = pairs
-    read = functools.partial(read_by_pass, of.backbone, whole, block=4)
+    read = functools.partial(read_by_pass, of.backbone, whole, size=4)
     law = find_law(read, whole, range(4, 6), slice(4, 6))
     assert law.sum() == pytest.approx(1, abs=1e-5)
     number = {tuple(one): i for i, one in enumerate(pairs.tolist())}
