@@ -21,7 +21,7 @@ QUICK   = $(filter-out %/test_plugins.py,$(wildcard tests/test_*.py)) \
   $(addprefix tests/, \
     api/test_door.py backbones/test_strand.py backbones/test_mamba.py cli/test_eval_cli.py \
     cli/test_finetune_data_cli.py conformance/test_golden.py \
-    conservation/test_elements.py constraints/test_violations.py data/test_loader.py \
+    conservation/test_elements.py constraints/test_gc_windows.py data/test_loader.py \
     data/test_splits.py data/test_windows.py design/test_circular_designs.py diagnosis/test_doctor.py diffusion/test_loss.py diffusion/test_masked.py \
     diffusion/test_objectives.py diffusion/test_schedule.py finetuning/test_baselines.py \
     generate/test_infill.py hf/test_hf_tokenizer.py hub/test_published_names.py quality/test_scorecard.py \

@@ -140,8 +140,8 @@ class TextStore(Store):
             rows[split], end = [(number[donor], start, end)], start
         rows["train"] = [(number[donor], 0, end)]
         if missing and (donor == "all" or recipe.split_by_hash):
-            size = {s: sum(b - a for _, a, b in rows[s]) for s in missing}
-            shares = ", ".join(f"{s} {n / self.contigs[donor]:.1%}" for s, n in size.items())
+            held = {s: sum(b - a for _, a, b in rows[s]) for s in missing}
+            shares = ", ".join(f"{s} {n / self.contigs[donor]:.1%}" for s, n in held.items())
             notes.append(f"one text, split by position: {shares} of its end, the rest trains")
         return Splits({s: Intervals.of(rows[s]) for s in SPLITS}, tuple(notes))
 

@@ -193,8 +193,8 @@ class Mdlm(Objective):
         costs = torch.zeros_like(nll, dtype=torch.float64)
         for row, here in enumerate(masked):
             i = (chance[row] > _UNLIKELY).nonzero()  # as a column: steps beside positions
-            given = (one[row, here].expand(len(i), -1) for one in (nll, x_mask))
-            each = step_cost(*given, share[i + 1], share[i])
+            x_here, mask_here = (one[row, here].expand(len(i), -1) for one in (nll, x_mask))
+            each = step_cost(x_here, mask_here, share[i + 1], share[i])
             costs[row, here] = steps * (chance[row, i] * each).sum(0)
         return costs
 
