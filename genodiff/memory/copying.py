@@ -25,7 +25,7 @@ relative to the evidence, a window is one of the former with chance
 What comes out: w0_i, the chance of the background at place i, and copy_ia, the chance that i copies
 and its base is a. w0_i + Σ_a copy_ia = 1.
 
-This file is the definition, in float64. `native/recall.py` has it in C.
+This file is the definition, in float64. `native/recall.h` has it in C.
 """
 
 from collections.abc import Iterator
