@@ -19,7 +19,7 @@ module; importing that module registers its pieces.
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -140,3 +140,13 @@ def find_named(name: str) -> Any:
     """What "module:name" names, imported now: what takes seconds waits until it is used."""
     module, _, inside = name.partition(":")
     return getattr(importlib.import_module(module), inside)
+
+
+def refuse_unknown(
+    owner: str, given: Collection[str], known: Collection[str], none: str = "leave it out"
+) -> None:
+    """Raises `UsageError` for a setting that a piece has not; `none` is said where it has none."""
+    for name in given:
+        if name not in known:
+            fix = did_you_mean(name, list(known)) if known else none
+            raise UsageError(f"{owner} has no setting '{name}'", fix=fix)

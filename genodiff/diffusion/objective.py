@@ -25,10 +25,10 @@ from torch import Tensor
 from genodiff.diffusion.loss import LossTerms, WindowBound
 from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, counts, times
 from genodiff.diffusion.registries import OBJECTIVES as OBJECTIVES
-from genodiff.diffusion.registries import refuse_unknown
 from genodiff.diffusion.sampler import Kind, Sampler, list_samplers
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
+from genodiff.registry import refuse_unknown
 
 TimeSampling = Literal["iid", "stratified", "systematic"]
 

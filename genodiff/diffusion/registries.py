@@ -1,9 +1,7 @@
 """Registries: schedules, samplers, guidances, objectives. Names are listed without torch."""
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from genodiff.errors import UsageError, did_you_mean
 from genodiff.registry import Registry
 
 if TYPE_CHECKING:
@@ -18,13 +16,3 @@ GUIDANCES: "Registry[Guidance]" = Registry("guidance", package="genodiff.diffusi
 OBJECTIVES: "Registry[type[Objective]]" = Registry(
     "objective", package="genodiff.diffusion.objectives"
 )
-
-
-def refuse_unknown(
-    owner: str, given: Collection[str], known: Collection[str], none: str = "leave it out"
-) -> None:
-    """Raises `UsageError` for a setting that a piece has not; `none` is said where it has none."""
-    for name in given:
-        if name not in known:
-            fix = did_you_mean(name, list(known)) if known else none
-            raise UsageError(f"{owner} has no setting '{name}'", fix=fix)

@@ -25,8 +25,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from genodiff.diffusion.registries import SCHEDULES as SCHEDULES
-from genodiff.diffusion.registries import refuse_unknown
 from genodiff.errors import UsageError
+from genodiff.registry import refuse_unknown
 
 Time = Float[Tensor, "*T"]
 

@@ -19,13 +19,13 @@ from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
-from genodiff.diffusion.registries import refuse_unknown
 from genodiff.diffusion.sampler import TILTED_AND_JOINT, Sampler
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.generate.oracle import Oracle, hash_callable, load_oracle
 from genodiff.generate.sampling import GuideSettings, check_guide, is_unit
 from genodiff.jobs.request import find_named
 from genodiff.models.opening import open_language, open_model
+from genodiff.registry import refuse_unknown
 from genodiff.runs.trained_model import TrainedModel
 
 LARGEST = 1e30  # of rewards in nats: the chances that they tilt are float32

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.diffusion.objectives.block import BlockDiffusion
-from genodiff.diffusion.registries import refuse_unknown
 from genodiff.diffusion.sampler import SAMPLERS, revealed_share
 from genodiff.domain import DNA, Domain
 from genodiff.errors import CheckpointError, UsageError
@@ -42,6 +41,7 @@ from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import AUTO_STEPS
 from genodiff.generate.sampling import Sampling as Sampling
+from genodiff.registry import refuse_unknown
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.trained_model import TrainedModel, name_relatives
 
