@@ -57,8 +57,8 @@ LINES = 400
 FILES = sorted(PACKAGE.rglob("*.py"))
 BUDGET = {
     "annotation": 939, "api": 3_240, "backbones": 2_251, "cli": 740, "conservation": 1_694,
-    "constraints": 2_477, "data": 6_351, "design": 1_315, "diagnosis": 535, "diffusion": 4_468,
-    "embedding": 915, "evaluation": 3_764, "finetuning": 7_151, "generate": 3_652, "hf": 1_192,
+    "constraints": 2_477, "data": 6_354, "design": 1_315, "diagnosis": 535, "diffusion": 4_468,
+    "embedding": 915, "evaluation": 3_764, "finetuning": 7_151, "generate": 3_672, "hf": 1_192,
     "hub": 2_702, "io": 9_269, "jobs": 1_369, "kernels": 5_042, "laws": 381, "maps": 3_348,
     "memory": 4_652, "models": 148, "modules": 1_216, "quality": 1_562, "reports": 4_074,
     "runs": 5_587, "scoring": 2_641, "statistics": 593, "studies": 1_518, "tasks": 4_128,

@@ -12,8 +12,8 @@ way ahead has at its end: per layer the scan's state and the convolution's last 
 `read_by_pass` is the definition, one pass over past and block for each block. `read_streams` reads
 all blocks at once, on a noised and a clean stream. `BlockPast` keeps the states and goes on.
 
-What is past on one strand is to come on the other, so the network is one of single strands, and its
-law is that of the strand that is read.
+Upstream on one strand is downstream on the other, so block diffusion needs a network of single
+strands, and models the strand that is read.
 
 Source: Arriola et al. 2025, arXiv 2503.09573, whose networks keep keys and values instead.
 """

@@ -33,7 +33,7 @@ from genodiff.data.store import (
 from genodiff.data.text_build import FEW, FORMAT, build, list_sources
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.tokenizer import Tokenizer
-from genodiff.errors import DataError
+from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
 from genodiff.io.file_kinds import sha256_file, sha256_json
 from genodiff.io.target import cache_dir, lock_folder
@@ -129,7 +129,7 @@ class TextStore(Store):
             cut = " and ".join(missing)
             note = f"it has no file of train: its {donor} trains in that place, and of its end "
             notes.append(f"{note}{cut} is held out")
-        elif missing and donor == "train":
+        elif missing and donor == "train" and not recipe.split_by_hash:
             cut = " and ".join(missing)
             notes.append(f"it has no file of {cut}: the end of train is held out instead")
         end = self.contigs[donor]
@@ -138,15 +138,17 @@ class TextStore(Store):
             size = int(part * self.contigs[donor]) if part < 1 else int(part)
             start = self._document_at(number[donor], max(0, end - size))
             rows[split], end = [(number[donor], start, end)], start
-        rows["train"] = [(number[donor], 0, end)]
+        rows["train"] = sorted([*rows["train"], (number[donor], 0, end)])
         if missing and (donor == "all" or recipe.split_by_hash):
             held = {s: sum(b - a for _, a, b in rows[s]) for s in missing}
             shares = ", ".join(f"{s} {n / self.contigs[donor]:.1%}" for s, n in held.items())
-            notes.append(f"one text, split by position: {shares} of its end, the rest trains")
+            by_hash = f"no document fell to {' and '.join(missing)}: {shares} of the end of train"
+            one = f"one text, split by position: {shares} of its end, the rest trains"
+            notes.append(one if donor == "all" else f"{by_hash} is held out")
         return Splits({s: Intervals.of(rows[s]) for s in SPLITS}, tuple(notes))
 
     def _document_at(self, contig: int, place: int) -> int:
-        """The start of the document before `place`; of fewer than `FEW`, `place` itself."""
+        """Return the start of the document that contains `place`; of fewer than `FEW`, `place`."""
         base, end = int(self.offsets[contig]), int(self.offsets[contig + 1])
         first, last = np.searchsorted(np.asarray(self.starts), (base, end))
         if last - first < FEW:
@@ -195,7 +197,9 @@ def build_text_store(
     if fresh:
         for split, n in store.duplicates().items():
             if n:
-                log.warning("%s: %d documents of %s are also in train", source.path, n, split)
+                log.warning(
+                    "%s: %s of %s also in train", source.path, format_count(n, "document"), split
+                )
     return store
 
 

@@ -233,7 +233,8 @@ class Filler:
                     masks.append(int(left[start:end].sum()))
                     left[start:end] = False
                 steps, together = self.how.step_count or AUTO_STEPS, piece.together is not None
-                self.guiding.check_record(masks, self.sampler, steps, together=together)
+                letters = len(self.diffusion.targets)
+                self.guiding.check_record(masks, self.sampler, steps, letters, together=together)
         for turn, rows, spans, own in self._list_rounds(pieces, done):
             # Padded on the right to the widest; padding is no mask, so nothing is drawn there.
             width = max(span.stop - span.start for span in spans)

@@ -111,11 +111,17 @@ class Guiding:
         return GUIDANCES[self.name].run(chain, xt, aim, **self.options)
 
     def check_record(
-        self, windows: Sequence[int], sampler: Sampler, steps: int, *, together: bool
+        self,
+        windows: Sequence[int],
+        sampler: Sampler,
+        steps: int,
+        letters: int,
+        *,
+        together: bool,
     ) -> None:
         """Raises `UsageError` where a record cannot be guided so, or may take too many calls.
 
-        `windows` are the masks of each of its windows.
+        `windows` are the masks of each of its windows; `letters` may be drawn.
         """
         if together and GUIDANCES[self.name].tilts:
             what, remedy = TILTED_AND_JOINT
@@ -124,7 +130,7 @@ class Guiding:
         for masks in windows if self.strength != 0 else ():
             reveals = min(masks, steps) if sampler.uses_steps else masks
             each = (masks * steps, steps) if sampler.remasks else (masks, reveals)
-            most += GUIDANCES[self.name].calls(*each, 4, **self.options) if masks else 0
+            most += GUIDANCES[self.name].calls(*each, letters, **self.options) if masks else 0
         if self.max_calls is not None and most > self.max_calls:
             what = f"guidance {self.name} may ask the oracle {most:,} times for a record, "
             fix = "give fewer --steps or particles, or a larger --max-calls"

@@ -20,9 +20,11 @@ import hashlib
 import importlib
 import inspect
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -41,14 +43,23 @@ def hash_callable(call: Any, module: ModuleType | None = None) -> str:
     """12 hex digits: of the source of `module` or of `call`, and of weights where there are any."""
     found = hashlib.sha256()
     while isinstance(call, functools.partial):
-        found.update(repr((call.args, sorted(call.keywords.items()))).encode())
+        found.update(_describe((call.args, sorted(call.keywords.items()))))
         call = call.func
     found.update(_read_source(call, module))
+    if closure := inspect.isfunction(call) and inspect.getclosurevars(call).nonlocals:
+        found.update(_describe(sorted(closure.items())))
     if isinstance(call, nn.Module):
         for name, tensor in call.state_dict().items():
             found.update(name.encode())
-            found.update(tensor.detach().cpu().contiguous().flatten().numpy().tobytes())
+            found.update(
+                tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+            )
     return found.hexdigest()[:12]
+
+
+def _describe(values: Any) -> bytes:
+    """Their `repr`, without the addresses of objects, which are others in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(values)).encode()
 
 
 def _read_source(call: Any, module: ModuleType | None) -> bytes:
@@ -87,8 +98,9 @@ class Oracle:
         """
         if not callable(call):
             raise UsageError(f"the oracle {name} cannot be called", fix="name a function")
-        if timeout is not None and not timeout > 0:
-            raise UsageError(f"--oracle-timeout {timeout:g}", fix="give seconds above 0")
+        if timeout is not None and not 0 < timeout <= threading.TIMEOUT_MAX:
+            fix = "give seconds above 0, or none to wait for ever"
+            raise UsageError(f"--oracle-timeout {timeout:g} is no limit", fix=fix)
         self.call, self.name, self.timeout, self.digest = call, name, timeout, digest
         self.form: Form = form or ("one-hot" if isinstance(call, nn.Module) else "strings")
 
@@ -112,12 +124,14 @@ class Oracle:
         with torch.inference_mode(False), torch.enable_grad():
             x = encode_one_hot(codes).requires_grad_()
             found = self._ask(x, torch.enable_grad())
-            if not (isinstance(found, Tensor) and found.requires_grad):
+            values, slope = None, None
+            if isinstance(found, Tensor) and found.requires_grad:
+                values = self._read(found, len(codes))
+                (slope,) = torch.autograd.grad(found.sum(), x, allow_unused=True)
+            if values is None or slope is None:
                 what = f"the oracle {self.name} has no gradient"
                 fix = "return a torch tensor that depends on its input, or use --guidance exact"
                 raise UsageError(what, fix=fix)
-            values = self._read(found, len(codes))
-            (slope,) = torch.autograd.grad(found.sum(), x)
         if not slope.isfinite().all():
             raise DataError(f"the oracle {self.name} has a gradient that is not finite")
         return values, slope.permute(0, 2, 1).double().cpu().numpy()
@@ -186,19 +200,18 @@ def load_oracle(spec: str, form: Form | None = None, timeout: float | None = Non
         sys.path.append(os.getcwd())
     try:
         there = importlib.import_module(module)
-        found: Any = there
-        for part in name.split("."):
-            found = getattr(found, part)
     except ModuleNotFoundError as fault:
         what = f"--oracle {spec}: no module '{fault.name}'"
         raise UsageError(what, fix="start in the folder of the file, or install it") from None
-    except AttributeError:
-        fix = "check the name"
-        raise UsageError(f"--oracle {spec}: no '{name}' in {module}", fix=fix) from None
     except Exception as fault:  # foreign code: anything may come out of it
         said = " ".join(str(fault).split())[:200]
         what = f"--oracle {spec}: {module} cannot be imported ({type(fault).__name__}: {said})"
         raise UsageError(what, fix="repair it") from None
+    try:
+        found = attrgetter(name)(there)
+    except AttributeError:
+        fix = "check the name"
+        raise UsageError(f"--oracle {spec}: no '{name}' in {module}", fix=fix) from None
     return Oracle(found, spec, form, timeout, hash_callable(found, there))
 
 

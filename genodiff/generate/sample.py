@@ -1,6 +1,6 @@
 """New sequences from a trained model: record i depends on (seed, i) alone.
 
-Position j of record i owns two uniforms for good, the j-th of the counter-based streams (seed,
+Position j of record i has two fixed uniforms, the j-th of the counter-based streams (seed,
 SAMPLE_ORDER, i) and (seed, SAMPLE_TOKEN, i): the first places it in the order of unmasking, the
 second draws its base. They are the same whatever the batch, the window or the length of the record,
 so a longer request begins with the draws of a shorter one. A sampler is a deterministic function of
@@ -46,7 +46,7 @@ from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.trained_model import TrainedModel, name_relatives
 
 Tick = Callable[[int], None]
-"""Told after each call of the network on how many windows it was."""
+"""Called after each evaluation of the network with its number of windows."""
 Planned = tuple[NDArray[np.bool_], list[tuple[int, int]]]
 """A text's gaps (True where a base is to be drawn), and its windows (start, end)."""
 _LEAST_BLOCK = 64  # bases: the states of a record take about as much as these

@@ -1,9 +1,9 @@
 """Tables of the k-mers of a text: where each stands, on the forward strand.
 
 A `KmerTable` holds every position; it suits small texts. A `SampledTable` holds the k-mers that
-begin at every fourth position, in about 1.2 bytes a base. Which positions are sampled depends on
-nothing that a mask may hide. So every word of a window is looked up, also with masked positions,
-and a stretch of k + 3 agreeing positions is always found.
+begin at every fourth position, in about 1.2 bytes a base. The sampled positions do not depend on
+the bases, so every word of a window is looked up, also one with masked positions, and a stretch of
+k + 3 agreeing positions is always found.
 
     at      (m,) uint32: the positions, by STEP, word by word, ascending for each
     ends    a bit vector, in uint64: for word 0, 1, ... a 0 for each of its positions, then a 1

@@ -98,7 +98,7 @@ def test_files_go_to_the_splits_in_their_names(tmp_path, caplog, monkeypatch):
     store = build_text_store(load_text_recipe("ptb"), tmp_path, ByteTokenizer())
     assert store.names == ("train", "valid", "test")
     assert store.duplicates() == {"valid": 1, "test": 0}
-    assert "1 documents of valid are also in train" in caplog.text
+    assert "1 document of valid also in train" in caplog.text
     assert BYTES.end_id not in np.asarray(store.flat), "this recipe has no ends"
     assert text_of(store, "test") == "only in the test"
 
@@ -288,3 +288,23 @@ def test_own_recipes_know_rows_from_texts(tmp_path):
     assert make_text_recipe(tmp_path).split_by_hash
     assert make_text_recipe("x/my text.txt.gz").name == "my_text"
     assert isinstance(store_of(write_song(tmp_path)).splits.intervals["train"], Intervals)
+
+
+def test_files_of_train_and_of_no_split_both_train(tmp_path):
+    (tmp_path / "a.txt").write_text("only in train\n")
+    (tmp_path / "b.txt").write_text("of no split\n" * 40)
+    recipe = TextRecipe(name="mixed", files={"train": ["a.txt"], "all": ["b.txt"]})
+    store = build_text_store(recipe, tmp_path, ByteTokenizer())
+    assert {store.names[i] for i in store.splits.intervals["train"].contig} == {"train", "all"}
+
+
+def test_splits_that_no_document_fell_to_are_told_as_such(tmp_path, monkeypatch):
+    class Fixed:
+        update = staticmethod(len)
+        digest = staticmethod(lambda: bytes([2, *7 * [0]]))
+
+    monkeypatch.setattr(text_build.hashlib, "blake2b", lambda **_: Fixed())
+    store = store_of(write_rows(tmp_path, 61))  # of no other test: its store is built here
+    (note,) = store.splits.notes
+    assert note.startswith("no document fell to valid and test: ")
+    assert note.endswith(" of the end of train is held out")

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -134,6 +135,13 @@ def test_a_changed_oracle_is_another_one(tmp_path, monkeypatch):
     assert hash_callable(partial(count_c, n=1)) != hash_callable(partial(count_c, n=2))
     assert hash_callable(count_c) != hash_callable(partial(count_c, n=2))
     assert hash_callable(len) == hash_callable(len)
+    assert hash_callable(partial(fill, object())) == hash_callable(partial(fill, object()))
+
+    def make(motif: str) -> Callable[[list[str]], list[int]]:
+        return lambda some: [one.count(motif) for one in some]
+
+    assert hash_callable(make("TATA")) == hash_callable(make("TATA")) != hash_callable(make("C"))
+    assert hash_callable(nn.Linear(2, 1).bfloat16())
     net = nn.Linear(2, 1)
     before = hash_callable(net)
     assert before == hash_callable(net)

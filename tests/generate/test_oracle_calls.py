@@ -46,6 +46,9 @@ def test_slopes_are_those_of_the_oracle_also_inside_inference_mode():
         Oracle(len, "len").gradient(CODES)
     with pytest.raises(UsageError, match="no gradient"):
         Oracle(lambda x: x.detach().sum((1, 2)), "cut", "one-hot").gradient(CODES)
+    table = torch.nn.Embedding(4, 2)
+    with pytest.raises(UsageError, match="no gradient"):  # but of its weights
+        Oracle(lambda x: table(x.argmax(1)).mean((1, 2)), "ids", "one-hot").gradient(CODES)
 
 
 def fail(given: object) -> None:
@@ -77,6 +80,8 @@ def test_an_oracle_that_takes_too_long_is_left():
     with pytest.raises(DataError, match="no answer"):
         Oracle(lambda s: time.sleep(30), "slow", timeout=0.1)(CODES)
     assert time.monotonic() - began < 20
+    with pytest.raises(UsageError, match="inf is no limit"):
+        Oracle(len, "len", timeout=math.inf)
     assert Oracle(lambda s: [1.0, 2.0], "quick", timeout=60)(CODES).tolist() == [1, 2]
 
 

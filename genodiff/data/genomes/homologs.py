@@ -4,8 +4,7 @@ A tile of 1,024 bases of valid or test has a homolog in train when two of its sa
 on average), and a twentieth of them, stand in train. Under the rule `cluster` such a tile and its
 neighbours are left out of their split; under other rules their share is measured and told.
 
-Of valid and test themselves, test counts as train does for valid: what the run chooses by is not
-what it is judged by.
+Valid is also compared with test, so that what a run is chosen by never holds what it is judged by.
 """
 
 import logging
