@@ -117,7 +117,7 @@ class BlockPast:
         lengths: Int[Tensor, " A"] | None = None,
     ) -> Float[Tensor, "A n V"]:
         """Logits at the block that follows, of these rows [all]; the states stay as they are."""
-        return self._go(xt, rows, lengths, False)
+        return _head(self.network, self._go(xt, rows, lengths, False))
 
     def add(self, x: Int[Tensor, "A n"], rows: Int[Tensor, " A"] | None = None) -> None:
         """Read a clean block into the states of these rows [all]; others have no further block."""
@@ -126,7 +126,7 @@ class BlockPast:
 
     def _go(
         self, x: Tensor, rows: Tensor | None, lengths: Tensor | None, keep: bool
-    ) -> Float[Tensor, "A n V"]:
+    ) -> Float[Tensor, "A n D"]:
         mask = mask_padding(x, lengths, self.network.embedding)
 
         def read(i: int, x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
@@ -144,7 +144,7 @@ class BlockPast:
             return y
 
         mix = _by_readers(lambda i: partial(read, i), mask)
-        return _head(self.network, _pass(self.network, self.network.embed(x), mix))
+        return _pass(self.network, self.network.embed(x), mix)
 
 
 def check_network(network: nn.Module) -> "Caduceus":
